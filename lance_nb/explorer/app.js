@@ -14,6 +14,7 @@ import { mountVersionDetail } from "./widgets/version_detail.js";
 
 /** @param {HTMLElement} el @param {import("./js/view.js").Context} ctx */
 export function mountExplorer(el, ctx) {
+  /** @param {string} name */
   const part = (name) => h("div", { class: `lnb-part-${name}` });
   const parts = Object.fromEntries(
     ["overview", "timeline", "bar", "views", "detail", "code"].map((name) => [name, part(name)]),
@@ -25,11 +26,13 @@ export function mountExplorer(el, ctx) {
   const pane = detailPane(parts.detail, main, ctx.announce);
   let paintCode = () => {};
   let paintMode = () => {};
+  /** @type {Lnb.Context} */
   const card = {
     ...ctx,
     detail: pane,
-    go: (tab, target) => host.select(tab, target),
-    has: (tab) => host.has(tab),
+    go: (/** @type {string} */ tab, /** @type {object | undefined} */ target) =>
+      host.select(tab, target),
+    has: (/** @type {string} */ tab) => host.has(tab),
   };
   const tabs = ctx.screen().kept ? TABS.filter((tab) => tab.id !== "stage") : TABS; // a snapshot cannot write
   const host = tabHost(parts.bar, parts.views, tabs, card, (another) => {

@@ -40,6 +40,7 @@ _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULT
 _DEFAULT = re.compile(r"^export default (.+);$", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)$", re.MULTILINE | re.DOTALL)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
+_TYPE = re.compile(r"/\*\* @type .*?\*/ ?")
 # Spaces around signs, in lines without a text or regular expression that may hold such signs.
 _SPACED_SIGN = re.compile(r'("(?:[^"\\]|\\.)*")| ?([={}()\[\];,<>?:&|!*]+) ?')
 _OTHER_TEXT = re.compile(r"[`/']")
@@ -137,7 +138,7 @@ def _link(path: Path, linked: _Linked) -> str:
 
 def _squeezed(line: str) -> str:
     """Return a line of code without the spaces that only people read."""
-    text = line.strip()
+    text = _TYPE.sub("", line).strip()
     if _OTHER_TEXT.search(text):
         return text
     return _SPACED_SIGN.sub(lambda match: match.group(1) or match.group(2), text)

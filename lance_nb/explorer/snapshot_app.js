@@ -6,9 +6,9 @@ import { widget } from "./js/view.js";
 
 /** @param {Document} page holds the snapshot as JSON, and the place for the explorer */
 export function start(page) {
-  const data = JSON.parse(page.getElementById("snapshot").textContent);
+  const data = JSON.parse(page.getElementById("snapshot")?.textContent ?? "");
   const place = page.getElementById("explorer");
-  if (!data.screens.length) return; // the picture stays
+  if (!place || !data.screens.length) return; // the picture stays
   place.replaceChildren();
   widget(mountExplorer, "Lance dataset explorer, a snapshot").render({
     model: snapshotModel(data),

@@ -1,4 +1,3 @@
-// @ts-check
 // The life of one row in the detail pane: its steps, newest first, as they are found.
 
 import { ageOf, count, h, plural, show } from "./dom.js";
@@ -41,7 +40,7 @@ const WORDS = {
 /**
  * A button that opens the life of a row. `row`: branch, version, fragment, offset, key; or, of the
  * grid of rows, `find`: what the kernel finds its place by.
- * @param {import("./view.js").Context} ctx
+ * @param {Lnb.Context} ctx
  * @param {Row | {find: Lnb.Args}} row
  */
 export function biographyButton(ctx, row) {
@@ -57,7 +56,7 @@ export function biographyButton(ctx, row) {
   );
 }
 
-/** @param {import("./view.js").Context} ctx @param {Partial<Row> & {find?: Lnb.Args | null}} row */
+/** @param {Lnb.Context} ctx @param {Partial<Row> & {find?: Lnb.Args | null}} row */
 export async function openBiography(ctx, { find = null, ...given }) {
   const title = "Biography of a row";
   let row = /** @type {Row} */ (given);
@@ -216,7 +215,10 @@ function biography(ctx, row) {
   );
 }
 
-/** What changed with both values; of a row that begins or ends the values it had. @param {Step} step */
+/**
+ * What changed with both values; of a row that begins or ends the values it had.
+ * @param {Step} step
+ */
 function cellsView(step) {
   const lines = step.cells.map(([name, old, now]) =>
     h(

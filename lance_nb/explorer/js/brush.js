@@ -1,4 +1,3 @@
-// @ts-check
 // Brushing over a histogram, or clicking one of its bars: the part that was chosen.
 
 /**
@@ -46,12 +45,15 @@ export function brushing(element, profileOf, chosen) {
   });
 }
 
-/** How many bars fit in the width: few bars are not drawn wider than a quarter. @param {Lnb.Profile} profile */
+/**
+ * How many bars fit in the width: few bars are not drawn wider than a quarter.
+ * @param {Lnb.Profile} profile
+ */
 export const slotsOf = (profile) => Math.max(profile.bars.length, 4);
 
 /**
  * The condition that bars of a profile mean.
- * @param {import("./view.js").Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
  * @param {number} from @param {number} to @returns {Promise<string>}
  */
 export async function conditionOf(ctx, args, profile, from, to) {

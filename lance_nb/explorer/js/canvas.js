@@ -1,4 +1,3 @@
-// @ts-check
 // What views that draw on a canvas share: sharp pixels, colours of the theme, a hatch.
 
 /**
@@ -16,7 +15,10 @@ export function penOf(canvas, width, height) {
   return pen;
 }
 
-/** The colours that the tokens of view.css have in the present theme. @returns {Record<string, string>} @param {Element} element @param {string[]} names */
+/**
+ * The colours that the tokens of view.css have in the present theme.
+ * @returns {Record<string, string>} @param {Element} element @param {string[]} names
+ */
 export function themeColours(element, names) {
   const probe = document.createElement("span");
   element.append(probe);
@@ -30,7 +32,10 @@ export function themeColours(element, names) {
   return found;
 }
 
-/** A hatch of one colour, to fill with. @param {CanvasRenderingContext2D} pen @param {string} colour */
+/**
+ * A hatch of one colour, to fill with.
+ * @param {CanvasRenderingContext2D} pen @param {string} colour
+ */
 export function hatch(pen, colour) {
   const tile = document.createElement("canvas");
   tile.width = tile.height = 6;
@@ -46,7 +51,10 @@ export function hatch(pen, colour) {
   return pen.createPattern(tile, "repeat");
 }
 
-/** Paint again when the notebook changes its theme. Returns how to stop. @param {() => void} paint */
+/**
+ * Paint again when the notebook changes its theme. Returns how to stop.
+ * @param {() => void} paint
+ */
 export function onTheme(paint) {
   const observer = new MutationObserver(paint);
   observer.observe(document.body, {

@@ -1,4 +1,3 @@
-// @ts-check
 // One cell's whole value (up to the kernel's limit), over the grid: text, picture, sound, vector.
 
 import { copyText, count, h } from "./dom.js";
@@ -6,7 +5,7 @@ import { errorCard } from "./error_card.js";
 import { mediaOf } from "./media.js";
 
 /**
- * @param {import("./view.js").Context} ctx @param {HTMLElement} grid gets the focus back
+ * @param {Lnb.Context} ctx @param {HTMLElement} grid gets the focus back
  * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
  */
 export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
@@ -36,7 +35,10 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   });
   ctx.onClose(() => media?.close());
 
-  /** What can be done with a value of this kind. @param {number} row @param {number} column @param {string} text */
+  /**
+   * What can be done with a value of this kind.
+   * @param {number} row @param {number} column @param {string} text
+   */
   function actions(row, column, text) {
     const look = columnOf(column)?.look;
     /** @param {string} label @param {() => unknown} click */

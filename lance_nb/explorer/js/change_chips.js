@@ -1,4 +1,3 @@
-// @ts-check
 // The chips above the levels of a diff: what came, went and changed, by level; a tab list.
 
 import { count, h } from "./dom.js";
@@ -117,7 +116,11 @@ function wordsOf({ added, removed, changed, bound, note }) {
   return words.filter((word) => word !== 0 && word !== "" && word !== false);
 }
 
-/** Numbers that are exact in place of those that manifests can tell. @param {Chip[]} models @param {{added: number, removed: number, changed: number}} exact @returns {Chip[]} */
+/**
+ * Numbers that are exact in place of those that manifests can tell.
+ * @param {Chip[]} models @param {{added: number, removed: number, changed: number}} exact
+ * @returns {Chip[]}
+ */
 export function exactly(models, { added, removed, changed }) {
   return models.map((model) =>
     model.id === "rows" ? { ...model, added, removed, changed, bound: false, note: "" } : model,

@@ -6,11 +6,27 @@ import { treeNode } from "./tree.js";
 import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
 
+/**
+ * @typedef {{kind: string, columns: string, size: string, format: string, path: string}} ChangedFile
+ */
+
+/**
+ * @typedef {Object} Change
+ * @property {string} level
+ * @property {Lnb.Pair} pair
+ * @property {string[] | null} kinds of rows that are shown
+ * @property {number} row
+ * @property {Lnb.Json} place of the row: a version or a fragment
+ * @property {Lnb.Cell[]} cells of the row
+ */
+
+/** @type {Record<string, [words: string, sign: string]>} */
 const SIGNS = { "+": ["added", "+"], "-": ["removed", "−"], "~": ["changed", "~"] };
 
-/** @param {import("./view.js").Context} ctx @param {Object} of the level, its pair and kinds, the row, its place and cells */
+/** @param {Lnb.Context} ctx @param {Change} change */
 export async function changeDetail(ctx, { level, pair, kinds, row, place, cells }) {
-  const [title, load] = {
+  /** @type {Record<string, [title: string, load: () => Promise<HTMLElement>]>} */
+  const loaders = {
     rows: [
       "Row",
       async () =>
@@ -31,23 +47,29 @@ export async function changeDetail(ctx, { level, pair, kinds, row, place, cells 
         ),
     ],
     deletions: [`Fragment ${place?.fragment}`, async () => fragmentView(ctx, place, cells, [])],
-  }[level] ?? [cells[0].text, async () => facts(cells)];
+  };
+  const [title, load] = loaders[level] ?? [cells[0].text, async () => facts(cells)];
   try {
     ctx.detail.show({ title, content: await load() });
   } catch (error) {
-    ctx.detail.show({ title, content: ctx.problem(error) });
+    ctx.detail.show({ title, content: ctx.problem(/** @type {Lnb.Failure} */ (error)) });
   }
 }
 
+/** @param {...Lnb.Child} buttons */
 function acts(...buttons) {
   return h("p", { class: "lnb-cd-acts" }, buttons);
 }
 
+/** @param {string} words @param {() => unknown} act */
 function link(words, act) {
   return h("button", { class: "lnb-button", type: "button", on: { click: act } }, words);
 }
 
-/** The columns of a level, one under the other; what changed with both values. */
+/**
+ * The columns of a level, one under the other; what changed with both values.
+ * @param {Lnb.Cell[]} cells
+ */
 function facts(cells) {
   return h(
     "dl",
@@ -69,27 +91,39 @@ function facts(cells) {
   );
 }
 
+/** @param {HTMLElement[]} nodes */
 function tree(nodes) {
   return h("div", { class: "lnb-tree", role: "tree", "aria-label": "values" }, nodes);
 }
 
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Pair} pair @param {Lnb.Json} row see models/change_rows.py
+ */
 function rowView(ctx, pair, row) {
   const [words, sign] = SIGNS[row.kind];
+  /** @type {HTMLElement[]} */
   const unchanged = [];
+  /** @type {HTMLElement[]} */
   const changed = [];
-  row.nodes.forEach((node, at) => {
-    const old = row.old[at];
-    if (old)
-      changed.push(
-        h(
-          "div",
-          { class: "lnb-cd-cell" },
-          h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)),
-          h("div", { class: "lnb-cd-new", title: "is" }, treeNode({ ...node, name: "", type: "" })),
-        ),
-      );
-    else unchanged.push(treeNode(node));
-  });
+  row.nodes.forEach(
+    (/** @type {import("./tree.js").TreeNode} */ node, /** @type {number} */ at) => {
+      const old = row.old[at];
+      if (old)
+        changed.push(
+          h(
+            "div",
+            { class: "lnb-cd-cell" },
+            h("div", { class: "lnb-cd-old", title: "was" }, treeNode(old)),
+            h(
+              "div",
+              { class: "lnb-cd-new", title: "is" },
+              treeNode({ ...node, name: "", type: "" }),
+            ),
+          ),
+        );
+      else unchanged.push(treeNode(node));
+    },
+  );
   const rest = changed.length
     ? h(
         "details",
@@ -131,7 +165,10 @@ function rowView(ctx, pair, row) {
   );
 }
 
-/** Go to the row; a row that was removed is shown where it still is. */
+/**
+ * Go to the row; a row that was removed is shown where it still is.
+ * @param {Lnb.Context} ctx @param {Lnb.Place} here @param {Lnb.Json} row
+ */
 function openInRows(ctx, here, row) {
   if (row.kind !== "-") return ctx.go("rows", { row: row.position });
   ctx.go("rows", {
@@ -140,6 +177,7 @@ function openInRows(ctx, here, row) {
   return ctx.travel(here);
 }
 
+/** @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.VersionDetail} detail */
 function transactionView(ctx, place, detail) {
   const go = acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place)));
   return h(
@@ -149,6 +187,10 @@ function transactionView(ctx, place, detail) {
   );
 }
 
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Json} place @param {Lnb.Cell[]} cells
+ * @param {ChangedFile[]} files
+ */
 function fragmentView(ctx, place, cells, files) {
   return h(
     "div",
@@ -170,6 +212,7 @@ function fragmentView(ctx, place, cells, files) {
   );
 }
 
+/** @param {ChangedFile} file */
 function fileLine(file) {
   const [words, sign] = SIGNS[file.kind];
   return h(

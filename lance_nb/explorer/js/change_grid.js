@@ -8,11 +8,13 @@ import { lookOfOperation } from "./operations.js";
 import { pageStore } from "./page_store.js";
 import { sheet } from "./sheet.js";
 
+/** @type {Record<string, [words: string, look: string]>} */
 const KINDS = {
   "+": ["added", "lnb-row-add"],
   "-": ["removed", "lnb-row-remove"],
   "~": ["changed", "lnb-row-change"],
 };
+/** @type {Record<string, string>} */
 const SIGNS = { "+": "+", "-": "−", "~": "~", " ": "" };
 const FILTERS = [
   ["", "all"],
@@ -21,6 +23,7 @@ const FILTERS = [
   ["changed", "~ changed"],
 ];
 const FILTERED = ["rows", "fragments"];
+/** @type {Record<string, string>} */
 const LEVEL_NAMES = {
   rows: "rows that differ",
   schema: "columns that differ",
@@ -31,18 +34,25 @@ const LEVEL_NAMES = {
   config: "settings that differ",
 };
 
-/** Read a window: a row page whose cells know what they were. */
+/** @typedef {ReturnType<typeof decodeChanges>} ChangePage */
+
+/**
+ * Read a window: a row page whose cells know what they were.
+ * @param {Lnb.Json} result @param {Lnb.Buffer[]} buffers
+ */
 function decodeChanges(result, buffers) {
   const page = decodePage(result.page, buffers.slice(0, result.split));
   const old = decodePage(result.old, buffers.slice(result.split));
-  const marks = new Map(result.marks.map(([at, order, mask]) => [at, { order, mask }]));
+  /** @type {Map<number, {order: number, mask: string}>} */
+  const marks = new Map();
+  for (const [at, order, mask] of result.marks) marks.set(at, { order, mask });
   // Columns are fitted to what their cells show: both values where one changed.
   const columns = page.columns.map((column, at) => {
     const mark = marks.get(at);
     if (!mark) return column;
     return {
       ...column,
-      cell: (row) => {
+      cell: (/** @type {number} */ row) => {
         const value = column.cell(row);
         return mark.mask[row] === "1"
           ? { ...value, text: `${old.columns[mark.order].cell(row).text} → ${value.text}000` }
@@ -54,8 +64,9 @@ function decodeChanges(result, buffers) {
     ...page,
     columns,
     isAll: result.num_rows === 0 || (result.found && !page.numRows),
-    kind: (row) => result.kinds[row - page.offset],
-    place: (row) => result.places?.[row - page.offset] ?? null,
+    kind: (/** @type {number} */ row) => result.kinds[row - page.offset],
+    place: (/** @type {number} */ row) => result.places?.[row - page.offset] ?? null,
+    /** @param {number} row @param {number} column */
     cell(row, column) {
       const value = page.cell(row, column);
       const mark = marks.get(column - page.firstColumn);
@@ -66,12 +77,16 @@ function decodeChanges(result, buffers) {
 }
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `level`, `pair()` -> {a, b, key}, `counts` (see models/change_counts.py),
- *   `told(found)` when more is known of the rows, `code(suffix)`
+ * @param {Lnb.Context} ctx
+ * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json, told: (found: Lnb.Json) => void,
+ *   code: (python: string, magic: string) => void}} of `counts`: see models/change_counts.py; `told`: more is known
+ *   of the rows; `code`: suffixes of the lines
  */
 export function changeGrid(ctx, { level, pair, counts, told, code }) {
   const isRows = level === "rows";
+  /**
+   * @type {{found: Lnb.Json, filter: string, numRows: number, cells: Map<string, number>, stopped: boolean}}
+   */
   const state = { found: null, filter: "", numRows: 0, cells: new Map(), stopped: false };
   const note = h("div", { class: "lnb-grid-note", hidden: true });
   const status = h("span", { "aria-live": "polite" });
@@ -95,7 +110,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     open: openRow,
     end: more,
     mark(row) {
-      const glyph = store.pageOf(row)?.kind(row) ?? " ";
+      const glyph = pageAt(row)?.kind(row) ?? " ";
       if (level === "transactions") {
         const operation = operationOf(row);
         const { family, glyph: sign } = lookOfOperation(operation);
@@ -105,8 +120,8 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
       return { glyph: SIGNS[glyph], look, words };
     },
     note: (column) =>
-      isRows && state.cells.has(store.column(column)?.name)
-        ? `~ ${count(state.cells.get(store.column(column).name))}`
+      isRows && state.cells.has(nameOf(column))
+        ? `~ ${count(state.cells.get(nameOf(column)) ?? 0)}`
         : "",
   });
   const filters = h(
@@ -138,6 +153,17 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
   );
   ctx.onClose(halt);
 
+  /** @param {number} row */
+  function pageAt(row) {
+    return /** @type {ChangePage | undefined} */ (store.pageOf(row));
+  }
+
+  /** @param {number} column */
+  function nameOf(column) {
+    return store.column(column)?.name ?? "";
+  }
+
+  /** @param {string} words @param {() => unknown} act */
   function button(words, act) {
     return h(
       "button",
@@ -146,27 +172,31 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     );
   }
 
+  /** @param {number} row */
   function operationOf(row) {
     const at = store.column(1)?.name === "side" ? 2 : 1;
     return store.cell(row, at)?.text ?? "";
   }
 
+  /** @param {Lnb.Json} result @param {Lnb.Buffer[]} buffers */
   function decode(result, buffers) {
     if (isRows) know(result.found);
     else state.numRows = result.num_rows;
     return decodeChanges(result, buffers);
   }
 
-  /** More is known of how many rows there are. */
+  /** More is known of how many rows there are. @param {Lnb.Json} found */
   function know(found) {
     state.found = found;
     state.cells = new Map(found.cells);
+    /** @type {Record<string, number>} */
     const number = { added: found.added, removed: found.removed, changed: found.changed };
     const rest = found.is_finished ? number.added + number.removed : 0;
     state.numRows = state.filter ? number[state.filter] : number.changed + rest;
     told(found);
   }
 
+  /** @param {Lnb.Page} [page] */
   function arrived(page) {
     busy();
     if (page) {
@@ -176,6 +206,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     paint();
   }
 
+  /** @param {number | null} done */
   function busy(done = null, total = 0) {
     const running = done !== null && total > 0;
     bar.hidden = stop.hidden = !running;
@@ -205,6 +236,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     view.paint();
   }
 
+  /** @param {Lnb.Json} found */
   function statusWords(found) {
     if (!isRows || !found || found.is_finished || ["added", "removed"].includes(state.filter))
       return plural(state.numRows, isRows ? "row" : noun());
@@ -216,7 +248,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     arrived();
   }
   const noun = () =>
-    ({
+    /** @type {Record<string, string>} */ ({
       transactions: "transaction",
       schema: "column",
       fragments: "fragment",
@@ -239,6 +271,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     return isRows ? "No row differs." : `No ${noun()} differs.`;
   }
 
+  /** @param {string} kind */
   function filter(kind) {
     state.filter = kind;
     [...filters.children].forEach((one, at) =>
@@ -307,8 +340,9 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     );
   }
 
+  /** @param {number} row */
   function openRow(row) {
-    const page = store.pageOf(row);
+    const page = pageAt(row);
     if (!page) return;
     const cells = page.columns.map((column, at) => ({
       name: column.name,

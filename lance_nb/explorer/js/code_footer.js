@@ -1,9 +1,11 @@
-// @ts-check
 // The line that does the same as the present state, in Python and as a magic.
 
 import { copyText, h, setText } from "./dom.js";
 
-/** @param {HTMLElement} el @param {Lnb.Context} ctx @param {() => Lnb.CodeLines|null} lines of the open tab */
+/**
+ * @param {HTMLElement} el @param {Lnb.Context} ctx
+ * @param {() => Lnb.CodeLines|null} lines of the open tab
+ */
 export function codeFooter(el, ctx, lines) {
   let language = "python";
   const code = h("code", { class: "lnb-code-line" });

@@ -1,4 +1,3 @@
-// @ts-check
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
 import { brushing, conditionOf } from "./brush.js";
@@ -6,7 +5,7 @@ import { profilePicture, profileWords } from "./column_profiles.js";
 import { count, h, show } from "./dom.js";
 
 /**
- * @param {import("./view.js").Context} ctx
+ * @param {Lnb.Context} ctx
  * @typedef {{column: string, ascending: boolean}} Order
  * @param {{at: number, column: Lnb.Column, profile: Lnb.Profile|null,
  *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args, order: Order|null,

@@ -1,4 +1,3 @@
-// @ts-check
 // What the values of the columns in sight look like: asked for in the background, drawn in the head.
 
 import { slotsOf } from "./brush.js";
@@ -7,7 +6,7 @@ import { count, svg } from "./dom.js";
 const AT_ONCE = 12;
 const PAUSE_MS = 250; // the rows come first
 
-/** @param {import("./view.js").Context} ctx @param {() => void} changed called when profiles arrived */
+/** @param {Lnb.Context} ctx @param {() => void} changed called when profiles arrived */
 export function columnProfiles(ctx, changed) {
   /** @type {Lnb.Args | null} */
   let place = null;
@@ -78,7 +77,10 @@ export function columnProfiles(ctx, changed) {
         }, PAUSE_MS);
     },
     of: (/** @type {number} */ index) => known.get(index) ?? null,
-    /** Whether one is on its way; `notify(profile)` is called then, of the newest that was waited for. @param {number} index @param {(profile: Lnb.Profile | null) => void} notify */
+    /**
+     * Whether one is on its way; `notify(profile)` is called then, of the newest that was waited for.
+     * @param {number} index @param {(profile: Lnb.Profile | null) => void} notify
+     */
     comes(index, notify) {
       const coming = !known.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
       waiting = coming ? { at: index, notify } : null;
@@ -89,7 +91,10 @@ export function columnProfiles(ctx, changed) {
       known.set(profile.column, profile);
       changed();
     },
-    /** Draw into a cell of the head; returns the same as words. @param {Lnb.Recycled} element @param {number} index */
+    /**
+     * Draw into a cell of the head; returns the same as words.
+     * @param {Lnb.Recycled} element @param {number} index
+     */
     draw(element, index) {
       const profile = known.get(index) ?? null;
       if (element.lnb === profile) return profile ? profileWords(profile) : "";

@@ -1,4 +1,3 @@
-// @ts-check
 // Column widths of the grid: guessed from the first page, changed by hand, kept across versions.
 
 const LEAST = 48;
@@ -10,7 +9,10 @@ const USUAL = 132;
 const FIXED = { bool: 76, vector: 148 };
 const ROOM = 21; // padding on both sides, and the line between columns
 
-/** @param {(text: string, font: Font) => number} measure width of a text in pixels @returns {Lnb.ColumnWidths} */
+/**
+ * @param {(text: string, font: Font) => number} measure width of a text in pixels
+ * @returns {Lnb.ColumnWidths}
+ */
 export function columnWidths(measure) {
   /** @type {{px: number, by: string, name: string | undefined}[]} */
   const widths = [];
@@ -30,7 +32,10 @@ export function columnWidths(measure) {
     return widths[index]?.px ?? USUAL;
   }
 
-  /** The width that shows the title, and the longest texts of the cells. @param {Lnb.Column} column @param {Lnb.Cell[]} cells */
+  /**
+   * The width that shows the title, and the longest texts of the cells.
+   * @param {Lnb.Column} column @param {Lnb.Cell[]} cells
+   */
   function fitting(column, cells) {
     const title = Math.max(
       measure(column.name, "bold"),
@@ -95,7 +100,10 @@ export function columnWidths(measure) {
   };
 }
 
-/** Measures texts in the fonts of an element (in the page), on a canvas that is never shown. @param {Element} element @returns {(text: string, font: Font) => number} */
+/**
+ * Measures texts in the fonts of an element (in the page), on a canvas that is never shown.
+ * @param {Element} element @returns {(text: string, font: Font) => number}
+ */
 export function textMeasure(element) {
   const canvas = document.createElement("canvas");
   const pen = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));

@@ -1,4 +1,3 @@
-// @ts-check
 // Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
 // models/row_page.py; this file and models/page_texts.py are its only two readers.
 
@@ -17,13 +16,19 @@ const ARRAYS = {
 };
 const utf8 = new TextDecoder();
 
-/** Front ends hand buffers over as DataView or ArrayBuffer, at any alignment. @param {Lnb.Buffer} buffer */
+/**
+ * Front ends hand buffers over as DataView or ArrayBuffer, at any alignment.
+ * @param {Lnb.Buffer} buffer
+ */
 function bytesOf(buffer) {
   if (buffer instanceof ArrayBuffer) return new Uint8Array(buffer);
   return new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 }
 
-/** @template T @param {new (buffer: ArrayBuffer) => T} kind @param {Lnb.Buffer} buffer @returns {T} */
+/**
+ * @template T @param {new (buffer: ArrayBuffer) => T} kind @param {Lnb.Buffer} buffer
+ * @returns {T}
+ */
 function typed(kind, buffer) {
   const bytes = bytesOf(buffer);
   const { buffer: whole, byteOffset: start, byteLength: size } = bytes;

@@ -1,4 +1,3 @@
-// @ts-check
 // Each transaction of the source against each of the target; the reason of a verdict under the grid.
 
 import { h, plural, show } from "./dom.js";

@@ -6,7 +6,10 @@ import { count, h, perFrame, plural } from "./dom.js";
 const HEIGHT = 120;
 const MOST_CELL = 9;
 
-/** @param {import("./view.js").Context} ctx @param {{branch: string|null, version: number}} place */
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Place} place
+ * @param {number} fragment @param {number} numRows
+ */
 export function deletionMap(ctx, place, fragment, numRows) {
   const canvas = h("canvas", { class: "lnb-dm-canvas", role: "img", "aria-label": "deleted rows" });
   const readout = h("p", { class: "lnb-dm-readout" });
@@ -38,9 +41,12 @@ export function deletionMap(ctx, place, fragment, numRows) {
     h("div", { class: "lnb-dm-tools" }, closer, out),
   );
   const request = ctx.kernel.line();
+  /** @type {{shades: Uint8Array, num_rows: number, num_deleted: number, first: number, stop: number,
+   *   rows_per_pixel: number} | null} */
   let shown = null;
   let cells = { columns: 1, size: 1 };
 
+  /** @param {number} rows */
   function layout(rows) {
     const width = Math.max(80, Math.min(900, element.clientWidth || 280));
     const size = Math.max(
@@ -51,6 +57,7 @@ export function deletionMap(ctx, place, fragment, numRows) {
     return { size, columns, pixels: columns * Math.floor(HEIGHT / size) };
   }
 
+  /** @param {number} first @param {number} rows */
   function load(first, rows) {
     const { pixels } = layout(rows);
     request(
@@ -112,7 +119,9 @@ export function deletionMap(ctx, place, fragment, numRows) {
     tell(-1);
   });
 
+  /** @param {number} at */
   function tell(at) {
+    if (!shown) return;
     const each = shown.rows_per_pixel;
     if (at < 0) {
       const rows = `rows ${count(shown.first)} – ${count(Math.max(shown.first, shown.stop - 1))}`;
@@ -133,6 +142,7 @@ export function deletionMap(ctx, place, fragment, numRows) {
         : `rows ${count(first)} – ${count(last)}: ${state}`;
   }
 
+  /** @param {MouseEvent} event */
   function under(event) {
     const box = canvas.getBoundingClientRect();
     const at =
@@ -141,8 +151,9 @@ export function deletionMap(ctx, place, fragment, numRows) {
     return at >= 0 && at < (shown?.shades.length ?? 0) ? at : -1;
   }
 
-  /** Show a quarter of the rows around a share of them. */
+  /** Show a quarter of the rows around a share of them. @param {number} share */
   function zoom(share) {
+    if (!shown) return;
     const rows = Math.max(1, Math.ceil((shown.stop - shown.first) / 4));
     load(
       Math.min(
@@ -157,7 +168,7 @@ export function deletionMap(ctx, place, fragment, numRows) {
   canvas.addEventListener("pointerleave", () => shown && tell(-1));
   canvas.addEventListener("click", (event) => {
     const at = shown ? under(event) : -1;
-    if (at >= 0 && shown.rows_per_pixel > 1) zoom(at / shown.shades.length);
+    if (shown && at >= 0 && shown.rows_per_pixel > 1) zoom(at / shown.shades.length);
   });
   ctx.onClose(onTheme(paint));
   requestAnimationFrame(() => load(0, numRows));

@@ -1,9 +1,11 @@
-// @ts-check
 // The pane beside the tabs: the version by default, or what a view puts there until it is closed.
 
 import { h, show } from "./dom.js";
 
-/** @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away @param {(text: string) => void} announce */
+/**
+ * @param {HTMLElement} el @param {HTMLElement} main gets a class while the pane is folded away
+ * @param {(text: string) => void} announce
+ */
 export function detailPane(el, main, announce) {
   const version = h("div", { class: "lnb-detail-version" });
   const title = h("h3", { class: "lnb-detail-title" });

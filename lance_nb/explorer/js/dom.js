@@ -1,4 +1,3 @@
-// @ts-check
 // Elements made from plain values. Text is always set as text: nothing in this package parses markup.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -48,7 +47,10 @@ function isNothing(child) {
   return child === null || child === undefined || child === false;
 }
 
-/** Replace the content of `element`, keeping nothing. @param {Element} element @param {...Lnb.Child} children */
+/**
+ * Replace the content of `element`, keeping nothing.
+ * @param {Element} element @param {...Lnb.Child} children
+ */
 export function show(element, ...children) {
   const nodes = children.flat().filter(Boolean);
   element.replaceChildren(.../** @type {(Node | string)[]} */ (nodes));
@@ -66,12 +68,18 @@ export function setText(element, text) {
   } else if (element.textContent !== text) element.textContent = text;
 }
 
-/** The same for an attribute. @param {Element} element @param {string} name @param {string} value */
+/**
+ * The same for an attribute.
+ * @param {Element} element @param {string} name @param {string} value
+ */
 export function setAttribute(element, name, value) {
   if (element.getAttribute(name) !== value) element.setAttribute(name, value);
 }
 
-/** Copy to the clipboard, also where the clipboard API is not allowed (plain http). @param {string} text */
+/**
+ * Copy to the clipboard, also where the clipboard API is not allowed (plain http).
+ * @param {string} text
+ */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -90,7 +98,10 @@ export async function copyText(text) {
 /** @type {Set<() => void> | null} paintings asked for while `atOnce` is under way */
 let soon = null;
 
-/** Call `work` at most once per animation frame; what `atOnce` asks for is done at its end. @param {() => void} work */
+/**
+ * Call `work` at most once per animation frame; what `atOnce` asks for is done at its end.
+ * @param {() => void} work
+ */
 export function perFrame(work) {
   let asked = 0;
   const now = () => {
@@ -106,7 +117,10 @@ export function perFrame(work) {
   return later;
 }
 
-/** Do `work` and paint what it asked for before the next frame, not in it: a frame less to wait for. @template T @param {() => T} work @returns {T} */
+/**
+ * Do `work` and paint what it asked for before the next frame, not in it: a frame less to wait for.
+ * @template T @param {() => T} work @returns {T}
+ */
 export function atOnce(work) {
   if (soon) return work();
   soon = new Set();
@@ -154,7 +168,10 @@ const AGES = [
   [Infinity, 31536000, "year"],
 ];
 
-/** Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew. @param {number} timeMs */
+/**
+ * Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew.
+ * @param {number} timeMs
+ */
 export function ageOf(timeMs) {
   return h("span", { "data-since": timeMs }, age(timeMs));
 }

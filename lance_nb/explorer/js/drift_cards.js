@@ -4,19 +4,25 @@ import { count, h, plural, show, svg } from "./dom.js";
 
 const AT_ONCE = 12;
 const AT_FIRST = 48; // columns looked at without being asked
+/**
+ * @typedef {{bars: number[], facts: [label: string, value: string][], nulls: number, sampled: number, rows: number}} Side
+ * @typedef {{name: string, type: string, psi: number | null, before: Side, after: Side, labels: string[]}} Drift
+ */
+
 const MUCH = 0.25;
 const SOME = 0.1;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `pair()` -> {a, b, key}, `names()` -> [label of A, label of B], `code(suffix)`
+ * @param {Lnb.Context} ctx
+ * @param {{pair: () => Lnb.Pair, names: () => [a: string, b: string],
+ *   code: (python: string, magic: string) => void}} of `names`: labels of A and B
  */
 export function driftCards(ctx, { pair, names, code }) {
   const cards = h("div", { class: "lnb-dr-cards" });
   const status = h("span", { "aria-live": "polite" });
   const problem = h("div", {});
   const stop = link("stop", () => running?.cancel());
-  const more = link("look at more columns", () => load());
+  const more = link("compare more columns", () => load());
   const exact = link("use all rows", () => begin(true));
   const element = h(
     "div",
@@ -44,10 +50,13 @@ export function driftCards(ctx, { pair, names, code }) {
       exact,
     ),
   );
-  let state = { found: [], total: null, exact: false, turn: 0 };
+  /** @type {{found: Drift[], total: number | null, exact: boolean, turn: number, upto: number}} */
+  let state = { found: [], total: null, exact: false, turn: 0, upto: AT_FIRST };
+  /** @type {Lnb.Asked | null} */
   let running = null;
   ctx.onClose(() => running?.cancel());
 
+  /** @param {string} words @param {() => unknown} act */
   function link(words, act) {
     return h(
       "button",
@@ -60,7 +69,7 @@ export function driftCards(ctx, { pair, names, code }) {
     running?.cancel();
     state = { found: [], total: null, exact: all, turn: state.turn + 1, upto: AT_FIRST };
     const [a, b] = names();
-    const legend = element.querySelector(".lnb-dr-legend").children;
+    const legend = /** @type {Element} */ (element.querySelector(".lnb-dr-legend")).children;
     legend[1].textContent = a;
     legend[3].textContent = b;
     show(problem);
@@ -91,7 +100,8 @@ export function driftCards(ctx, { pair, names, code }) {
         state.found.push(...result.columns);
         paint();
         if (!result.columns.length) break;
-      } catch (error) {
+      } catch (caught) {
+        const error = /** @type {Lnb.Failure} */ (caught);
         if (turn !== state.turn) return;
         if (error.card?.kind !== "CancelledError") show(problem, ctx.problem(error));
         break;
@@ -105,7 +115,7 @@ export function driftCards(ctx, { pair, names, code }) {
   function say() {
     status.textContent =
       state.total === null
-        ? "looking at the columns…"
+        ? "Comparing column statistics…"
         : `${count(state.found.length)} of ${plural(state.total, "column")}…`;
   }
 
@@ -119,7 +129,7 @@ export function driftCards(ctx, { pair, names, code }) {
     exact.hidden = state.exact || !sampled;
     const looked =
       left > 0
-        ? `${count(state.found.length)} of ${plural(state.total, "column")}`
+        ? `${count(state.found.length)} of ${plural(state.total ?? 0, "column")}`
         : plural(state.found.length, "column");
     status.textContent = `${looked}, ${sampled ? `a sample of ${count(Math.max(...state.found.map((one) => one.after.sampled), 0))} rows` : "all rows"}`;
     if (state.total === 0)
@@ -134,8 +144,10 @@ export function driftCards(ctx, { pair, names, code }) {
   return { element, begin, stop: () => running?.cancel() };
 }
 
+/** @param {Drift} column */
 const moved = (column) => column.psi ?? Math.abs(column.after.nulls - column.before.nulls);
 
+/** @param {Drift} column */
 function card(column) {
   const how =
     column.psi === null
@@ -170,7 +182,7 @@ function card(column) {
               class: `lnb-dr-how lnb-dr-${how[0]}`,
               title: "population stability index: below 0.1 nothing happened, above 0.25 much did",
             },
-            `${how[1]} ${column.psi.toFixed(2)}`,
+            `${how[1]} ${(column.psi ?? 0).toFixed(2)}`,
           )
         : null,
     ),
@@ -181,10 +193,11 @@ function card(column) {
   );
 }
 
-/** A in outline behind B in colour; texts are bars by name. */
+/** A in outline behind B in colour; texts are bars by name. @param {Drift} column */
 function histograms(column) {
   const { before, after, labels } = column;
   if (labels.length) {
+    /** @param {string} name @param {number} at */
     const line = (name, at) =>
       h(
         "div",
@@ -200,6 +213,7 @@ function histograms(column) {
     );
   }
   const each = 200 / Math.max(before.bars.length, after.bars.length, 8);
+  /** @param {number} thousandths */
   const tall = (thousandths) => (thousandths * 46) / 1000;
   const solid = after.bars.map((height, at) =>
     svg("rect", {
@@ -233,6 +247,7 @@ function histograms(column) {
   );
 }
 
+/** @param {string} side @param {number} [thousandths] */
 function bar(side, thousandths = 0) {
   const element = h("i", { class: `lnb-dr-${side}` });
   element.style.width = `${thousandths / 10}%`;

@@ -1,9 +1,11 @@
-// @ts-check
 // An error, readable: what happened, where, what to do.
 
 import { h } from "./dom.js";
 
-/** @param {Lnb.Card} card with `retry` there is a button for it @param {...Lnb.Child} extra @returns {HTMLElement} */
+/**
+ * @param {Lnb.Card} card with `retry` there is a button for it @param {...Lnb.Child} extra
+ * @returns {HTMLElement}
+ */
 export function errorCard(card, ...extra) {
   const calm = card.kind === "Snapshot"; // nothing went wrong: there is no kernel to ask
   return h(

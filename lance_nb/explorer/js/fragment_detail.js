@@ -4,7 +4,10 @@ import { percent } from "./canvas.js";
 import { deletionMap } from "./deletion_map.js";
 import { bytes, count, h, plural, show } from "./dom.js";
 
-/** @param {import("./view.js").Context} ctx @param {Object} place of the version @param {Object} model see models/fragment_detail.py */
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Place} place of the version
+ * @param {Lnb.Json} model see models/fragment_detail.py
+ */
 export function fragmentDetail(ctx, place, model) {
   const facts = [
     ["rows", `${count(model.rows - model.deleted)} of ${count(model.rows)} stored`],
@@ -36,7 +39,7 @@ export function fragmentDetail(ctx, place, model) {
       h(
         "div",
         { class: "lnb-fd-files" },
-        model.files.map((file) => fileLine(ctx, place, file)),
+        model.files.map((/** @type {Lnb.Json} */ file) => fileLine(ctx, place, file)),
         model.hidden_files
           ? h("p", { class: "lnb-faint" }, `and ${plural(model.hidden_files, "more file")}`)
           : null,
@@ -49,7 +52,7 @@ export function fragmentDetail(ctx, place, model) {
           h(
             "ul",
             { class: "lnb-fd-indices" },
-            model.indices.map((index) =>
+            model.indices.map((/** @type {Lnb.Json} */ index) =>
               h(
                 "li",
                 { class: index.covered ? "" : "lnb-fd-missing" },
@@ -63,6 +66,7 @@ export function fragmentDetail(ctx, place, model) {
   );
 }
 
+/** @param {string} title @param {string} note @param {HTMLElement} content */
 function section(title, note, content) {
   return h(
     "section",
@@ -72,6 +76,7 @@ function section(title, note, content) {
   );
 }
 
+/** @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.Json} file */
 function fileLine(ctx, place, file) {
   const pages = h("div", { class: "lnb-fd-pages", hidden: true });
   const lost = [
@@ -100,7 +105,7 @@ function fileLine(ctx, place, file) {
       const { result } = await ctx.kernel.ask("storage.pages", { ...place, path: file.path });
       show(pages, pageTable(result));
     } catch (error) {
-      show(pages, ctx.problem(error));
+      show(pages, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -127,9 +132,9 @@ function fileLine(ctx, place, file) {
   );
 }
 
-/** The pages of a file by column. @param {Object} model see models/file_pages.py */
+/** The pages of a file by column. @param {Lnb.Json} model see models/file_pages.py */
 export function pageTable(model) {
-  const rows = model.columns.map((column) =>
+  const rows = model.columns.map((/** @type {Lnb.Json} */ column) =>
     h(
       "tr",
       {},
@@ -149,7 +154,7 @@ export function pageTable(model) {
       h(
         "td",
         {},
-        column.encodings.map((one) =>
+        column.encodings.map((/** @type {{pages: number, encoding: string}} */ one) =>
           h(
             "code",
             {},

@@ -7,13 +7,14 @@ import { fragmentStrip } from "./fragment_strip.js";
 const ALL = 2 ** 52;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {{placeNow: () => Object, open: (id: number) => void, failed: (error: Error|null) => void}} on
+ * @param {Lnb.Context} ctx
+ * @param {{placeNow: () => Lnb.Place, open: (id: number) => void, failed: (error: Lnb.Failure|null) => void}} on
  */
 export function fragmentSection(ctx, { placeNow, open, failed }) {
   const summary = h("p", { class: "lnb-st-summary" });
   const readout = h("p", { class: "lnb-st-readout" });
   const strip = fragmentStrip(ctx, { zoom: load, open, told: (words) => setText(readout, words) });
+  /** @param {string} name @param {string} title @param {() => void} act */
   const tool = (name, title, act) =>
     h(
       "button",
@@ -35,8 +36,10 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
     " deleted",
   );
   const request = ctx.kernel.line();
+  /** @type {number | null} */
   let wanted = null; // a fragment to be marked when the map is here
 
+  /** @param {number} first @param {number} stop */
   function load(first, stop) {
     request(
       "storage.map",
@@ -52,6 +55,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
     );
   }
 
+  /** @param {Lnb.Json} map see models/fragment_map.py */
   function paintSummary({ num_fragments: fragments, first, stop, totals }) {
     const parts = [
       plural(fragments, "fragment"),
@@ -77,6 +81,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
       h("div", { class: "lnb-st-under" }, readout, legend),
     ),
     load: () => load(0, ALL),
+    /** @param {number} id */
     mark(id) {
       wanted = id;
       strip.mark(id);

@@ -5,10 +5,11 @@ import { bytes, count, h, perFrame, plural } from "./dom.js";
 
 const HEIGHT = 132;
 const STRIP = 6; // the coverage by indices, below the bars
+/** @type {("id" | "count" | "rows" | "deleted" | "bytes" | "files" | "covered")[]} */
 const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
 
 /**
- * @param {import("./view.js").Context} ctx
+ * @param {Lnb.Context} ctx
  * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void, told: (words: string) => void}} on
  */
 export function fragmentStrip(ctx, on) {
@@ -24,8 +25,12 @@ export function fragmentStrip(ctx, on) {
     },
     canvas,
   );
+  /** @typedef {Record<typeof COLUMNS[number], number[]>} Columns */
+  /** @type {Lnb.Json} see models/fragment_map.py */
   let model = null;
-  let columns = null;
+  /** @type {Columns} */
+  const columns = { id: [], count: [], rows: [], deleted: [], bytes: [], files: [], covered: [] };
+  /** @type {number[]} */
   let lefts = [];
   let chosen = 0;
   let hovered = -1;
@@ -70,7 +75,7 @@ export function fragmentStrip(ctx, on) {
       if (gone > 0) {
         pen.fillStyle = colours.bg;
         pen.fillRect(left, top, wide, Math.max(1, gone));
-        pen.fillStyle = gone > 3 && wide > 3 ? striped : colours.remove;
+        pen.fillStyle = striped && gone > 3 && wide > 3 ? striped : colours.remove;
         pen.fillRect(left, top, wide, Math.max(1.5, gone));
       }
       pen.globalAlpha = 1;
@@ -93,16 +98,17 @@ export function fragmentStrip(ctx, on) {
     }
   });
 
-  /** Bars as wide as their rows; what holds next to none still shows. */
+  /** Bars as wide as their rows; what holds next to none still shows. @param {number} width */
   function place(width) {
     const total = columns.rows.reduce((sum, rows) => sum + rows, 0);
     const least = Math.max(1, total / (model.num_bins * 12));
     const weights = columns.rows.map((rows) => Math.max(rows, least));
     const all = weights.reduce((sum, weight) => sum + weight, 0);
     lefts = [0];
-    for (const weight of weights) lefts.push(lefts.at(-1) + (weight * width) / all);
+    for (const weight of weights) lefts.push(lefts[lefts.length - 1] + (weight * width) / all);
   }
 
+  /** @param {PointerEvent | MouseEvent} event */
   function under(event) {
     const x = event.clientX - canvas.getBoundingClientRect().left;
     let low = 0;
@@ -115,7 +121,7 @@ export function fragmentStrip(ctx, on) {
     return model?.num_bins ? Math.min(low, model.num_bins - 1) : -1;
   }
 
-  /** A bin as words. */
+  /** A bin as words. @param {number} at */
   function words(at) {
     if (!model || at < 0 || at >= model.num_bins) return "";
     const many = columns.count[at] > 1;
@@ -135,6 +141,7 @@ export function fragmentStrip(ctx, on) {
     return parts.filter(Boolean).join(" · ");
   }
 
+  /** @param {number} at */
   function choose(at) {
     chosen = Math.max(0, Math.min(model.num_bins - 1, at));
     element.setAttribute("aria-valuenow", String(chosen));
@@ -143,18 +150,23 @@ export function fragmentStrip(ctx, on) {
     paint();
   }
 
+  /** @param {number} at */
   function open(at) {
     if (columns.count[at] > 1) zoomTo(at, at + 1);
     else on.open(columns.id[at]);
   }
 
-  /** Ask for the fragments of some bins; their positions follow from the counts before them. */
+  /**
+   * Ask for the fragments of some bins; their positions follow from the counts before them.
+   * @param {number} from @param {number} to
+   */
   function zoomTo(from, to) {
     const before = columns.count.slice(0, from).reduce((sum, one) => sum + one, model.first);
     const inside = columns.count.slice(from, to).reduce((sum, one) => sum + one, 0);
     on.zoom(before, before + Math.max(1, inside));
   }
 
+  /** @param {boolean} inward */
   function zoom(inward) {
     const bins = model.num_bins;
     if (inward) {
@@ -171,7 +183,8 @@ export function fragmentStrip(ctx, on) {
 
   element.addEventListener("keydown", (event) => {
     if (!model?.num_bins || event.altKey || event.ctrlKey || event.metaKey) return;
-    const act = {
+    /** @type {Record<string, () => void>} */
+    const acts = {
       ArrowLeft: () => choose(chosen - 1),
       ArrowRight: () => choose(chosen + 1),
       PageUp: () => choose(chosen - 10),
@@ -181,7 +194,8 @@ export function fragmentStrip(ctx, on) {
       Enter: () => open(chosen),
       "+": () => zoom(true),
       "-": () => zoom(false),
-    }[event.key];
+    };
+    const act = acts[event.key];
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();
@@ -216,6 +230,7 @@ export function fragmentStrip(ctx, on) {
   return {
     element,
     zoom,
+    /** @param {Lnb.Json} found @param {Lnb.Buffer[]} buffers */
     show(found, buffers) {
       const arrays = buffers.map((buffer) => {
         const view =
@@ -225,15 +240,17 @@ export function fragmentStrip(ctx, on) {
         return Array.from(new Float64Array(view.slice().buffer));
       });
       model = found;
-      columns = Object.fromEntries(COLUMNS.map((name, at) => [name, arrays[at]]));
+      COLUMNS.forEach((name, at) => {
+        columns[name] = arrays[at];
+      });
       hovered = -1;
       element.setAttribute("aria-valuemax", String(Math.max(0, model.num_bins - 1)));
       if (model.num_bins) choose(Math.min(chosen, model.num_bins - 1));
       paint();
     },
-    /** Mark a fragment by its id, if it is in the span. */
+    /** Mark a fragment by its id, if it is in the span. @param {number} id */
     mark(id) {
-      const at = columns?.id.findLastIndex((first) => first <= id) ?? -1;
+      const at = columns.id.findLastIndex((first) => first <= id);
       if (at >= 0) choose(at);
     },
   };

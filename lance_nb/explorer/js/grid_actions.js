@@ -8,9 +8,12 @@ import { KEYS } from "./grid_keys.js";
 const NEIGHBOURS = 10;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {{state: Object, store: Object, profiles: Object, asked: Object, lens: () => Object, bar: () => Object,
- *   selection: () => Object, look: (wanted: Object) => void, wanted: () => Object}} grid
+ * @param {Lnb.Context} ctx
+ * @param {{state: {row: number, column: number}, store: Lnb.PageStore,
+ *   profiles: ReturnType<typeof import("./column_profiles.js").columnProfiles>, asked: Lnb.Look,
+ *   lens: () => Lnb.Args, bar: () => ReturnType<typeof import("./rows_bar.js").rowsBar>,
+ *   selection: () => ReturnType<typeof import("./grid_selection.js").gridSelection>,
+ *   look: (wanted: Partial<Lnb.Look>) => void, wanted: () => Lnb.Look}} grid
  */
 export function gridActions(
   ctx,
@@ -18,14 +21,16 @@ export function gridActions(
 ) {
   const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens() });
 
+  /** @param {() => Promise<void>} work */
   async function attempt(work) {
     try {
       await work();
     } catch (error) {
-      bar().fail(error);
+      bar().fail(/** @type {Lnb.Failure} */ (error));
     }
   }
 
+  /** @param {number} at */
   function openColumn(at) {
     const column = store.column(at);
     if (!column) return;
@@ -33,7 +38,7 @@ export function gridActions(
       at,
       column,
       profile: profiles.of(at),
-      comes: (told) => profiles.comes(at, told),
+      comes: (notify) => profiles.comes(at, notify),
       args: place,
       order: asked.order,
       sort: (order) => look({ order, near: null }),
@@ -42,17 +47,23 @@ export function gridActions(
     });
   }
 
-  /** Bars of a column's profile become its condition in the filter. */
+  /**
+   * Bars of a column's profile become its condition in the filter.
+   * @param {number} at @param {number} from @param {number} to
+   */
   function brush(at, from, to) {
+    const [profile, column] = [profiles.of(at), store.column(at)];
+    if (!profile || !column) return;
     attempt(async () => {
-      const where = await conditionOf(ctx, place(), profiles.of(at), from, to);
-      if (where) bar().brush(store.column(at).raw, where);
+      const where = await conditionOf(ctx, place(), profile, from, to);
+      if (where) bar().brush(column.raw, where);
     });
   }
 
+  /** @type {{at: number, column: string | null}} */
   let sorted = { at: -1, column: null };
 
-  /** Ascending, descending, as stored. */
+  /** Ascending, descending, as stored. @param {number} at */
   function sort(at) {
     // Right after another order the columns are still on their way: the same place is the same column.
     const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
@@ -71,7 +82,10 @@ export function gridActions(
     });
   }
 
-  /** From among neighbours it is their vector that is followed, wherever the keyboard stands. */
+  /**
+   * From among neighbours it is their vector that is followed, wherever the keyboard stands.
+   * @param {number} row @param {number} here
+   */
   function similar(row, here) {
     const column = asked.near && store.column(here)?.look !== "vector" ? asked.near.at + 1 : here;
     const at = column - Number(Boolean(asked.near));
@@ -92,10 +106,11 @@ export function gridActions(
     });
   }
 
+  /** @param {number} row @param {number} column */
   function only(row, column) {
     attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.value", { ...place(), row, column });
-      bar().brush(store.column(column).raw, result.where);
+      bar().brush(store.column(column)?.raw ?? "", result.where);
     });
   }
 
@@ -124,6 +139,7 @@ export function gridActions(
     });
   }
 
+  /** @param {(row: number, column: number) => void} work */
   const here = (work) => () => work(state.row, state.column);
   return {
     openColumn,

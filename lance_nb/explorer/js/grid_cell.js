@@ -1,4 +1,3 @@
-// @ts-check
 // One cell of the grid: its text or its spark line, and taking it out of use.
 
 import { h, setText, svg } from "./dom.js";
@@ -21,7 +20,10 @@ export function fillCell(cell, value, column) {
   };
 }
 
-/** Hide a cell that is not needed now; its id must be free for the one that takes its place. @param {Lnb.Recycled} cell */
+/**
+ * Hide a cell that is not needed now; its id must be free for the one that takes its place.
+ * @param {Lnb.Recycled} cell
+ */
 export function retire(cell) {
   cell.hidden = true;
   cell.lnb = null;
@@ -29,7 +31,10 @@ export function retire(cell) {
   cell.removeAttribute("id");
 }
 
-/** A line and a number beside it; those that stand in the cell already are used again. @param {HTMLElement} cell @param {Uint8Array} spark @param {string} text */
+/**
+ * A line and a number beside it; those that stand in the cell already are used again.
+ * @param {HTMLElement} cell @param {Uint8Array} spark @param {string} text
+ */
 function fillSpark(cell, spark, text) {
   const points = Array.from(
     spark,

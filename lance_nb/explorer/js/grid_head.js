@@ -1,4 +1,3 @@
-// @ts-check
 // The head of a grid: names and types, what else its caller says of a column, grips to widen columns.
 
 import { h, setAttribute, setText } from "./dom.js";
@@ -66,7 +65,10 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
     });
   }
 
-  /** @param {number} from @param {number} to @param {number} left @param {number} gutter @param {number} here */
+  /**
+   * @param {number} from @param {number} to @param {number} left @param {number} gutter
+   * @param {number} here
+   */
   return function paintHead(from, to, left, gutter, here) {
     const wanted = to - from;
     while (head.children.length - 1 < wanted) head.append(titleAt());

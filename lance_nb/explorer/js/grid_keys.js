@@ -1,4 +1,3 @@
-// @ts-check
 // The keyboard of the grid, as the ARIA grid pattern has it.
 
 /**
@@ -45,7 +44,10 @@ export const KEYS = [
   ["Alt+←/→", "width of the column"],
 ];
 
-/** @param {KeyboardEvent} event @param {GridActions} grid @returns {(() => void) | null | undefined} */
+/**
+ * @param {KeyboardEvent} event @param {GridActions} grid
+ * @returns {(() => void) | null | undefined}
+ */
 function action(
   event,
   { state, page, moveTo, select, chooseColumn, open, openRow, widen, letters },

@@ -1,4 +1,3 @@
-// @ts-check
 // What is selected in the grid: ranges of rows, and columns; sent to the kernel as it changes.
 
 /** @typedef {[first: number, stop: number]} Range */
@@ -30,7 +29,10 @@ export function gridSelection(ctx, lens, changed) {
     get columns() {
       return columns.size;
     },
-    /** Select a row; `extend` up to it, `add` it to what is selected; the only one again: none. @param {number} row @param {{extend?: boolean, add?: boolean}} how */
+    /**
+     * Select a row; `extend` up to it, `add` it to what is selected; the only one again: none.
+     * @param {number} row @param {{extend?: boolean, add?: boolean}} how
+     */
     select(row, { extend = false, add = false } = {}) {
       const alone = ranges.length === 1 && ranges[0][0] === row && ranges[0][1] === row + 1;
       if (extend)
@@ -46,7 +48,10 @@ export function gridSelection(ctx, lens, changed) {
       if (!columns.delete(at)) columns.add(at);
       tell();
     },
-    /** Other rows are shown: rows are forgotten; columns too, when their places change. @param {boolean} keepColumns */
+    /**
+     * Other rows are shown: rows are forgotten; columns too, when their places change.
+     * @param {boolean} keepColumns
+     */
     reset(keepColumns) {
       ranges = [];
       if (!keepColumns) columns = new Set();
@@ -54,7 +59,10 @@ export function gridSelection(ctx, lens, changed) {
   };
 }
 
-/** A range without one of its rows: none to two ranges. @param {Range} range @param {number} row @returns {Range[]} */
+/**
+ * A range without one of its rows: none to two ranges.
+ * @param {Range} range @param {number} row @returns {Range[]}
+ */
 function without([first, stop], row) {
   if (row < first || row >= stop) return [[first, stop]];
   /** @type {Range[]} */

@@ -1,11 +1,10 @@
-// @ts-check
 // What the last action cost, and all of them: requests to the store, bytes, time.
 
 import { bytes, count, h, plural, setText } from "./dom.js";
 
 const PAUSE_MS = 120; // what was asked for is shown first
 
-/** @param {import("./view.js").Context} ctx @returns {HTMLElement} */
+/** @param {Lnb.Context} ctx @returns {HTMLElement} */
 export function ioMeter(ctx) {
   const element = h("span", { class: "lnb-io" });
   const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };

@@ -1,4 +1,3 @@
-// @ts-check
 // Requests to the kernel: ids, timeouts, one retry, latest-wins queues, and noticing a kernel that is gone.
 //
 // A kernel that runs a user's cell answers nothing until the cell is done, which is no error. So a request
@@ -80,7 +79,7 @@ export function openKernel(model, { isVisible = null } = {}) {
     for (const listener of [...stateListeners]) listener(state);
   }
 
-  /** @param {any} message the kernel's JSON @param {Lnb.Buffer[]} [buffers] */
+  /** @param {Lnb.Json} message @param {Lnb.Buffer[]} [buffers] */
   function onMessage(message, buffers) {
     const entry = message && pending.get(message.id);
     if (!entry) return; // answered already, given up, or somebody else's
@@ -124,7 +123,10 @@ export function openKernel(model, { isVisible = null } = {}) {
     return [...new Set(pending.values())];
   }
 
-  /** Send a message of an entry; its earlier ids stay valid. @param {Pending} entry @param {object} [callbacks] of the front end */
+  /**
+   * Send a message of an entry; its earlier ids stay valid.
+   * @param {Pending} entry @param {object} [callbacks] of the front end
+   */
   function post(entry, callbacks) {
     const id = `${prefix}-${(sent += 1)}`;
     entry.ids.push(id);
@@ -190,7 +192,10 @@ export function openKernel(model, { isVisible = null } = {}) {
     post(entry, { iopub: { status: onStatus } });
   }
 
-  /** The kernel has answered a probe: what was to be answered before it is lost. @param {number} order */
+  /**
+   * The kernel has answered a probe: what was to be answered before it is lost.
+   * @param {number} order
+   */
   function onProbed(order) {
     for (const entry of waiting()) {
       if (!entry.late || entry.order > order) continue;
@@ -207,7 +212,10 @@ export function openKernel(model, { isVisible = null } = {}) {
     return postAgain(entry);
   }
 
-  /** Long work that is still under way is ended first: else it would be done twice. @param {Pending} entry */
+  /**
+   * Long work that is still under way is ended first: else it would be done twice.
+   * @param {Pending} entry
+   */
   function postAgain(entry) {
     if (!isInOrder(entry.type)) {
       cancel(entry);
@@ -233,7 +241,10 @@ export function openKernel(model, { isVisible = null } = {}) {
     for (const listener of lateListeners) listener(count);
   }
 
-  /** @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @param {Pending['resolve']} resolve @param {Pending['reject']} reject @returns {Pending} */
+  /**
+   * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options
+   * @param {Pending['resolve']} resolve @param {Pending['reject']} reject @returns {Pending}
+   */
   function makeEntry(type, args, { progress = null, quiet = false }, resolve, reject) {
     return {
       type,
@@ -260,7 +271,6 @@ export function openKernel(model, { isVisible = null } = {}) {
    * Send a request. Rejects with an error that carries an error card: the kernel's, or that of a timeout.
    * The promise has `cancel()` for long work, which reports `progress(done, total)`. A `quiet` request is no
    * action of the user: nothing is said while it is late.
-
    * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @returns {Lnb.Asked}
    */
   function ask(type, args = {}, options = {}) {
@@ -281,7 +291,6 @@ export function openKernel(model, { isVisible = null } = {}) {
   /**
    * A queue of requests where only the newest matters: one pending, one waiting. Long work (with
    * `progress`) is cancelled when a newer request comes; `cancel()` of the queue ends it all.
-
    * @param {Lnb.Options} options @returns {Lnb.Queue}
    */
   function line(options = {}) {

@@ -3,9 +3,8 @@
 import { h, show } from "./dom.js";
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `choose(key)` with a list of names or null, `of()` -> the version whose columns
- *   there are
+ * @param {Lnb.Context} ctx
+ * @param {{choose: (key: string[] | null) => void, of: () => Lnb.Place}} tools `of`: the version whose columns there are
  */
 export function keyPicker(ctx, { choose, of }) {
   const toggle = h(
@@ -14,7 +13,7 @@ export function keyPicker(ctx, { choose, of }) {
       class: "lnb-link",
       type: "button",
       "aria-expanded": "false",
-      on: { click: () => open(element.hidden) },
+      on: { click: () => open(Boolean(element.hidden)) },
     },
     "change",
   );
@@ -56,8 +55,11 @@ export function keyPicker(ctx, { choose, of }) {
     usual,
   );
   const request = ctx.kernel.line();
+  /** @typedef {{name: string, label: string, type: string}} KeyColumn */
+  /** @type {Map<string, KeyColumn>} */
   const chosen = new Map();
 
+  /** @param {boolean} shown */
   function open(shown) {
     element.hidden = !shown;
     toggle.setAttribute("aria-expanded", String(shown));
@@ -73,6 +75,7 @@ export function keyPicker(ctx, { choose, of }) {
     );
   }
 
+  /** @param {KeyColumn[]} columns */
   function paint(columns) {
     const rest = [...chosen.values()].filter(
       (one) => !columns.some((other) => other.name === one.name),
@@ -101,6 +104,7 @@ export function keyPicker(ctx, { choose, of }) {
     );
   }
 
+  /** @param {string[] | null} key */
   function apply(key) {
     if (!key) {
       chosen.clear();

@@ -1,4 +1,3 @@
-// @ts-check
 // Where every version stands on the timeline: lanes share one axis of version numbers.
 
 const AXIS = 20;
@@ -136,7 +135,10 @@ export function laneMap(model, branch, version, before, sizes) {
   return map;
 }
 
-/** @param {Lnb.TimelineLane} lane @param {number} index @param {Lnb.Tag[]} tags @param {Lnb.LaneMap | null} before @returns {Lnb.Lane} */
+/**
+ * @param {Lnb.TimelineLane} lane @param {number} index @param {Lnb.Tag[]} tags
+ * @param {Lnb.LaneMap | null} before @returns {Lnb.Lane}
+ */
 function makeLane(lane, index, tags, before) {
   const old = before?.lanes.find((other) => other.branch === lane.branch);
   const details = old?.details ?? new Map();
@@ -164,7 +166,10 @@ function gapWords(first, last) {
     : `versions ${first} to ${last} were cleaned up`;
 }
 
-/** Tags of one lane by version, oldest first; several names may share a version. @param {string | null} branch @param {Lnb.Tag[]} tags */
+/**
+ * Tags of one lane by version, oldest first; several names may share a version.
+ * @param {string | null} branch @param {Lnb.Tag[]} tags
+ */
 function tagsOf(branch, tags) {
   const byVersion = new Map();
   for (const tag of tags) {
@@ -175,7 +180,10 @@ function tagsOf(branch, tags) {
   return [...byVersion].sort(([a], [b]) => a - b).map(([version, names]) => ({ version, names }));
 }
 
-/** The first position in ascending `numbers` whose value is not below `number`. @param {number[]} numbers @param {number} number */
+/**
+ * The first position in ascending `numbers` whose value is not below `number`.
+ * @param {number[]} numbers @param {number} number
+ */
 function lowerBound(numbers, number) {
   let low = 0;
   let high = numbers.length;

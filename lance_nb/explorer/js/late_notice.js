@@ -1,4 +1,3 @@
-// @ts-check
 // A line above the view while the kernel does not answer: it may be busy, so this is no error.
 
 import { h } from "./dom.js";

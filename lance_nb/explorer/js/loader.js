@@ -1,4 +1,3 @@
-// @ts-check
 // The module of every widget: waits for the views of its kind, which the page holds once (see
 // view_registration.js). Their text is long: it is sent and compiled once, not with every cell that is run.
 

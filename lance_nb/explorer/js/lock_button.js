@@ -1,9 +1,8 @@
-// @ts-check
 // The lock: nothing is written while it is shut.
 
 import { h } from "./dom.js";
 
-/** In the header, or in a view that writes and stands alone. @param {import("./view.js").Context} ctx */
+/** In the header, or in a view that writes and stands alone. @param {Lnb.Context} ctx */
 export function lockButton(ctx) {
   const button = h("button", {
     class: "lnb-button lnb-lock",

@@ -1,4 +1,3 @@
-// @ts-check
 // One long action in its place: how far it is, how to end it, and what went wrong.
 
 import { count, h, show } from "./dom.js";
@@ -6,7 +5,7 @@ import { count, h, show } from "./dom.js";
 /**
  * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the error
  * stands there, with a button for `again` if there is one.
- * @param {import("./view.js").Context} ctx @param {HTMLElement} place
+ * @param {Lnb.Context} ctx @param {HTMLElement} place
  * @param {{type: string, args: Lnb.Args, words: string, again?: (() => void) | null, noun?: string}} of
  */
 export async function longAction(

@@ -1,4 +1,3 @@
-// @ts-check
 // A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a blob.
 
 import { bytes, h } from "./dom.js";
@@ -20,7 +19,7 @@ const AT_ONCE = 2_000_000;
 
 /**
  * What a binary value is, and its picture or sound: at once when it is small, else when asked for.
- * @param {import("./view.js").Context} ctx @param {Lnb.Args} args place, lens, row and column
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place, lens, row and column
  * @returns {Promise<MediaElement|null>} null: neither; `shows`: the browser can show it; `close()`
  *   gives its memory back
  */
@@ -74,7 +73,10 @@ export async function mediaOf(ctx, args) {
   return place;
 }
 
-/** @param {Lnb.Context} ctx @param {Lnb.Args} args @param {{size: number}} media @param {Lnb.Buffer[]} first */
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args @param {{size: number}} media
+ * @param {Lnb.Buffer[]} first
+ */
 async function pieces(ctx, args, { size }, first) {
   const found = [...first];
   let have = first[0].byteLength;

@@ -5,7 +5,11 @@ import { count, h, plural, show } from "./dom.js";
 import { longAction } from "./long_action.js";
 import { refBox } from "./ref_box.js";
 
+/** @type {Record<string, string>} */
+const CHANGES = { new: "+", changed: "~", dropped: "−" };
+/** @type {Record<string, string>} */
 const KINDS = { merge: "Merge", "cherry-pick": "Cherry-pick", revert: "Revert" };
+/** @type {Record<string, [first: string, second: string]>} */
 const WORDS = {
   merge: ["merge", "into"],
   "cherry-pick": ["do the change of", "again on"],
@@ -13,14 +17,15 @@ const WORDS = {
 };
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} tools `guard`, `done(result)`, `close()`
+ * @param {Lnb.Context} ctx
+ * @param {import("./ref_form.js").RefTools} tools
  * @returns `element` and `open({kind, source, into})`
  */
 export function mergePage(ctx, tools) {
   const state = { kind: "merge" };
   const source = refBox(ctx, { label: "source", changed: stale });
   const into = refBox(ctx, { label: "target branch", branches: true, changed: stale });
+  /** @param {string} label @param {[value: string, words: string][]} options */
   const choose = (label, options) =>
     h(
       "select",
@@ -101,6 +106,7 @@ export function mergePage(ctx, tools) {
   );
   let asked = 0;
 
+  /** @param {string} kind */
   function setKind(kind) {
     state.kind = kind;
     kinds.forEach((one, at) =>
@@ -145,6 +151,7 @@ export function mergePage(ctx, tools) {
     return show(out, ...outcome(plan));
   }
 
+  /** @param {Lnb.Json} plan see models/merge_preview.py */
   function outcome(plan) {
     const names = { source: plan.source.label, target: plan.target.label };
     const nothing = plan.strategy === "up-to-date";
@@ -185,7 +192,7 @@ export function mergePage(ctx, tools) {
         ? h(
             "ul",
             { class: "lnb-cq" },
-            plan.conflicts.map((one) =>
+            plan.conflicts.map((/** @type {Lnb.Json} */ one) =>
               h(
                 "li",
                 { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" },
@@ -216,7 +223,7 @@ export function mergePage(ctx, tools) {
         ? h(
             "ul",
             { class: "lnb-cq" },
-            plan.notes.map((note) => h("li", {}, note)),
+            plan.notes.map((/** @type {string} */ note) => h("li", {}, note)),
           )
         : null,
       nothing
@@ -240,6 +247,7 @@ export function mergePage(ctx, tools) {
 
   return {
     element,
+    /** @param {{kind?: string, source?: string, into?: string}} target */
     open({ kind = "merge", source: from = "", into: to = "" }) {
       source.input.value = from;
       into.input.value = to || (ctx.screen().branch ?? "main");
@@ -252,6 +260,7 @@ export function mergePage(ctx, tools) {
   };
 }
 
+/** @param {Lnb.Json} plan */
 function figures(plan) {
   const { fragments, rows } = plan;
   const kinds = ["new", "changed", "dropped"]
@@ -261,11 +270,11 @@ function figures(plan) {
   const list = h(
     "ul",
     { class: "lnb-mp-fragments" },
-    fragments.lines.map((one) =>
+    fragments.lines.map((/** @type {Lnb.Json} */ one) =>
       h(
         "li",
         { class: `lnb-mp-${one.change}` },
-        h("i", { "aria-hidden": "true" }, { new: "+", changed: "~", dropped: "−" }[one.change]),
+        h("i", { "aria-hidden": "true" }, CHANGES[one.change]),
         `fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
       ),
     ),
@@ -290,7 +299,11 @@ function figures(plan) {
   );
 }
 
-/** Some rows that both sides changed: as the base, the source and the target have them. */
+/**
+ * Some rows that both sides changed: as the base, the source and the target have them.
+ * @param {{columns: string[], rows: Lnb.Json[]}} sample
+ * @param {{source: string, target: string}} names @param {string} base
+ */
 function sample({ columns, rows }, names, base) {
   const sides = [
     ["base", base],
@@ -321,7 +334,7 @@ function sample({ columns, rows }, names, base) {
             ["", ...columns].map((name) => h("th", { scope: "col" }, name)),
           ),
         ),
-        rows.map((row) =>
+        rows.map((/** @type {Lnb.Json} */ row) =>
           h(
             "tbody",
             { class: "lnb-mp-row" },
@@ -331,7 +344,7 @@ function sample({ columns, rows }, names, base) {
                 {},
                 h("th", { scope: "row" }, label),
                 row[side]
-                  ? row[side].map((value, at) =>
+                  ? row[side].map((/** @type {string | null} */ value, /** @type {number} */ at) =>
                       h(
                         "td",
                         {

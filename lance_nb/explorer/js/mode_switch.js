@@ -1,10 +1,9 @@
-// @ts-check
 // Data | Diff: the version shown, or what changed from A to B. Diff is the tab of changes.
 
 import { h } from "./dom.js";
 import { placeLabel } from "./version_range.js";
 
-/** @param {import("./view.js").Context} ctx @param {() => string} active the tab that is open */
+/** @param {Lnb.Context} ctx @param {() => string} active the tab that is open */
 export function modeSwitch(ctx, active) {
   let back = "rows";
   const choices = ["Data", "Diff"].map((name) =>

@@ -1,4 +1,3 @@
-// @ts-check
 // Commits of other writers appear by themselves: names are asked for now and then, while somebody looks.
 
 const EVERY_MS = 4000;
@@ -6,7 +5,7 @@ const PATIENCE = 20; // a slow store is asked more seldom: this many times as lo
 
 /**
  * @param {HTMLElement} root nothing is asked while it is out of sight
- * @param {import("./view.js").Context} ctx gets `news` {added, latest, gone, lost, way} as a part of its screen
+ * @param {Lnb.Context} ctx gets `news` {added, latest, gone, lost, way} as a part of its screen
  */
 export function watchNews(root, ctx) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -1,4 +1,3 @@
-// @ts-check
 // How an operation looks: a family (colour), a glyph (never colour alone) and words.
 
 /** @type {Record<string, [family: string, glyph: string]>} */

@@ -1,4 +1,3 @@
-// @ts-check
 // The few row pages kept in the browser, and asking for the ones in sight.
 
 import { decodePage } from "./columns.js";

@@ -1,4 +1,3 @@
-// @ts-check
 // Plays the history: travels from version to version until the newest, or until somebody interferes.
 
 import { h } from "./dom.js";
@@ -6,7 +5,7 @@ import { h } from "./dom.js";
 const FRAME_MS = 450;
 
 /**
- * @param {import("./view.js").Context} ctx @param {() => Lnb.LaneMap|null} mapNow @param {HTMLElement} plane
+ * @param {Lnb.Context} ctx @param {() => Lnb.LaneMap|null} mapNow @param {HTMLElement} plane
  */
 export function playButton(ctx, mapNow, plane) {
   const button = h(

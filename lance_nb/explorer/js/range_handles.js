@@ -1,4 +1,3 @@
-// @ts-check
 // The handles A and B on the timeline's axis: dragged, moved by keys, or set by Shift and a click.
 
 import { h, setText } from "./dom.js";
@@ -8,7 +7,7 @@ const AXIS = 20;
 const EDGE = 28; // pixels at the ends of the view in which dragging scrolls
 
 /**
- * @param {import("./view.js").Context} ctx @param {HTMLElement} scroller @param {() => Lnb.LaneMap|null} mapNow
+ * @param {Lnb.Context} ctx @param {HTMLElement} scroller @param {() => Lnb.LaneMap|null} mapNow
  */
 export function rangeHandles(ctx, scroller, mapNow) {
   const band = h("div", { class: "lnb-tl-band", hidden: true, "aria-hidden": "true" });
@@ -46,7 +45,10 @@ export function rangeHandles(ctx, scroller, mapNow) {
     return chip;
   }
 
-  /** Move a handle by a key of the timeline; false when the key leads nowhere. @param {"a" | "b"} name @param {string} key */
+  /**
+   * Move a handle by a key of the timeline; false when the key leads nowhere.
+   * @param {"a" | "b"} name @param {string} key
+   */
   function step(name, key) {
     const map = mapNow();
     const from = map && spot(map, ctx.range.get()[name] ?? ctx.range.get().b);
@@ -99,7 +101,10 @@ export function rangeHandles(ctx, scroller, mapNow) {
     chip.addEventListener("pointercancel", cancel);
   }
 
-  /** The version nearest to a point: on the lane under it, else on the lane where the handle is. @param {Lnb.LaneMap} map @param {number} x @param {number} y @param {"a" | "b"} name */
+  /**
+   * The version nearest to a point: on the lane under it, else on the lane where the handle is.
+   * @param {Lnb.LaneMap} map @param {number} x @param {number} y @param {"a" | "b"} name
+   */
   function under(map, x, y, name) {
     const now = spot(map, ctx.range.get()[name]);
     const lane =
@@ -136,7 +141,10 @@ export function rangeHandles(ctx, scroller, mapNow) {
     band.style.height = `${map.height - AXIS}px`;
   }
 
-  /** @param {HTMLElement} chip @param {Lnb.Place | null} place @param {number | null} x @param {boolean} before @param {Lnb.LaneMap} map */
+  /**
+   * @param {HTMLElement} chip @param {Lnb.Place | null} place @param {number | null} x
+   * @param {boolean} before @param {Lnb.LaneMap} map
+   */
   function put(chip, place, x, before, map) {
     chip.hidden = x === null || !place;
     if (x === null || !place) return;

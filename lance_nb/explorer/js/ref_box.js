@@ -4,8 +4,13 @@ import { h } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `label`, `value`, `changed()`; with `branches` only branches are offered
+ * @typedef {{ref: string, label: string, kind: string, note: string}} Choice see models/ref_choices.py
+ */
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {{label: string, value?: string, branches?: boolean, changed: () => void}} of with `branches` only
+ *   branches are offered
  * @returns `element` and `input`
  */
 export function refBox(ctx, { label, value = "", branches = false, changed }) {
@@ -38,13 +43,18 @@ export function refBox(ctx, { label, value = "", branches = false, changed }) {
       { text },
       ({ result }) => {
         const found = result.choices.filter(
-          (one) => !branches || (one.kind === "branch" && !one.ref.includes(":")),
+          (/** @type {Choice} */ one) =>
+            !branches || (one.kind === "branch" && !one.ref.includes(":")),
         );
         if (text === input.value.trim())
           offers.offer(
-            found.some((one) => one.ref === text)
+            found.some((/** @type {Choice} */ one) => one.ref === text)
               ? []
-              : found.map((one) => ({ name: one.label, type: one.kind, ref: one.ref })),
+              : found.map((/** @type {Choice} */ one) => ({
+                  name: one.label,
+                  type: one.kind,
+                  ref: one.ref,
+                })),
           );
       },
       () => offers.offer([]),

@@ -5,17 +5,26 @@ import { longAction } from "./long_action.js";
 import { consequenceList, refForm } from "./ref_form.js";
 
 /**
- * @param {import("./view.js").Context} ctx @param {Object} model see models/ref_detail.py
- * @param {Object} tools `guard`, `done(result)`, `show(kind, name)` opens another card, `create(kind, at)`,
- *   `merge({source, into})`
+ * @typedef {Object} CardActions
+ * @property {(kind: string, name: string | null) => void} show open another card
+ * @property {(kind: string, at?: string) => void} create
+ * @property {(target: {source?: string, into?: string}) => void} merge
+ * @typedef {import("./ref_form.js").RefTools & CardActions} CardTools
+ */
+
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Json} model see models/ref_detail.py
+ * @param {CardTools} tools
  */
 export function refCard(ctx, model, tools) {
   const { kind, name, place, fork, seen } = model;
   const out = h("div", { class: "lnb-rc-out" });
+  /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
   const button = (words, act, title = null) =>
     h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
   const again = () => tools.show(kind, name);
   const isBranch = kind === "branch";
+  /** @param {...Lnb.Child} content */
   const put = (...content) => {
     show(out, ...content);
     out.scrollIntoView({ block: "nearest" });
@@ -72,6 +81,7 @@ export function refCard(ctx, model, tools) {
     );
   }
 
+  /** @param {Lnb.Json} known */
   async function remove(known) {
     const result = await longAction(ctx, out, {
       type: "refs.delete",
@@ -102,7 +112,7 @@ export function refCard(ctx, model, tools) {
         tools.done(result);
         again();
       } catch (error) {
-        show(out, ctx.problem(error), button("look again", again));
+        show(out, ctx.problem(/** @type {Lnb.Failure} */ (error)), button("look again", again));
       }
     };
     put(
@@ -116,8 +126,9 @@ export function refCard(ctx, model, tools) {
     );
   }
 
-  const related = (title, one, of) =>
-    one.lines.length
+  /** @param {string} title @param {Lnb.Json} refs @param {string} of */
+  const related = (title, refs, of) =>
+    refs.lines.length
       ? h(
           "section",
           { class: "lnb-br-section" },
@@ -125,7 +136,7 @@ export function refCard(ctx, model, tools) {
           h(
             "ul",
             { class: "lnb-rc-list" },
-            one.lines.map((line) =>
+            refs.lines.map((/** @type {Lnb.Json} */ line) =>
               h(
                 "li",
                 {},
@@ -142,9 +153,10 @@ export function refCard(ctx, model, tools) {
               ),
             ),
           ),
-          one.hidden ? h("p", { class: "lnb-faint" }, `and ${one.hidden} more`) : null,
+          refs.hidden ? h("p", { class: "lnb-faint" }, `and ${refs.hidden} more`) : null,
         )
       : null;
+  /** @param {Lnb.Entry[]} entries */
   const pairs = (entries) =>
     h(
       "dl",
@@ -201,7 +213,7 @@ export function refCard(ctx, model, tools) {
   );
 }
 
-/** A place as the boxes take it. */
+/** A place as the boxes take it. @param {Lnb.Place} place */
 export function placeText({ branch, version }) {
   return `${branch ?? "main"}:${version}`;
 }

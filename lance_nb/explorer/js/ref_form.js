@@ -3,6 +3,15 @@
 import { h, show } from "./dom.js";
 import { refBox } from "./ref_box.js";
 
+/**
+ * What views that write share.
+ * @typedef {Object} RefTools
+ * @property {ReturnType<typeof import("./write_guard.js").writeGuard>} guard
+ * @property {(result: Lnb.Json, how?: {travel?: boolean}) => void} done something was written
+ * @property {() => void} close
+ */
+
+/** @type {Record<string, string>} */
 const MARKS = { ok: "✓", warn: "!", stop: "✕" };
 
 /** What comes of it, line by line. @param {{level: string, text: string}[]} found */
@@ -22,9 +31,9 @@ export function consequenceList(found) {
 }
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {{kind: string, action: "create"|"move", name?: string, seen?: Object, at: string}} of
- * @param {Object} tools `guard`, `done(result)`, `close()`, `again()` if there is something to look at again
+ * @param {Lnb.Context} ctx
+ * @param {{kind: string, action: "create"|"move", name?: string, seen?: Lnb.Json, at: string}} of
+ * @param {RefTools & {again?: () => void}} tools `again` if there is something to look at again
  */
 export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools) {
   const title = action === "move" ? `Move tag ${name}` : `New ${kind}`;
@@ -47,6 +56,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
   const told = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
   const acts = h("p", { class: "lnb-rf-acts" });
   const request = ctx.kernel.line();
+  /** @type {(Lnb.Place & {label: string}) | null} */
   let place = null;
 
   function check() {
@@ -66,15 +76,16 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
         const stop =
           reason ||
           problem ||
-          consequences.some((one) => one.level === "stop") ||
+          consequences.some((/** @type {{level: string}} */ one) => one.level === "stop") ||
           (action === "create" && !box.value.trim());
         paintActs(Boolean(stop), place?.label);
         if (code) ctx.code(code);
       },
-      (error) => show(told, ctx.problem(error)),
+      (error) => show(told, ctx.problem(/** @type {Lnb.Failure} */ (error))),
     );
   }
 
+  /** @param {boolean} refused @param {string | null | undefined} label */
   function paintActs(refused, label) {
     const words = action === "move" ? `move it to ${label ?? "…"}` : `make it at ${label ?? "…"}`;
     show(
@@ -85,6 +96,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
   }
 
   async function write() {
+    if (!place) return;
     const target = { branch: place.branch, version: place.version };
     try {
       const { result } =
@@ -101,7 +113,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
     } catch (error) {
       show(
         told,
-        ctx.problem(error),
+        ctx.problem(/** @type {Lnb.Failure} */ (error)),
         tools.again &&
           h(
             "button",

@@ -9,7 +9,14 @@ const MAX_HEADS = 40;
 const KEPT = 2000;
 let instances = 0;
 
+/** @param {number | null | undefined} ms */
 const since = (ms) => (ms ? ageOf(ms) : "");
+/**
+ * A line of a list and the newest version of a branch, see models/ref_lines.py.
+ * @typedef {[sort: string, title: string, cell: (line: Lnb.Json, head: Lnb.Json) => Lnb.Child]} RefColumn
+ */
+
+/** @type {Record<string, RefColumn[]>} */
 const COLUMNS = {
   branch: [
     [
@@ -59,8 +66,9 @@ const COLUMNS = {
 };
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `open(kind, line)`, `told(page)` what was found, `failed(error)`
+ * @param {Lnb.Context} ctx
+ * @param {{open: (kind: string, line: Lnb.Json) => void, told: (page: Lnb.Json) => void, failed: Lnb.Failed}} of
+ *   `told`: what was found
  */
 export function refList(ctx, { open, told, failed }) {
   const uid = `lnb-refs-list${(instances += 1)}`;
@@ -75,8 +83,11 @@ export function refList(ctx, { open, told, failed }) {
   const state = { kind: "branch", text: "", sort: "name", descending: false };
   const request = ctx.kernel.line();
   const askHeads = ctx.kernel.line();
+  /** @type {Map<number, HTMLElement>} */
   const rows = new Map();
+  /** @type {Map<number, Lnb.Json>} */
   const lines = new Map();
+  /** @type {Map<string | null, Lnb.Json>} by the name of a branch */
   const heads = new Map();
   let total = 0;
   let at = 0;
@@ -92,6 +103,7 @@ export function refList(ctx, { open, told, failed }) {
       row.remove();
       rows.delete(index);
     }
+    /** @type {number | null} */
     let missing = null;
     for (let index = first; index < stop; index += 1) {
       if (!lines.has(index)) missing ??= index;
@@ -103,6 +115,7 @@ export function refList(ctx, { open, told, failed }) {
     else loadHeads(first, stop);
   });
 
+  /** @param {number} index */
   function paintRow(index) {
     let row = rows.get(index);
     if (!row) {
@@ -137,6 +150,7 @@ export function refList(ctx, { open, told, failed }) {
     );
   }
 
+  /** @param {number} first */
   function ask(first, fresh = false) {
     const query = { ...state };
     request(
@@ -148,7 +162,7 @@ export function refList(ctx, { open, told, failed }) {
         if (fresh) heads.clear();
         total = result.matching;
         at = Math.min(at, Math.max(0, total - 1));
-        result.lines.forEach((line, index) => {
+        result.lines.forEach((/** @type {Lnb.Json} */ line, /** @type {number} */ index) => {
           lines.set(result.first + index, line);
           if (fresh && line.name === here) at = result.first + index; // others came before it, or went
         });
@@ -161,6 +175,7 @@ export function refList(ctx, { open, told, failed }) {
     );
   }
 
+  /** @param {number} first @param {number} stop */
   function loadHeads(first, stop) {
     if (state.kind !== "branch") return;
     const names = [];
@@ -180,6 +195,7 @@ export function refList(ctx, { open, told, failed }) {
     );
   }
 
+  /** @param {number} index @param {boolean} opened */
   function choose(index, opened) {
     if (!lines.has(index)) return;
     at = index;
@@ -191,10 +207,12 @@ export function refList(ctx, { open, told, failed }) {
     if (opened) open(state.kind, lines.get(index));
   }
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.target !== element || event.altKey || event.ctrlKey || event.metaKey) return;
     const page = Math.max(1, Math.floor(element.clientHeight / ROW) - 2);
-    const next = {
+    /** @type {Record<string, number>} */
+    const keys = {
       ArrowDown: at + 1,
       ArrowUp: at - 1,
       PageDown: at + page,
@@ -202,7 +220,8 @@ export function refList(ctx, { open, told, failed }) {
       Home: 0,
       End: total - 1,
       Enter: at,
-    }[event.key];
+    };
+    const next = keys[event.key];
     if (next === undefined || !total) return;
     event.preventDefault();
     event.stopPropagation();
@@ -230,7 +249,9 @@ export function refList(ctx, { open, told, failed }) {
                 {
                   class: "lnb-rl-sort",
                   type: "button",
-                  on: { click: () => list.set({ sort, descending: here && !state.descending }) },
+                  on: {
+                    click: () => list.set({ sort, descending: Boolean(here) && !state.descending }),
+                  },
                 },
                 title,
                 here ? (state.descending ? " ↓" : " ↑") : "",
@@ -246,7 +267,7 @@ export function refList(ctx, { open, told, failed }) {
     get kind() {
       return state.kind;
     },
-    /** Show another kind, order or filter, from the top. */
+    /** Show another kind, order or filter, from the top. @param {Partial<typeof state>} changes */
     set(changes) {
       Object.assign(state, changes);
       lines.clear();
@@ -270,11 +291,12 @@ export function refList(ctx, { open, told, failed }) {
 /**
  * Show cells in a row whose cells stay: the browser makes no click of a press on an element that is
  * gone when the button is let go, and what is read of a branch may come in between.
+ * @param {HTMLElement} row @param {HTMLElement[]} cells
  */
 function renew(row, cells) {
   if (row.children.length !== cells.length) return show(row, cells);
   cells.forEach((cell, at) => {
-    const shown = row.children[at];
+    const shown = /** @type {HTMLElement} */ (row.children[at]);
     if (shown.isEqualNode(cell)) return;
     show(shown, ...cell.childNodes);
     if (cell.title) shown.title = cell.title;

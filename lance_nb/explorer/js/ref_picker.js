@@ -2,12 +2,15 @@
 
 import { h, show } from "./dom.js";
 
+/** @typedef {import("./ref_box.js").Choice} Choice */
+
+/** @type {Record<string, string>} */
 const GLYPHS = { branch: "↳", tag: "⚑", version: "#", head: "↥", date: "◷" };
 let instances = 0;
 
 /**
  * A combobox with a list, as ARIA has it; what is chosen goes to `ctx.travel`.
- * @param {import("./view.js").Context} ctx @returns {HTMLElement}
+ * @param {Lnb.Context} ctx @param {{hint?: string, label?: string}} [words] @returns {HTMLElement}
  */
 export function refPicker(ctx, { hint = "go to…", label = "go to a version, tag or branch" } = {}) {
   const uid = `lnb-refs${(instances += 1)}`;
@@ -31,10 +34,12 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
     size: "14",
   });
   const request = ctx.kernel.line();
+  /** @type {Choice[]} */
   let choices = [];
   let at = -1;
   let turn = 0; // an answer that comes after the list was left is not shown
 
+  /** @param {Choice[]} found */
   function open(found) {
     choices = found;
     at = -1;
@@ -68,6 +73,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
     open([]);
   }
 
+  /** @param {number} by */
   function move(by) {
     if (list.hidden) return ask();
     list.children[at]?.setAttribute("aria-selected", "false");
@@ -79,6 +85,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
     return undefined;
   }
 
+  /** @param {string} ref */
   function go(ref) {
     if (!ref) return;
     close();
@@ -108,7 +115,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
         },
         keydown: (event) => {
           event.stopPropagation();
-          const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
           if (by) {
             event.preventDefault();
             move(by);

@@ -1,4 +1,3 @@
-// @ts-check
 // What each request to the kernel does: whether it may be sent again, and whether it is answered in order.
 // tests/unit/explorer/test_request_kinds.py compares the lists with the handlers in Python.
 
@@ -84,7 +83,10 @@ const LONG_WRITES = [
 const ONLY_READ = new Set([...READS, ...LONG_READS]);
 const IN_ORDER = new Set([...READS, ...WRITES]);
 
-/** Whether a request may be sent a second time. What is not known here may not. @param {string} type */
+/**
+ * Whether a request may be sent a second time. What is not known here may not.
+ * @param {string} type
+ */
 export function isRepeatable(type) {
   return ONLY_READ.has(type);
 }

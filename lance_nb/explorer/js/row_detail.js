@@ -6,14 +6,19 @@ import { mediaOf } from "./media.js";
 import { treeNode } from "./tree.js";
 
 const MAX_MEDIA = 8; // values of bytes that are looked into
+/** @typedef {import("./media.js").MediaElement} MediaElement */
+
+/** @type {WeakMap<Lnb.Context, MediaElement[]>} */
 const open = new WeakMap(); // what is shown of the row before, by its view
 
-/** @param {import("./view.js").Context} ctx @param {Object} place version and lens @param {number} row */
+/** @param {Lnb.Context} ctx @param {Lnb.Args} place version and lens @param {number} row */
 export async function rowDetail(ctx, place, row) {
   const title = `Row ${count(row)}`;
   try {
     const { result } = await ctx.kernel.ask("rows.row", { ...place, row });
-    const nodes = result.nodes.map((node) => treeNode(node));
+    const nodes = result.nodes.map((/** @type {import("./tree.js").TreeNode} */ node) =>
+      treeNode(node),
+    );
     const tree = h("div", { class: "lnb-tree", role: "tree", "aria-label": title }, nodes);
     ctx.detail.show({
       title,
@@ -27,14 +32,23 @@ export async function rowDetail(ctx, place, row) {
     });
     await showMedia(ctx, { ...place, row }, result.nodes, nodes);
   } catch (error) {
-    ctx.detail.show({ title, content: ctx.problem(error), focus: true });
+    ctx.detail.show({
+      title,
+      content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
+      focus: true,
+    });
   }
 }
 
-/** Put pictures and sounds under the columns that hold them, one after the other. */
+/**
+ * Put pictures and sounds under the columns that hold them, one after the other.
+ * @param {Lnb.Context} ctx @param {Lnb.Args} spot @param {import("./tree.js").TreeNode[]} nodes
+ * @param {HTMLElement[]} elements
+ */
 async function showMedia(ctx, spot, nodes, elements) {
   for (const media of open.get(ctx) ?? []) media.close();
-  if (!open.has(ctx)) ctx.onClose(() => open.get(ctx).forEach((media) => media.close()));
+  if (!open.has(ctx)) ctx.onClose(() => open.get(ctx)?.forEach((media) => media.close()));
+  /** @type {MediaElement[]} */
   const mine = [];
   open.set(ctx, mine);
   const columns = nodes
@@ -46,6 +60,6 @@ async function showMedia(ctx, spot, nodes, elements) {
     if (open.get(ctx) !== mine || !elements[column].isConnected) return media.close();
     mine.push(media);
     if (elements[column].matches("details")) elements[column].append(media);
-    else elements[column].lastChild.replaceWith(media);
+    else elements[column].lastElementChild?.replaceWith(media);
   }
 }

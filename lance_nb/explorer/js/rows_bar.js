@@ -4,8 +4,13 @@ import { count, h, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {{asked: Object, lens: () => Object, changed: (wanted: Object) => void, found: (at: number) => void, cancel: () => void}} grid
+ * @typedef {ReturnType<typeof suggestions>} Suggestions
+ * @typedef {{columns: string[], rows: number, skipped: number | null, fragments: number}} Reads see models/filter_reads.py
+ */
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void, found: (at: number) => void, cancel: () => void}} grid
  */
 export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const filter = h("input", {
@@ -56,9 +61,14 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete, typing);
+  /**
+   * @type {{base: string, by: Map<string, string>}} conditions by column, and what else is in the box
+   */
   let brushes = { base: "", by: new Map() };
+  /** @type {string | null} */
   let hurried = null; // what was in the finder when Enter came before its list did
 
+  /** @param {string} text */
   function set(text) {
     filter.value = text;
     apply();
@@ -76,7 +86,10 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     changed({ filter: filter.value.trim() || null });
   }
 
-  /** One condition per column; a new one takes the place of the one before, null takes it away. */
+  /**
+   * One condition per column; a new one takes the place of the one before, null takes it away.
+   * @param {string} column @param {string | null} where
+   */
   function brush(column, where) {
     if (filter.value.trim() !== written()) brushes = { base: filter.value.trim(), by: new Map() };
     if (where) brushes.by.set(column, where);
@@ -102,24 +115,30 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     return /[A-Za-z_][\w.]*$/.exec(before)?.[0] ?? "";
   }
 
+  /** @param {Lnb.Json} line */
   function complete(line) {
-    const at = filter.selectionStart;
+    const at = filter.selectionStart ?? 0;
     const from = at - typing().length;
     filter.setRangeText(`${line.sql} `, from, at, "end");
   }
 
-  /** Show a column; the box is empty again, it does not hold anything back. */
+  /**
+   * Show a column; the box is empty again, it does not hold anything back.
+   * @param {Lnb.Json} line
+   */
   function goTo(line) {
     find.value = "";
     hurried = null;
     found(line.at);
   }
 
+  /** @param {Suggestions} list @param {Lnb.Json[]} columns */
   function offer(list, columns) {
     if (list === finder && columns.length && hurried === find.value.trim()) goTo(columns[0]);
     else list.offer(columns);
   }
 
+  /** @param {HTMLInputElement} input @param {string} text @param {Suggestions} list */
   function ask(input, text, list) {
     const { branch, version } = ctx.screen();
     if (!text || ctx.kernel.state === "static") return list.offer([]);
@@ -175,12 +194,18 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     brush,
     /** Put the keyboard in the filter. */
     focus: () => filter.focus(),
-    /** Say that rows are looked for, and how far that is. */
+    /**
+     * Say that rows are looked for, and how far that is.
+     * @param {number} done @param {number} total
+     */
     busy(done, total) {
       said.textContent = total ? `${Math.floor((100 * done) / total)} %` : "…";
       stop.hidden = false;
     },
-    /** Say what is shown now: `{num_rows, words, reads}`. */
+    /**
+     * Say what is shown now: `{num_rows, words, reads}`.
+     * @param {{num_rows: number, words: string, reads: Reads | null}} found
+     */
     say({ num_rows: numRows, words, reads }) {
       stop.hidden = true;
       problem.hidden = true;
@@ -201,13 +226,13 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       show(
         plan,
         words ? h("span", {}, words) : null,
-        asked.near && nearTools(),
+        asked.near && nearTools(asked.near),
         back,
         reads ? h("span", {}, readWords(reads)) : null,
       );
       plan.hidden = !plan.firstChild;
     },
-    /** Say what is wrong; what was shown stays. */
+    /** Say what is wrong; what was shown stays. @param {Lnb.Failure} error */
     fail(error) {
       stop.hidden = true;
       problem.hidden = false;
@@ -225,15 +250,18 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
     },
   };
 
-  function nearTools() {
+  /** @param {Lnb.Near} near */
+  function nearTools(near) {
+    /** @returns {void} */
     const change = () =>
       changed({
         near: {
-          ...asked.near,
+          ...near,
           k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)),
           metric: metric.value,
         },
       });
+    /** @type {HTMLInputElement} */
     const k = h("input", {
       class: "lnb-input lnb-near-k",
       type: "number",
@@ -242,7 +270,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       "aria-label": "how many neighbours",
       on: { change, keydown: (event) => event.stopPropagation() },
     });
-    k.value = String(asked.near.k);
+    k.value = String(near.k);
     const metric = h(
       "select",
       {
@@ -251,19 +279,14 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
         on: { change, keydown: (event) => event.stopPropagation() },
       },
       ["l2", "cosine", "dot"].map((name) =>
-        h("option", { value: name, selected: name === asked.near.metric }, name),
+        h("option", { value: name, selected: name === near.metric }, name),
       ),
     );
-    return h(
-      "span",
-      { class: "lnb-near" },
-      `to row ${asked.near.row} by ${asked.near.column}`,
-      k,
-      metric,
-    );
+    return h("span", { class: "lnb-near" }, `to row ${near.row} by ${near.column}`, k, metric);
   }
 }
 
+/** @param {Reads} reads */
 function readWords({ columns, rows, skipped, fragments }) {
   const where = `reads ${columns.join(", ")} of ${count(rows)} rows in ${count(fragments)} fragment${fragments === 1 ? "" : "s"}`;
   return `${where} · ${skipped === null ? "these files have no page statistics: none is skipped" : `${count(skipped)} rows skipped by page statistics`} · other columns only where rows pass`;

@@ -1,9 +1,10 @@
-// @ts-check
 // A few rows as a table: what comes, what goes, what changes.
 
 import { h, plural } from "./dom.js";
 
-/** @param {{label: string, sign: string, columns: {name: string, type: string}[], rows: (string|null)[][], cut: number, signs?: string[]}} sample */
+/**
+ * @param {{label: string, sign: string, columns: {name: string, type: string}[], rows: (string|null)[][], cut: number, signs?: string[]}} sample
+ */
 export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
   const kind = { "+": "add", "−": "remove" }[sign] ?? "change";
   return h(

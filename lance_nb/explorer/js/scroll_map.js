@@ -1,4 +1,3 @@
-// @ts-check
 // Maps a scroll bar to rows. Browsers clip elements near 16.7 million pixels, so beyond MAX_PIXELS the
 // scroll position stands for a share of the rows, and the wheel moves by rows instead of pixels.
 

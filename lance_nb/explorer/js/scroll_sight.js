@@ -1,4 +1,3 @@
-// @ts-check
 // What is seen of an element that scrolls: its size and its place, remembered. To ask the page for
 // them lays all of it out at once, with whatever others have changed there.
 
@@ -22,7 +21,10 @@ export function scrollSight(element) {
       Object.assign(sight, { width, height, left, top });
       return true;
     },
-    /** Scroll; the browser keeps within what there is. @param {{left?: number, top?: number}} place */
+    /**
+     * Scroll; the browser keeps within what there is.
+     * @param {{left?: number, top?: number}} place
+     */
     to({ left, top }) {
       if (left !== undefined) element.scrollLeft = left;
       if (top !== undefined) element.scrollTop = top;

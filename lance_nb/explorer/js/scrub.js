@@ -1,4 +1,3 @@
-// @ts-check
 // Numbers that follow a dragged handle: those of the versions near it are fetched ahead, so that a
 // frame of the drag takes no journey to the kernel.
 
@@ -8,7 +7,7 @@ const AROUND = 15; // versions on either side that are fetched ahead
 const CLOSE = 6; // when one so near is missing: a journey for each step would hold up what is painted
 const MOST = 500; // pairs remembered
 
-/** @param {import("./view.js").Context} ctx @param {(counts: Lnb.Json) => void} paint */
+/** @param {Lnb.Context} ctx @param {(counts: Lnb.Json) => void} paint */
 export function scrubNumbers(ctx, paint) {
   /** @type {Map<string, Lnb.Json>} */
   const known = new Map();
@@ -32,7 +31,10 @@ export function scrubNumbers(ctx, paint) {
     return numbers.get(lane) ?? [];
   }
 
-  /** Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that. @param {Lnb.Pair} pair @param {"a" | "b"} end @param {boolean} close */
+  /**
+   * Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that.
+   * @param {Lnb.Pair} pair @param {"a" | "b"} end @param {boolean} close
+   */
   function missing(pair, end, close) {
     const place = pair[end];
     const lane = ctx

@@ -8,17 +8,19 @@ import { virtualGrid } from "./virtual_grid.js";
 const GUTTER = 34;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `label`, `store` (see page_store.js), `mark(row)` -> {glyph, look, words}, `open(row)`,
- *   `note(column)` words under a title, `end()` called when the last row known is in sight
+ * @param {Lnb.Context} ctx
+ * @param {{label: string, store: Lnb.PageStore, mark: (row: number) => {glyph: string, look: string, words: string},
+ *   open: (row: number) => void, note?: (column: number) => string, end?: () => void}} of `note`: words under a
+ *   title; `end` is called when the last row known is in sight
  */
 export function sheet(ctx, { label, store, mark, open, note = () => "", end = () => {} }) {
+  /** @type {import("./grid_head.js").Titles} */
   const titles = {
     corner: { text: "", label: "kind of change" },
     parts: () => h("span", { class: "lnb-sheet-sub" }, h("small"), h("em")),
     draw(cell, index) {
       const words = note(index);
-      setText(cell.querySelector("em"), words);
+      setText(/** @type {Element} */ (cell.querySelector("em")), words);
       return words && `${words} changed`;
     },
   };
@@ -49,9 +51,13 @@ export function sheet(ctx, { label, store, mark, open, note = () => "", end = ()
   });
   const { element, body, state } = grid;
   body.addEventListener("click", (event) => {
-    const line = event.target.closest(".lnb-grid-row");
+    const target = /** @type {Element} */ (event.target);
+    /** @type {Lnb.Recycled | null} */
+    const line = target.closest(".lnb-grid-row");
+    /** @type {Lnb.Recycled | null} */
+    const cell = target.closest(".lnb-cell");
     if (!line) return;
-    grid.moveTo(line.lnb, event.target.closest(".lnb-cell")?.lnb?.index ?? state.column);
+    grid.moveTo(line.lnb, cell?.lnb?.index ?? state.column);
     open(line.lnb);
   });
 
@@ -59,7 +65,11 @@ export function sheet(ctx, { label, store, mark, open, note = () => "", end = ()
     element,
     paint: grid.paint,
     learn: grid.learn,
-    /** How much there is; `anew` begins again at the top. `head`: height of the titles. */
+    /**
+     * How much there is; `anew` begins again at the top. `head`: height of the titles.
+     * @param {number} numRows @param {number} numColumns
+     * @param {{anew?: boolean, head?: number}} how
+     */
     size(numRows, numColumns, { anew = false, head } = {}) {
       if (anew) {
         Object.assign(state, { row: 0, column: 0, top: 0 });
@@ -70,9 +80,14 @@ export function sheet(ctx, { label, store, mark, open, note = () => "", end = ()
   };
 }
 
-/** The value of a cell and, where it changed, what it was: `old → new`. */
+/**
+ * The value of a cell and, where it changed, what it was: `old → new`.
+ * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
+ * @param {Lnb.Column | undefined} column
+ */
 function fillChange(cell, value, column) {
   if (!value?.old) return fillCell(cell, value, column);
+  /** @param {"del" | "ins"} tag @param {Lnb.Cell} one */
   const part = (tag, one) => {
     const element = h(tag, {});
     const { look } = fillCell(element, one, column);
@@ -84,5 +99,5 @@ function fillChange(cell, value, column) {
     h("i", { "aria-hidden": "true" }, "→"),
     part("ins", value),
   );
-  return { filled: true, look: `lnb-look-changed${column.look === "number" ? " lnb-right" : ""}` };
+  return { filled: true, look: `lnb-look-changed${column?.look === "number" ? " lnb-right" : ""}` };
 }

@@ -1,4 +1,3 @@
-// @ts-check
 // A kernel that is a recording: the model of a widget over a snapshot (see snapshot.py).
 
 const NEEDED =

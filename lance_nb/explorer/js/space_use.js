@@ -3,6 +3,7 @@
 import { percent } from "./canvas.js";
 import { bytes, count, h, plural, show } from "./dom.js";
 
+/** @type {Record<string, string>} */
 const STATE_COLOURS = {
   current: "replace",
   old: "change",
@@ -11,7 +12,7 @@ const STATE_COLOURS = {
   other: "schema",
 };
 
-/** @param {import("./view.js").Context} ctx @param {() => Object} placeNow */
+/** @param {Lnb.Context} ctx @param {() => Lnb.Place} placeNow */
 export function spaceUse(ctx, placeNow) {
   const body = h("div", { class: "lnb-su-body" });
   const button = h(
@@ -41,6 +42,7 @@ export function spaceUse(ctx, placeNow) {
     h("div", { class: "lnb-su-tools" }, button, words),
     body,
   );
+  /** @type {Lnb.Asked | null} */
   let running = null;
 
   async function run() {
@@ -69,7 +71,7 @@ export function spaceUse(ctx, placeNow) {
       const { result } = await started;
       if (running === started) show(body, ...account(ctx, result));
     } catch (error) {
-      if (running === started) show(body, ctx.problem(error));
+      if (running === started) show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
     button.disabled = false;
   }
@@ -77,6 +79,7 @@ export function spaceUse(ctx, placeNow) {
   return element;
 }
 
+/** @param {Lnb.Context} ctx @param {Lnb.Json} model see models/space_use.py */
 function account(ctx, model) {
   const bar = h(
     "div",
@@ -84,12 +87,14 @@ function account(ctx, model) {
       class: "lnb-su-bar",
       role: "img",
       "aria-label": model.states
-        .map((state) => `${state.name} ${percent(state.bytes, model.total)}`)
+        .map(
+          (/** @type {Lnb.Json} */ state) => `${state.name} ${percent(state.bytes, model.total)}`,
+        )
         .join(", "),
     },
     model.states
-      .filter((state) => state.bytes)
-      .map((state) => {
+      .filter((/** @type {Lnb.Json} */ state) => state.bytes)
+      .map((/** @type {Lnb.Json} */ state) => {
         const part = h("span", {
           class: `lnb-su-part lnb-su-${STATE_COLOURS[state.name]}`,
           title: `${state.name}: ${bytes(state.bytes)}`,
@@ -102,8 +107,8 @@ function account(ctx, model) {
     "ul",
     { class: "lnb-su-legend" },
     model.states
-      .filter((state) => state.bytes || state.name === "orphan")
-      .map((state) =>
+      .filter((/** @type {Lnb.Json} */ state) => state.bytes || state.name === "orphan")
+      .map((/** @type {Lnb.Json} */ state) =>
         h(
           "li",
           { title: state.title },
@@ -114,6 +119,7 @@ function account(ctx, model) {
         ),
       ),
   );
+  /** @param {{place: string, branch: string | null, version: number}} line */
   const go = (line) =>
     h(
       "button",
@@ -136,7 +142,7 @@ function account(ctx, model) {
     table(
       "By kind of file",
       ["kind", "files", "bytes", "orphans"],
-      model.kinds.map((kind) => [
+      model.kinds.map((/** @type {Lnb.Json} */ kind) => [
         kind.name,
         count(kind.files),
         bytes(kind.bytes),
@@ -148,7 +154,7 @@ function account(ctx, model) {
       ? table(
           "Held by tags and branches",
           ["ref", "at", "refers to", "holds alone"],
-          model.refs.map((ref) => [
+          model.refs.map((/** @type {Lnb.Json} */ ref) => [
             `${ref.kind === "tag" ? "⚑" : "↳"} ${ref.name}`,
             go(ref),
             bytes(ref.held),
@@ -160,7 +166,11 @@ function account(ctx, model) {
     table(
       "Versions that hold most alone",
       ["version", "refers to", "holds alone"],
-      model.versions.map((version) => [go(version), bytes(version.held), bytes(version.own)]),
+      model.versions.map((/** @type {Lnb.Json} */ version) => [
+        go(version),
+        bytes(version.held),
+        bytes(version.own),
+      ]),
       model.hidden_versions,
     ),
     model.damaged.length
@@ -171,13 +181,17 @@ function account(ctx, model) {
             "div",
             { class: "lnb-error-text" },
             h("strong", {}, "Manifests that cannot be read"),
-            model.damaged.map((one) => h("p", {}, one)),
+            model.damaged.map((/** @type {Lnb.Json} */ one) => h("p", {}, one)),
           ),
         )
       : null,
   ];
 }
 
+/**
+ * @param {string} title @param {string[]} names @param {Lnb.Child[][]} lines
+ * @param {number} hidden
+ */
 function table(title, names, lines, hidden) {
   return h(
     "div",

@@ -4,6 +4,17 @@ import { ageOf, count, h, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { sampleTable } from "./sample_table.js";
 
+/**
+ * @typedef {Lnb.Json} Card see models/stage_card.py
+ * @typedef {Object} CardActions
+ * @property {(message: string) => void} commit
+ * @property {(engine: string | null) => void} prepare
+ * @property {() => void} rerun @property {() => void} look @property {() => void} remove
+ * @property {() => void} earlier @property {() => void} undo @property {() => void} go
+ * @typedef {(words: string, work: () => void, title?: string | null, kind?: string) => HTMLElement} MakeButton
+ */
+
+/** @type {Record<string, string>} */
 const STATES = {
   planned: "planned",
   ready: "ready",
@@ -11,18 +22,24 @@ const STATES = {
   unknown: "? outcome unknown",
   failed: "! not committed",
 };
+/** @type {Record<string, string>} */
 const MARKS = { compatible: "✓", rebasable: "↷", retryable: "!", incompatible: "✕" };
+/** @type {Record<string, string>} */
 const ENGINES = { local: "here", spark: "on Spark" };
 
+/** @type {Record<string, string>} */
+const CHANGES = { new: "+", changed: "~", dropped: "−" };
+
 /** Whether a card can still be committed. */
-export const isOpen = (card) => ["planned", "ready", "failed"].includes(card.state);
+export const isOpen = (/** @type {Card} */ card) =>
+  ["planned", "ready", "failed"].includes(card.state);
 
 /**
- * @param {Object} card see models/stage_card.py @param {{first: boolean, locked: boolean}} how
- * @param {Object} act `commit(message)`, `prepare(engine)`, `rerun`, `look`, `remove`, `earlier`, `undo`, `go(version)`
+ * @param {Card} card @param {{first: boolean, locked: boolean}} how @param {CardActions} act
  */
 export function stageCard(card, { first, locked }, act) {
   const open = isOpen(card);
+  /** @type {MakeButton} */
   const button = (words, work, title = null, kind = "") =>
     h(
       "button",
@@ -40,14 +57,16 @@ export function stageCard(card, { first, locked }, act) {
       ? h(
           "ul",
           { class: "lnb-sg-lines" },
-          card.lines.map((line) => h("li", {}, line)),
+          card.lines.map((/** @type {string} */ line) => h("li", {}, line)),
         )
       : null,
     card.facts.length
       ? h(
           "dl",
           { class: "lnb-sg-facts" },
-          card.facts.map((fact) => h("div", {}, h("dt", {}, fact.label), h("dd", {}, fact.value))),
+          card.facts.map((/** @type {Lnb.Entry} */ fact) =>
+            h("div", {}, h("dt", {}, fact.label), h("dd", {}, fact.value)),
+          ),
         )
       : null,
     card.problem ? errorCard(card.problem) : null,
@@ -57,7 +76,7 @@ export function stageCard(card, { first, locked }, act) {
       : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
     (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
-    foot(card, { open, locked, button, act }),
+    foot(card, { locked, button, act }),
   ];
   return h(
     "article",
@@ -96,6 +115,7 @@ export function stageCard(card, { first, locked }, act) {
   );
 }
 
+/** @param {Card} card @param {boolean} open @param {boolean} locked @param {CardActions} act */
 function whereLine(card, open, locked, act) {
   const { where } = card;
   if (card.state === "committed" || !where) return null;
@@ -106,6 +126,7 @@ function whereLine(card, open, locked, act) {
       : ""; // a reason may be just that
   const words = `${done} ${ENGINES[where.name]}: ${where.reason}${much}`;
   if (!where.movable || !open) return h("p", { class: "lnb-sg-where" }, words);
+  /** @type {HTMLSelectElement} */
   const select = h(
     "select",
     {
@@ -123,12 +144,13 @@ function whereLine(card, open, locked, act) {
   return h("p", { class: "lnb-sg-where" }, words, " ", select);
 }
 
+/** @param {Card} card */
 function fragments(card) {
-  const rows = card.fragments.map((one) =>
+  const rows = card.fragments.map((/** @type {Lnb.Json} */ one) =>
     h(
       "li",
       {},
-      `${{ new: "+", changed: "~", dropped: "−" }[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
+      `${CHANGES[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
     ),
   );
   return h(
@@ -139,7 +161,7 @@ function fragments(card) {
   );
 }
 
-/** What others committed since, and what that means. */
+/** What others committed since, and what that means. @param {Card} card */
 function meetings(card) {
   if (!card.meetings.length)
     return h("p", { class: "lnb-sg-calm" }, `✓ nobody has committed since ${card.on}`);
@@ -150,7 +172,7 @@ function meetings(card) {
     h(
       "ul",
       {},
-      card.meetings.map((one) =>
+      card.meetings.map((/** @type {Lnb.Json} */ one) =>
         h(
           "li",
           { class: `lnb-sg-${one.verdict}` },
@@ -171,6 +193,7 @@ function meetings(card) {
   );
 }
 
+/** @param {Card} card @param {{locked: boolean, button: MakeButton, act: CardActions}} how */
 function foot(card, { locked, button, act }) {
   if (card.outcome) {
     const { version, text } = card.outcome;
@@ -210,7 +233,7 @@ function foot(card, { locked, button, act }) {
     on: { keydown: (event) => event.stopPropagation() },
   });
   const blocked = card.meetings.some(
-    (one) => one.verdict === "retryable" || one.verdict === "incompatible",
+    (/** @type {Lnb.Json} */ one) => one.verdict === "retryable" || one.verdict === "incompatible",
   );
   const rerun =
     card.meetings.length || card.state === "failed"

@@ -27,17 +27,28 @@ const ENGINES = [
   ["local", "here"],
   ["spark", "Spark"],
 ];
+/**
+ * @typedef {{verb: string, args: Lnb.Args, engine: string}} Wish
+ * @typedef {{name?: string, kind: string, label: string, hint: string, choices?: string[]}} Field
+ * @typedef {{element: HTMLElement, value: () => Lnb.Json}} Input
+ * @typedef {{name: string, type: string, text: string}} Line a suggestion
+ * @typedef {{name: string, label: string, group: string, fields: (Field & {name: string})[], is_heavy: boolean}} Verb
+ * @typedef {{verbs: Verb[], columns: {name: string, type: string, value: string, sql: string}[], versions: string[],
+ *   tags: string[], branches: string[], rows: {name: string, kind: string, text: string}[]}} Menu
+ */
+
 const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
 const PART = /`(?:[^`]|``)*`|[^,]+/g;
 let instances = 0;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {{stage: (wish: Object) => void, code: (lines: Object|null) => void}} act
+ * @param {Lnb.Context} ctx
+ * @param {{stage: (wish: Wish) => void, code: (lines: Lnb.CodeLines|null) => void}} act
  */
 export function stageForm(ctx, { stage, code }) {
   const uid = `lnb-sg${(instances += 1)}`;
   const request = ctx.kernel.line();
+  /** @type {HTMLSelectElement} */
   const verbs = h("select", {
     class: "lnb-input lnb-sg-verb",
     id: `${uid}-verb`,
@@ -62,11 +73,14 @@ export function stageForm(ctx, { stage, code }) {
     h("div", { class: "lnb-sg-line" }, verbs, place, engine, button),
     said,
   );
+  /** @type {Menu | null} */
   let menu = null;
+  /** @type {{field: Field & {name: string}, input: Input}[]} */
   let fields = [];
+  /** @type {(() => unknown) | null} */
   let renew = null; // offers anew what could stand in the field of the keyboard
 
-  /** Take what can be staged now; what is typed stays. */
+  /** Take what can be staged now; what is typed stays. @param {Menu} next */
   function offer(next) {
     const first = !menu;
     menu = next;
@@ -87,8 +101,9 @@ export function stageForm(ctx, { stage, code }) {
     renew?.();
   }
 
+  /** @param {string} name @param {Lnb.Args} [args] */
   function choose(name, args = {}, quietly = false) {
-    const verb = menu.verbs.find((one) => one.name === name);
+    const verb = menu?.verbs.find((one) => one.name === name);
     if (!verb) return;
     verbs.value = name;
     fields = verb.fields.map((field) => ({ field, input: inputOf(field, args[field.name]) }));
@@ -108,13 +123,16 @@ export function stageForm(ctx, { stage, code }) {
     else ask();
   }
 
+  /** @param {Field} field @param {Lnb.Json} value @returns {Input} */
   function inputOf(field, value) {
     if (field.kind === "set") return setInput(field, value);
     if (field.kind === "choice") {
       const select = h(
         "select",
         { class: "lnb-input", "aria-label": field.label, on: { change: ask } },
-        field.choices.map((one) => h("option", { value: one, selected: one === value }, one)),
+        (field.choices ?? []).map((one) =>
+          h("option", { value: one, selected: one === value }, one),
+        ),
       );
       return { element: select, value: () => select.value };
     }
@@ -124,12 +142,15 @@ export function stageForm(ctx, { stage, code }) {
       ...input,
       value:
         field.kind === "columns"
-          ? () => (input.value().match(PART) ?? []).map(plain).filter(Boolean)
+          ? () =>
+              (input.value().match(PART) ?? [])
+                .map((/** @type {string} */ part) => plain(part))
+                .filter(Boolean)
           : input.value,
     };
   }
 
-  /** One text with a list of what could stand there. */
+  /** One text with a list of what could stand there. @param {Field} field @param {string} value */
   function textInput(field, value, name = field.label) {
     const input = h("input", {
       class: "lnb-input",
@@ -174,9 +195,12 @@ export function stageForm(ctx, { stage, code }) {
     };
   }
 
+  /** @param {Field} field @param {Lnb.Json} value @returns {Input} */
   function setInput(field, value) {
     const rows = h("span", { class: "lnb-sg-set" });
+    /** @type {{left: Input, right: Input}[]} */
     const lines = [];
+    /** @param {[column: string, sql: string]} pair */
     function add([column, sql]) {
       const left = textInput({ kind: "column", hint: "column", label: "column" }, column);
       const right = textInput({ kind: "sql", hint: field.hint, label: "new value" }, sql);
@@ -192,7 +216,8 @@ export function stageForm(ctx, { stage, code }) {
       "+ column",
     );
     rows.append(more);
-    for (const pair of Object.entries(value ?? { "": "" })) add(pair);
+    for (const pair of Object.entries(value ?? { "": "" }))
+      add(/** @type {[string, string]} */ (pair));
     return {
       element: rows,
       value: () =>
@@ -204,7 +229,9 @@ export function stageForm(ctx, { stage, code }) {
     };
   }
 
+  /** @param {Field} field @param {string} text @returns {Line[]} */
   function linesFor(field, text) {
+    if (!menu) return [];
     const wanted = text.replaceAll("`", "").toLowerCase();
     const columns = menu.columns.map((one) => ({
       name: one.name,
@@ -216,29 +243,32 @@ export function stageForm(ctx, { stage, code }) {
             ? quoted(one.value)
             : `${one.sql} `,
     }));
+    /** @param {string[]} texts @returns {Line[]} */
     const plainly = (texts) => texts.map((one) => ({ name: one, type: "", text: one }));
-    const lines =
-      {
-        column: columns,
-        columns,
-        filter: columns,
-        sql: columns,
-        type: plainly(TYPES),
-        version: plainly(menu.versions),
-        tag: plainly(menu.tags),
-        branch: plainly(menu.branches),
-        rows: menu.rows.map((one) => ({
-          name: one.name,
-          type: `${one.kind}, ${one.text}`,
-          text: one.name,
-        })),
-      }[field.kind] ?? [];
+    /** @type {Record<string, Line[]>} */
+    const byKind = {
+      column: columns,
+      columns,
+      filter: columns,
+      sql: columns,
+      type: plainly(TYPES),
+      version: plainly(menu.versions),
+      tag: plainly(menu.tags),
+      branch: plainly(menu.branches),
+      rows: menu.rows.map((one) => ({
+        name: one.name,
+        type: `${one.kind}, ${one.text}`,
+        text: one.name,
+      })),
+    };
+    const lines = byKind[field.kind] ?? [];
     if (!wanted && inside(field) && field.kind !== "columns") return [];
     return lines
       .filter((one) => one.name.toLowerCase().includes(wanted) && one.text !== text)
       .slice(0, 12);
   }
 
+  /** @returns {Wish} */
   function wish() {
     const args = Object.fromEntries(fields.map(({ field, input }) => [field.name, input.value()]));
     return { verb: verbs.value, args, engine: engine.hidden ? "auto" : engine.value };
@@ -253,7 +283,7 @@ export function stageForm(ctx, { stage, code }) {
       { branch, version, ...wish() },
       ({ result }) => {
         const where = result.where
-          ? `runs ${{ local: "here", spark: "on Spark" }[result.where.name]}: ${result.where.reason}`
+          ? `runs ${result.where.name === "spark" ? "on Spark" : "here"}: ${result.where.reason}`
           : "";
         say([result.note, where].filter(Boolean).join(" · "));
         code(result.code);
@@ -266,6 +296,7 @@ export function stageForm(ctx, { stage, code }) {
     );
   }
 
+  /** @param {string} text */
   function say(text, wrong = false) {
     setText(said, text);
     said.classList.toggle("lnb-sg-wrong", wrong);
@@ -276,6 +307,7 @@ export function stageForm(ctx, { stage, code }) {
     }
   }
 
+  /** @param {Event} event */
   function submit(event) {
     event.preventDefault();
     if (menu) stage(wish());
@@ -288,26 +320,33 @@ export function stageForm(ctx, { stage, code }) {
     get verb() {
       return verbs.value;
     },
-    /** Fill the form: `{verb, ...args}` of another view. */
+    /**
+     * Fill the form: `{verb, ...args}` of another view.
+     * @param {Lnb.Args & {verb: string}} wanted
+     */
     fill({ verb, ...args }) {
-      const [name, meant] = { materialize: ["compact", { materialize_deletions_threshold: 0 }] }[
-        verb
-      ] ?? [verb, {}];
+      const isMaterialize = verb === "materialize";
+      const name = isMaterialize ? "compact" : verb;
+      const meant = isMaterialize ? { materialize_deletions_threshold: 0 } : {};
       choose(name, { ...meant, ...args });
       button.focus();
     },
     clear: () => choose(verbs.value, {}, true),
     say,
     /** Nothing is staged while other work is under way, or the lock is shut. */
-    enable(on) {
+    enable(/** @type {boolean} */ on) {
       button.disabled = !on;
     },
   };
 }
 
+/** @param {Field} field */
 const inside = (field) => ["filter", "sql", "columns"].includes(field.kind);
 
-/** What is being typed: the name at the caret of an expression, else all of it. */
+/**
+ * What is being typed: the name at the caret of an expression, else all of it.
+ * @param {Field} field @param {HTMLInputElement} input
+ */
 function typed(field, input) {
   const before = input.value.slice(0, input.selectionStart ?? input.value.length);
   if (field.kind === "columns") return before.slice(before.lastIndexOf(",") + 1).trimStart();
@@ -316,11 +355,15 @@ function typed(field, input) {
   return NAME.exec(before)?.[0] ?? "";
 }
 
+/** @param {string} name */
 const quoted = (name) => (/^[^,`]+$/.test(name) ? name : `\`${name.replace(/`/g, "``")}\``);
+/** @param {string} part */
 const plain = (part) =>
   part.trim().startsWith("`") ? part.trim().slice(1, -1).replace(/``/g, "`") : part.trim();
 
+/** @param {Verb[]} verbs */
 function groupsOf(verbs) {
+  /** @type {Map<string, Verb[]>} */
   const groups = new Map();
   for (const verb of verbs) groups.set(verb.group, [...(groups.get(verb.group) ?? []), verb]);
   return groups;

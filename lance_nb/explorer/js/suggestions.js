@@ -1,4 +1,3 @@
-// @ts-check
 // A list of suggestions under an input, as ARIA's combobox has it: columns while a name is typed.
 
 import { h, show } from "./dom.js";
@@ -11,7 +10,7 @@ let instances = 0;
 /**
  * @param {HTMLInputElement} input @param {string} label
  * @param {(line: Lnb.Json) => void} chosen called with the suggestion that was taken
- * @param {() => string} [word] what is being typed before the caret: the list opens under it
+ * @param {(() => string) | null} [word] what is being typed before the caret: the list opens under it
  * @returns `list` (to put under the input), `offer(lines)` with `{name, type}` each, `key(event)`
  */
 export function suggestions(input, label, chosen, word) {
@@ -117,7 +116,10 @@ export function suggestions(input, label, chosen, word) {
   return { list, offer, key, moved: () => moved };
 }
 
-/** Put a list where the last `length` characters before the caret begin, as far as the box has room for it. @param {HTMLElement} list @param {HTMLInputElement} input @param {number} length */
+/**
+ * Put a list where the last `length` characters before the caret begin, as far as the box has room for it.
+ * @param {HTMLElement} list @param {HTMLInputElement} input @param {number} length
+ */
 function placeUnder(list, input, length) {
   const style = getComputedStyle(input);
   pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;

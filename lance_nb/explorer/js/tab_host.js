@@ -1,4 +1,3 @@
-// @ts-check
 // The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened.
 
 import { h } from "./dom.js";
@@ -7,7 +6,7 @@ let instances = 0;
 
 /**
  * @param {HTMLElement} bar @param {HTMLElement} panels @param {import("../tabs.js").Tab[]} tabs
- * @param {import("./view.js").Context} ctx @param {(another: boolean) => void} changed called when another tab opens, or the code of one changes
+ * @param {Lnb.Context} ctx @param {(another: boolean) => void} changed called when another tab opens, or the code of one changes
  */
 export function tabHost(bar, panels, tabs, ctx, changed) {
   const uid = `lnb-tabs${(instances += 1)}`;
@@ -50,7 +49,10 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     return { tab, button, panel, code: null, view: null, mounted: false, stale: [] };
   }
 
-  /** What the view of a tab gets: it is painted only while it is open. @param {TabView} view @returns {Lnb.Context} */
+  /**
+   * What the view of a tab gets: it is painted only while it is open.
+   * @param {TabView} view @returns {Lnb.Context}
+   */
   function contextOf(view) {
     return {
       ...ctx,

@@ -1,4 +1,3 @@
-// @ts-check
 // The flags of tags over a lane of the timeline: none stands on another, whatever their names.
 
 import { h } from "./dom.js";
@@ -8,7 +7,10 @@ const BESIDE = 20; // the staff and the sign
 const LEAST = 40; // less room than this shows the sign only
 const MOST = 210;
 
-/** Where the flag of every tag stands and how much room its words have, in pixels. @param {{names: string[]}[]} tags @param {number[]} places @param {number} end */
+/**
+ * Where the flag of every tag stands and how much room its words have, in pixels.
+ * @param {{names: string[]}[]} tags @param {number[]} places @param {number} end
+ */
 function spots(tags, places, end) {
   return tags
     .map((tag, at) => {

@@ -1,4 +1,3 @@
-// @ts-check
 // Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept few.
 
 import { h } from "./dom.js";
@@ -15,7 +14,10 @@ const MAX_KEPT = 400;
  * @typedef {{row: number, count: number, column: number}} Run rows of a column whose pictures are asked for
  */
 
-/** @param {import("./view.js").Context} ctx @param {Lnb.PageStore} store @param {() => void} changed @param {() => void} refill every cell */
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.PageStore} store @param {() => void} changed
+ * @param {() => void} refill every cell
+ */
 export function thumbnails(ctx, store, changed, refill) {
   const request = ctx.kernel.line({ quiet: true });
   const toggle = h(
@@ -30,7 +32,9 @@ export function thumbnails(ctx, store, changed, refill) {
     },
     "pictures",
   );
-  /** @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is none */
+  /**
+   * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is none
+   */
   let kept = new Map();
   /** @type {Lnb.Args | null} */
   let place = null;
@@ -60,7 +64,11 @@ export function thumbnails(ctx, store, changed, refill) {
     }
   }
 
-  /** The first run of rows whose pictures are missing. @param {number} first @param {number} last @param {number} from @param {number} to @returns {Run | null} */
+  /**
+   * The first run of rows whose pictures are missing.
+   * @param {number} first @param {number} last @param {number} from @param {number} to
+   * @returns {Run | null}
+   */
   function missing(first, last, from, to) {
     for (let column = from; column < to; column += 1) {
       /** @param {number} row */
@@ -102,7 +110,10 @@ export function thumbnails(ctx, store, changed, refill) {
       toggle.hidden = true;
       forget();
     },
-    /** Ask for the pictures in a rectangle (ends exclusive) that are not here. @param {number} first @param {number} last @param {number} from @param {number} to */
+    /**
+     * Ask for the pictures in a rectangle (ends exclusive) that are not here.
+     * @param {number} first @param {number} last @param {number} from @param {number} to
+     */
     want(first, last, from, to) {
       if (ctx.kernel.state !== "live") return;
       for (let column = from; toggle.hidden && column < to; column += 1)
@@ -122,7 +133,11 @@ export function thumbnails(ctx, store, changed, refill) {
         },
       );
     },
-    /** Put a value in a cell, with its picture where there is one. @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value @param {Lnb.Column | undefined} column @param {number} row @param {number} index */
+    /**
+     * Put a value in a cell, with its picture where there is one.
+     * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
+     * @param {Lnb.Column | undefined} column @param {number} row @param {number} index
+     */
     fill(cell, value, column, row, index) {
       const picture = shown && value?.picture ? kept.get(`${row}:${index}`) : null;
       if (!picture) {
@@ -146,7 +161,10 @@ export function thumbnails(ctx, store, changed, refill) {
   };
 }
 
-/** A picture made small in memory, null when it cannot be decoded. @param {About} about @param {Lnb.Buffer} buffer */
+/**
+ * A picture made small in memory, null when it cannot be decoded.
+ * @param {About} about @param {Lnb.Buffer} buffer
+ */
 async function small({ mime, width, height }, buffer) {
   const scale = Math.min(1, (HEIGHT * SHARP) / height, (WIDTH * SHARP) / width);
   const size = {

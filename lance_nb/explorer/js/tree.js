@@ -1,4 +1,3 @@
-// @ts-check
 // A value as a tree: what is inside opens.
 
 import { count, h } from "./dom.js";
@@ -7,7 +6,10 @@ import { count, h } from "./dom.js";
  * @typedef {{name: string, type: string, text: string, look?: string, more?: number, children?: TreeNode[]}} TreeNode
  */
 
-/** One value with its name, open as far as is shown. @param {TreeNode} node @returns {HTMLElement} */
+/**
+ * One value with its name, open as far as is shown.
+ * @param {TreeNode} node @returns {HTMLElement}
+ */
 export function treeNode(node, level = 1) {
   const name = [h("b", {}, node.name), h("small", {}, node.type)];
   if (!node.children) {

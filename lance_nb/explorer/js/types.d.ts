@@ -154,6 +154,7 @@ declare namespace Lnb {
     compare?: { a: Place | null; key: string[] | null };
     value?: Json;
     schema?: Json;
+    fragment?: number | null;
   }
   interface Fact {
     key: string;
@@ -377,6 +378,22 @@ declare namespace Lnb {
     edges: [number, number] | null;
     wheres: string[];
     exact: boolean;
+  }
+  /** Which rows a grid shows, and in which order. */
+  interface Look {
+    filter: string | null;
+    system: boolean;
+    order: { column: string; ascending: boolean } | null;
+    near: Near | null;
+  }
+  /** Neighbours of a vector. */
+  interface Near {
+    like: number;
+    k: number;
+    metric: string;
+    row: string;
+    column: string;
+    at: number;
   }
   /** The two versions that are compared, and the columns that tell rows apart. */
   interface Pair {

@@ -4,7 +4,7 @@ import { ageOf, h } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
 /**
- * @param {Object} detail see models/version_detail.py
+ * @param {Lnb.VersionDetail} detail
  * @param {Record<string, boolean>} open which sections are; kept when a person opens or shuts one
  * @param {...HTMLElement} acts what can be done with the version
  * @returns {HTMLElement[]}
@@ -13,7 +13,11 @@ export function versionFacts(detail, open, ...acts) {
   const { family, glyph } = lookOfOperation(detail.operation);
   const { lines, hidden } = detail.schema;
 
+  /**
+   * @param {string} key @param {string} title @param {string} count @param {HTMLElement} content
+   */
   function section(key, title, count, content) {
+    /** @type {HTMLDetailsElement} */
     const details = h(
       "details",
       {
@@ -71,14 +75,15 @@ export function versionFacts(detail, open, ...acts) {
           h("dl", { class: "lnb-entries" }, detail.transaction.map(entry)),
         )
       : null,
-  ].filter(Boolean);
+  ].filter((part) => part !== null);
 }
 
+/** @param {Lnb.Entry} entry */
 export function entry({ label, value }) {
   return h("div", {}, h("dt", {}, label), h("dd", {}, value));
 }
 
-/** The columns as a tree. @param {Object[]} lines see models/schema_tree.py @param {number} hidden */
+/** The columns as a tree. @param {Lnb.SchemaLine[]} lines @param {number} hidden */
 export function schemaTree(lines, hidden) {
   const items = lines.map((line) => {
     const item = h(

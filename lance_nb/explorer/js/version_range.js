@@ -1,4 +1,3 @@
-// @ts-check
 // The two handles of the timeline: B is the version shown, A the one that it is compared with.
 
 /** @param {Lnb.Context} ctx @returns {Lnb.VersionRange} */
@@ -61,7 +60,10 @@ export function versionRange(ctx) {
   return range;
 }
 
-/** The version before a place on its branch, or where the branch was forked; null when there is none. @param {Lnb.Timeline | undefined} timeline @param {Lnb.Place} place @returns {Lnb.Place | null} */
+/**
+ * The version before a place on its branch, or where the branch was forked; null when there is none.
+ * @param {Lnb.Timeline | undefined} timeline @param {Lnb.Place} place @returns {Lnb.Place | null}
+ */
 export function versionBefore(timeline, { branch, version }) {
   const lane = timeline?.lanes?.find((one) => (one.branch ?? null) === branch);
   if (!lane) return null;

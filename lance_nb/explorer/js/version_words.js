@@ -1,4 +1,3 @@
-// @ts-check
 // One version of the timeline in words, and the height of its bar.
 
 import { plural } from "./dom.js";

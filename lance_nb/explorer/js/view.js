@@ -1,4 +1,3 @@
-// @ts-check
 // What every widget shares: the root element, the context handed to views, and clean-up.
 
 import { atOnce, h, renewAges, show } from "./dom.js";
@@ -62,7 +61,10 @@ function keepKeys(event) {
   event.target.setAttribute("data-lm-suppress-shortcuts", "true");
 }
 
-/** Escape, when no view wanted it, goes back to the notebook. @param {Lnb.Heard<KeyboardEvent>} event */
+/**
+ * Escape, when no view wanted it, goes back to the notebook.
+ * @param {Lnb.Heard<KeyboardEvent>} event
+ */
 function leave(event) {
   if (event.key !== "Escape" || event.defaultPrevented) return;
   const outside = event.currentTarget.parentElement?.closest("[tabindex]");
@@ -75,7 +77,9 @@ function leave(event) {
 function makeContext(model, kernel, { closing, live, problem, root }) {
   const shared = { window: null };
   const line = kernel.line();
-  /** @type {Set<{paint: (screen: Lnb.Screen, patched: boolean) => void, parts: string[] | null}>} */
+  /**
+   * @type {Set<{paint: (screen: Lnb.Screen, patched: boolean) => void, parts: string[] | null}>}
+   */
   const painters = new Set();
   /** @type {Partial<Lnb.Screen>} */
   let patch = {};

@@ -1,4 +1,3 @@
-// @ts-check
 // Where the page holds the views of each kind, by key: loaders wait there until view_registration.js puts them.
 
 /**

@@ -1,4 +1,3 @@
-// @ts-check
 // Registers the views of one kind in the page, where every loader finds them. Before it in the same text
 // stand the linked views, as the constant VIEWS (see view_module.py).
 
@@ -6,7 +5,10 @@ import { placeOf } from "./view_place.js";
 
 const SHEETS = Symbol.for("lance_nb.sheets");
 
-/** Add the style sheets that the page does not have: one added twice would override those that build on it. @param {string} sheets */
+/**
+ * Add the style sheets that the page does not have: one added twice would override those that build on it.
+ * @param {string} sheets
+ */
 function addSheets(sheets) {
   const page = /** @type {{[symbol: symbol]: Set<string> | undefined}} */ (globalThis);
   const added = (page[SHEETS] ??= new Set());

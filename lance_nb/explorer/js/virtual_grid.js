@@ -14,11 +14,25 @@ const HOLD_MS = 60;
 let instances = 0;
 
 /**
- * @param {import("./view.js").Context} ctx
- * @param {Object} of `label`, `look` (a class), `store` (see page_store.js), `gutter` and `head`: pixels;
- *   `titles` (see grid_head.js), `row(row)` -> {text, words, look, chosen} of the row's head,
- *   `isChosen(column)`, `cell` puts a value in a cell, `painted({first, last, from, to})` after each
- *   painting, `before()` it, `said(row, column)` for screen readers, `keys` (see grid_keys.js)
+ * @typedef {Object} GridOptions
+ * @property {string} label
+ * @property {string} [look] a class
+ * @property {Lnb.PageStore} store
+ * @property {number} gutter pixels beside the cells @property {number} head pixels above them
+ * @property {import("./grid_head.js").Titles} titles
+ * @property {(row: number) => {text: string, look: string, words?: string, chosen?: boolean | null}} row its head
+ * @property {(column: number) => boolean} [isChosen]
+ * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined, row: number,
+ *   index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
+ * @property {() => void} [before] called before each painting
+ * @property {(span: {first: number, last: number, from: number, to: number}) => void} painted called after it
+ * @property {(row: number, column: number) => string} said for screen readers
+ * @property {Pick<import("./grid_keys.js").GridActions, "select" | "chooseColumn" | "open" | "openRow" | "letters">} keys
+ */
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {GridOptions} options
  */
 export function virtualGrid(
   ctx,
@@ -56,6 +70,8 @@ export function virtualGrid(
   );
   const scroll = scrollMap(ROW);
   const widths = columnWidths(textMeasure(scroller));
+  /** @type {{numRows: number, numColumns: number, row: number, column: number, top: number, down: boolean,
+   *   seen: number, exact: {top: number, pixels: number} | null}} */
   const state = {
     numRows: 0,
     numColumns: 0,
@@ -68,8 +84,11 @@ export function virtualGrid(
   };
   const sizes = { gutter, head };
   const sight = scrollSight(scroller);
-  const hold = { timer: 0, over: false };
+  /** @type {{timer: ReturnType<typeof setTimeout> | undefined, over: boolean}} */
+  const hold = { timer: undefined, over: false };
+  /** @type {Lnb.Recycled[]} */
   const pool = [];
+  /** @type {Lnb.Page[]} */
   let unlearned = []; // pages that column widths are not fitted to yet: that needs fonts
   const inSight = () => pool.filter((line) => !line.hidden).map((line) => line.lnb);
   const paintHead = gridHead(headRow, {
@@ -107,18 +126,19 @@ export function virtualGrid(
   /**
    * Whether what is shown stays a moment longer: of the rows in sight none is here, and they are on
    * their way. To paint that nothing is here yet takes the page as long as to paint what comes.
+   * @param {number} first @param {number} last
    */
   function holds(first, last) {
     const comes = last > first && store.waits && !store.pageOf(first) && !store.pageOf(last - 1);
     if (comes && !hold.over && pool.length) {
       hold.timer ||= setTimeout(() => {
-        Object.assign(hold, { timer: 0, over: true });
+        Object.assign(hold, { timer: undefined, over: true });
         paint();
       }, HOLD_MS);
       return true;
     }
     clearTimeout(hold.timer);
-    Object.assign(hold, { timer: 0, over: comes });
+    Object.assign(hold, { timer: undefined, over: comes });
     return false;
   }
 
@@ -140,6 +160,10 @@ export function virtualGrid(
     return scroll.topOf(sight.top);
   }
 
+  /**
+   * @param {number} first @param {number} last @param {number} from @param {number} to
+   * @param {number} left
+   */
   function paintRows(first, last, from, to, left) {
     while (pool.length < last - first) {
       const line = h(
@@ -159,14 +183,18 @@ export function virtualGrid(
     for (const line of pool) {
       if (used.has(line) || line.hidden) continue;
       line.hidden = true;
-      for (const cell of [...line.children].slice(1)) retire(cell);
+      for (const cell of [...line.children].slice(1)) retire(/** @type {Lnb.Recycled} */ (cell));
     }
     scroller.setAttribute("aria-activedescendant", `${uid}-${state.row}-${state.column}`);
   }
 
+  /**
+   * @param {Lnb.Recycled} line @param {number} row @param {number} from @param {number} to
+   * @param {number} left
+   */
   function paintRow(line, row, from, to, left) {
     const { text, words = "", look: tint, chosen = null } = rowHead(row);
-    const number = line.firstChild;
+    const number = /** @type {HTMLElement} */ (line.firstElementChild);
     line.lnb = row;
     line.hidden = false;
     line.className = `lnb-grid-row ${tint}${row === state.row ? " lnb-current" : ""}`;
@@ -180,7 +208,7 @@ export function virtualGrid(
     while (line.children.length - 1 < wanted)
       line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
     for (let at = 1; at < line.children.length; at += 1) {
-      const cell = line.children[at];
+      const cell = /** @type {Lnb.Recycled} */ (line.children[at]);
       const index = from + at - 1;
       if (at > wanted) {
         retire(cell);
@@ -193,6 +221,7 @@ export function virtualGrid(
     }
   }
 
+  /** @param {Lnb.Recycled} cell @param {number} row @param {number} index */
   function paintCell(cell, row, index) {
     const key = `${state.seen}:${row}:${index}`;
     if (cell.lnb?.key !== key || !cell.lnb.filled) {
@@ -211,6 +240,7 @@ export function virtualGrid(
   /** Rows that fit whole. */
   const fits = () => Math.max(1, Math.floor((sight.height - sizes.head) / ROW));
 
+  /** @param {number} row @param {number} column */
   function moveTo(row, column) {
     state.row = Math.max(0, Math.min(state.numRows - 1, row));
     state.column = Math.max(0, Math.min(state.numColumns - 1, column));
@@ -244,6 +274,7 @@ export function virtualGrid(
       sight.to({ left: left + widths.of(state.column) - room });
   }
 
+  /** @param {number} top */
   function scrollToRow(top) {
     const bounded = Math.max(0, Math.min(top, scroll.lastTop));
     const pixels = Math.round(scroll.pixelsOf(bounded));
@@ -273,6 +304,7 @@ export function virtualGrid(
     },
     { passive: false },
   );
+  /** @param {number} by */
   const widen = (by) => {
     widths.set(state.column, widths.of(state.column) + by);
     paint();
@@ -304,7 +336,7 @@ export function virtualGrid(
     moveTo,
     /** Scroll to `{left, top}`, in pixels. */
     scrollTo: sight.to,
-    /** A page arrived: fit columns to it. */
+    /** A page arrived: fit columns to it. @param {Lnb.Page} page */
     learn(page) {
       unlearned.push(page);
       paint();
@@ -314,7 +346,8 @@ export function virtualGrid(
       state.seen += 1;
       paint();
     },
-    /** How much there is; `anew`: other rows, what cells show is forgotten. */
+    /** How much there is; `anew`: other rows, what cells show is forgotten. @param {number} numRows @param {number} numColumns
+     * @param {{anew?: boolean, gutter?: number, head?: number}} how */
     size(
       numRows,
       numColumns,

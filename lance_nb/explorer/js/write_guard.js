@@ -1,11 +1,12 @@
-// @ts-check
 // Buttons that write: they wait for the lock, and say so.
 
 import { h } from "./dom.js";
 
-/** @param {import("./view.js").Context} ctx @returns `button(label, act)`, an element that follows the lock */
+/** @param {Lnb.Context} ctx @returns `button(label, act)`, an element that follows the lock */
 export function writeGuard(ctx) {
-  /** @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean, element: HTMLElement}} Guarded */
+  /**
+   * @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean, element: HTMLElement}} Guarded
+   */
   /** @type {Set<Guarded>} */
   const known = new Set();
 

@@ -9,13 +9,14 @@ import { branchesWord, refList } from "../js/ref_list.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountBranches(el, ctx) {
   const guard = writeGuard(ctx);
   const status = h("p", { class: "lnb-br-status", role: "status" });
   const problem = h("div", {});
   const form = h("div", { class: "lnb-br-form" });
   const found = h("small", { class: "lnb-br-found" });
+  /** @param {string} words @param {() => void} act @param {string} [title] */
   const button = (words, act, title) =>
     h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
   const tools = { guard, done, close: () => show(form), show: open, create, merge };
@@ -26,11 +27,12 @@ export function mountBranches(el, ctx) {
       paintFound(page);
       if (!merging()) ctx.code(page.code);
     },
-    failed: (error) => show(problem, ctx.problem(error)),
+    failed: (error) => show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error))),
   });
   const kinds = ["branch", "tag"].map((kind) =>
     h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind, "") } }),
   );
+  /** @type {HTMLInputElement} */
   const filter = h("input", {
     class: "lnb-input",
     type: "search",
@@ -70,12 +72,14 @@ export function mountBranches(el, ctx) {
 
   const merging = () => !merges.element.hidden;
 
+  /** @param {boolean} merge */
   function showPage(merge) {
     merges.element.hidden = !merge;
     lists.hidden = merge;
     if (!merge) list.refresh();
   }
 
+  /** @param {string} kind @param {string} [text] */
   function setKind(kind, text = filter.value) {
     filter.value = text;
     kinds.forEach((one, at) =>
@@ -84,6 +88,7 @@ export function mountBranches(el, ctx) {
     list.set({ kind, text, sort: "name", descending: false });
   }
 
+  /** @param {Lnb.Json} page */
   function paintFound({ branches, tags, damaged, matching, kind }) {
     setText(kinds[0], branchesWord(branches));
     setText(kinds[1], plural(tags, "tag"));
@@ -95,6 +100,7 @@ export function mountBranches(el, ctx) {
     setText(found, words.filter(Boolean).join(" · "));
   }
 
+  /** @param {string} kind @param {string | null} name */
   async function open(kind, name) {
     const title = `${kind === "tag" ? "Tag" : "Branch"} ${name ?? "main"}`;
     try {
@@ -105,23 +111,28 @@ export function mountBranches(el, ctx) {
         focus: true,
       });
     } catch (error) {
-      ctx.detail.show({ title, content: ctx.problem(error) });
+      ctx.detail.show({ title, content: ctx.problem(/** @type {Lnb.Failure} */ (error)) });
     }
   }
 
+  /** @param {string} kind @param {string} [at] */
   function create(kind, at = placeText(ctx.screen())) {
     showPage(false);
     show(form, refForm(ctx, { kind, action: "create", at }, tools));
-    form.querySelector("input").focus();
+    form.querySelector("input")?.focus();
   }
 
+  /** @param {{kind?: string, source?: string, into?: string}} target */
   function merge(target) {
     showPage(true);
     show(status);
     merges.open(target);
   }
 
-  /** Something was written: say it, show it. */
+  /**
+   * Something was written: say it, show it.
+   * @param {Lnb.Json} result @param {{travel?: boolean}} [how]
+   */
   function done({ words, place, parts, code }, { travel = false } = {}) {
     const { branch, version } = place ?? {};
     const away = place && (branch !== ctx.screen().branch || version !== ctx.screen().version);
@@ -147,7 +158,9 @@ export function mountBranches(el, ctx) {
       travel ||
       (away &&
         ctx.screen().branch !== null &&
-        !parts.timeline.lanes?.some((lane) => lane.branch === ctx.screen().branch))
+        !parts.timeline.lanes?.some(
+          (/** @type {Lnb.TimelineLane} */ lane) => lane.branch === ctx.screen().branch,
+        ))
     )
       ctx.travel({ branch, version });
   }
@@ -173,6 +186,7 @@ export function mountBranches(el, ctx) {
     ["timeline"],
   );
   return {
+    /** @param {{tag?: string, branch?: string, merge?: {source?: string, into?: string}}} target */
     open({ tag, branch, merge: wanted }) {
       if (wanted) return merge(wanted);
       setKind(tag === undefined ? "branch" : "tag", tag ?? branch ?? "");

@@ -10,10 +10,13 @@ import { scrubNumbers } from "../js/scrub.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
+/** @type {Record<string, [sign: string, look: string]>} */
 const HONESTY = { id: ["✓", "sure"], key: ["✓", "sure"], address: ["≈", "weak"] };
+/** @typedef {import("../js/change_chips.js").Chip} Chip */
+
 let instances = 0;
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountChanges(el, ctx) {
   const uid = `lnb-changes${(instances += 1)}`;
   const ends = h("span", { class: "lnb-ch-ends" });
@@ -30,7 +33,7 @@ export function mountChanges(el, ctx) {
     "⇄",
   );
   const other = refPicker(
-    { ...ctx, travel: compareWith },
+    { ...ctx, travel: (to) => compareWith(/** @type {{ref: string}} */ (to)) },
     { hint: "compare with…", label: "compare with a version, tag or branch" },
   );
   const badge = h("span", { class: "lnb-ch-badge" });
@@ -58,6 +61,12 @@ export function mountChanges(el, ctx) {
 
   const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
   if (given?.a) ctx.range.set({ a: given.a }, {});
+  /**
+   * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void, lines?: Lnb.CodeLines}} LevelView
+   * @type {{key: string[] | null, counts: Lnb.Json, ready: {key: string, counts: Lnb.Json} | null, shown: string,
+   *   level: string | null, chosen: string | null, views: Map<string, LevelView>, begun: Set<string>,
+   *   visible: boolean, exact: Lnb.Json, dragged: string | null}}
+   */
   const state = {
     key: given?.key ?? null,
     counts: null,
@@ -82,12 +91,16 @@ export function mountChanges(el, ctx) {
     }),
   );
 
+  /** @returns {Lnb.Pair} where A is known */
   const pair = () => {
     const { a, b } = ctx.range.get();
-    return { a, b, key: state.key };
+    return { a: /** @type {Lnb.Place} */ (a), b, key: state.key };
   };
 
-  /** While a handle is dragged the numbers follow; the level waits until it is dropped. */
+  /**
+   * While a handle is dragged the numbers follow; the level waits until it is dropped.
+   * @param {Lnb.Range} range
+   */
   function scrub({ a, b }) {
     if (!state.visible || !a || ctx.kernel.state === "static") return;
     paintEnds(a, b);
@@ -116,6 +129,7 @@ export function mountChanges(el, ctx) {
         `A and B are the same version, ${placeLabel(range.b)}.`,
         "Drag one of the handles on the timeline, or press [ and ] to move A.",
       );
+    /** @param {{result: Lnb.Json}} answer */
     const take = ({ result }) => {
       if (key !== state.shown) return;
       state.exact = null;
@@ -137,13 +151,13 @@ export function mountChanges(el, ctx) {
     request("changes.counts", range, take, (error) => {
       state.counts = null;
       say(""); // what is shown is not what is asked for
-      show(said, ctx.problem(error));
+      show(said, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     });
     return undefined;
   }
 
   /** The first level in which something differs. */
-  const firstLevel = ({ chips: models }) =>
+  const firstLevel = (/** @type {{chips: Chip[]}} */ { chips: models }) =>
     models.find(
       (one) => one.id !== "transactions" && (one.added || one.removed || one.changed || one.note),
     )?.id ?? "transactions";
@@ -154,7 +168,10 @@ export function mountChanges(el, ctx) {
     show(said);
   }
 
-  /** A state in which there are no levels to look at; `some` leaves the chips. */
+  /**
+   * A state in which there are no levels to look at; `some` leaves the chips.
+   * @param {string} words
+   */
   function say(words, hint = "", some = false) {
     calm();
     place.hidden = true;
@@ -169,11 +186,13 @@ export function mountChanges(el, ctx) {
     ctx.code(null);
   }
 
+  /** @param {Lnb.Place | null} a @param {Lnb.Place} b */
   function paintEnds(a, b) {
     show(ends, end("A", a), h("i", { "aria-hidden": "true" }, "→"), end("B", b));
     swap.disabled = !a || samePlace(a, b);
   }
 
+  /** @param {string} name @param {Lnb.Place | null} at */
   function end(name, at) {
     return h(
       "span",
@@ -191,6 +210,7 @@ export function mountChanges(el, ctx) {
     );
   }
 
+  /** @param {Lnb.Json} counts */
   function paintCounts(counts) {
     state.counts = counts;
     head.classList.remove("lnb-ch-quiet");
@@ -203,11 +223,11 @@ export function mountChanges(el, ctx) {
     reason.textContent = counts.identity.reason;
     reason.hidden =
       counts.identity.kind !== "address" ||
-      !counts.chips.some((one) => one.id === "rows" && (one.bound || one.note));
+      !counts.chips.some((/** @type {Chip} */ one) => one.id === "rows" && (one.bound || one.note));
     paintFork(counts.fork);
   }
 
-  /** Two sides of a fork: where they parted, and what happened on each. */
+  /** Two sides of a fork: where they parted, and what happened on each. @param {Lnb.Json} parted */
   function paintFork(parted) {
     fork.hidden = !parted;
     if (!parted) return;
@@ -232,7 +252,7 @@ export function mountChanges(el, ctx) {
     );
   }
 
-  /** A typed ref becomes A; the numbers come with what it names. */
+  /** A typed ref becomes A; the numbers come with what it names. @param {{ref: string}} to */
   async function compareWith({ ref }) {
     try {
       const { b, key } = pair();
@@ -244,7 +264,7 @@ export function mountChanges(el, ctx) {
     } catch (error) {
       state.shown = "";
       say("");
-      show(said, ctx.problem(error));
+      show(said, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -253,18 +273,20 @@ export function mountChanges(el, ctx) {
     if (a) ctx.range.set({ a: b, b: a });
   }
 
+  /** @param {string[] | null} key */
   function setKey(key) {
     state.key = key;
     state.shown = "";
     load();
   }
 
-  /** A person wants this level, also of other versions. */
+  /** A person wants this level, also of other versions. @param {string} level */
   function choose(level) {
     state.chosen = level;
     open(level);
   }
 
+  /** @param {string} level */
   function open(level) {
     if (!state.counts) return;
     state.level = level;
@@ -273,11 +295,12 @@ export function mountChanges(el, ctx) {
     const view = state.views.get(level) ?? viewOf(level);
     for (const [name, one] of state.views) one.element.hidden = name !== level;
     place.setAttribute("aria-labelledby", chips.idOf(level));
-    if (state.begun.has(level)) return ctx.code(view.lines);
+    if (state.begun.has(level)) return ctx.code(view.lines ?? null);
     state.begun.add(level);
     return view.begin();
   }
 
+  /** @param {string} level @returns {LevelView} */
   function viewOf(level) {
     const view =
       level === "drift"
@@ -288,17 +311,19 @@ export function mountChanges(el, ctx) {
     return view;
   }
 
-  /** The rows were counted: the chip tells exact numbers. */
+  /** The rows were counted: the chip tells exact numbers. @param {Lnb.Json} found */
   function told(found) {
     if (!found.is_finished) return;
     state.exact = found;
     paintChips();
   }
 
+  /** @param {string} python @param {string} magic */
   function setCode(python, magic) {
     const { code } = state.counts;
     const lines = { python: `${code.python}${python}`, magic: `${code.magic}${magic}` };
-    state.views.get(state.level).lines = lines;
+    const view = state.views.get(state.level ?? "");
+    if (view) view.lines = lines;
     ctx.code(lines);
   }
 
@@ -312,6 +337,7 @@ export function mountChanges(el, ctx) {
   );
   return {
     /** Come from elsewhere: to a range of versions. */
+    /** @param {{a?: Lnb.Place | null, b?: Lnb.Place, level?: string}} target */
     open({ a, b, level }) {
       if (level) state.chosen = level;
       if (a !== undefined || b) ctx.range.set({ a, b });

@@ -6,8 +6,11 @@ import { count, h, plural, show } from "../js/dom.js";
 import { asleep, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @typedef {{id: number, rows: number, deleted: number}} Deleted */
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountDeletions(el, ctx) {
+  /** @type {HTMLSelectElement} */
   const choice = h("select", {
     class: "lnb-input",
     "aria-label": "fragment",
@@ -18,6 +21,7 @@ export function mountDeletions(el, ctx) {
   let wanted = ctx.screen().fragment ?? null;
   el.append(storageFrame("deleted rows", h("p", {}, "fragment ", choice), body));
 
+  /** @param {number} id */
   async function draw(id) {
     wanted = id;
     const place = placeNow();
@@ -28,7 +32,7 @@ export function mountDeletions(el, ctx) {
         : h("p", { class: "lnb-st-well" }, `No row of fragment ${id} is deleted.`);
       show(body, none);
     } catch (error) {
-      show(body, ctx.problem(error));
+      show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -36,8 +40,8 @@ export function mountDeletions(el, ctx) {
     if (ctx.kernel.state === "static") return show(body, asleep());
     try {
       const { result } = await ctx.kernel.ask("storage.deleted", placeNow());
-      const known = result.most.some((one) => one.id === wanted);
-      const lines = result.most.map((one) =>
+      const known = result.most.some((/** @type {Deleted} */ one) => one.id === wanted);
+      const lines = result.most.map((/** @type {Deleted} */ one) =>
         h(
           "option",
           { value: String(one.id), selected: one.id === wanted },
@@ -51,7 +55,7 @@ export function mountDeletions(el, ctx) {
         return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
       return draw(wanted ?? result.most[0].id);
     } catch (error) {
-      return show(body, ctx.problem(error));
+      return show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 

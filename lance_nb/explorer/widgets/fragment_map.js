@@ -6,7 +6,7 @@ import { fragmentSection } from "../js/fragment_section.js";
 import { asleep, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountFragmentMap(el, ctx) {
   const problem = h("div", { class: "lnb-st-problem" });
   const below = h("div", {});
@@ -14,10 +14,12 @@ export function mountFragmentMap(el, ctx) {
   const map = fragmentSection(ctx, {
     placeNow,
     open,
-    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
+    failed: (error) =>
+      show(problem, ...(error ? [ctx.problem(/** @type {Lnb.Failure} */ (error))] : [])),
   });
   el.append(storageFrame("fragments", problem, map.element, below));
 
+  /** @param {number} id */
   async function open(id) {
     const place = placeNow();
     try {
@@ -28,7 +30,7 @@ export function mountFragmentMap(el, ctx) {
         fragmentDetail(ctx, place, result),
       );
     } catch (error) {
-      show(below, ctx.problem(error));
+      show(below, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 

@@ -10,7 +10,7 @@ import { widget } from "../js/view.js";
 const STATIC = "static snapshot – run the cell to go on";
 const RESTARTED = "the kernel was restarted – run the cell to go on";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOverview(el, ctx) {
   const name = h("h2", { class: "lnb-name" });
   const here = h("span", { class: "lnb-here-ref", title: "the version shown" });
@@ -71,6 +71,7 @@ export function mountOverview(el, ctx) {
   );
 }
 
+/** @param {Lnb.Fact} fact */
 function words(fact) {
   return fact.key === "format"
     ? "file format"
@@ -79,9 +80,13 @@ function words(fact) {
       : fact.key;
 }
 
-/** Where newer versions are; those that came while the explorer stood here have a mark. */
+/**
+ * Where newer versions are; those that came while the explorer stood here have a mark.
+ * @param {Lnb.Screen} screen @param {Lnb.Context} ctx
+ */
 function newest(screen, ctx) {
   const { card, news } = screen;
+  if (!card) return [];
   if (news?.lost) return lost(news, ctx);
   const latest = Math.max(card.latest, news?.latest ?? 0);
   const go = { click: () => ctx.travel({ branch: screen.branch, version: latest }) };
@@ -126,7 +131,10 @@ function newest(screen, ctx) {
   return parts;
 }
 
-/** What is shown went away beneath us; what the kernel still holds can be looked at. */
+/**
+ * What is shown went away beneath us; what the kernel still holds can be looked at.
+ * @param {Lnb.News} news @param {Lnb.Context} ctx
+ */
 function lost({ lost: words, way }, ctx) {
   const badge = h(
     "span",

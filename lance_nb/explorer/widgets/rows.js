@@ -17,10 +17,17 @@ import { virtualGrid } from "../js/virtual_grid.js";
 
 const HEAD = 62;
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {Event} event */
+const targetOf = (event) => /** @type {Element} */ (event.target);
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountRows(el, ctx) {
+  /** @type {Lnb.Look} */
   const asked = { filter: null, system: false, order: null, near: null };
+  /** @type {{filter: string | null, system: boolean, arranged: Lnb.Json}} */
   const look = { filter: null, system: false, arranged: null };
+  /** @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null, wanted: Lnb.Look | null,
+   *   turn: number, running: Lnb.Asked | null}} */
   const now = { error: null, whole: null, wanted: null, turn: 0, running: null };
   const lens = () => look;
   const note = h("div", { class: "lnb-grid-note" });
@@ -37,6 +44,7 @@ export function mountRows(el, ctx) {
     () => grid.refill(),
   );
   const selection = gridSelection(ctx, lens, () => grid.paint());
+  /** @type {import("../js/grid_head.js").Titles} */
   const titles = {
     corner: { text: "#" },
     parts(at) {
@@ -49,7 +57,7 @@ export function mountRows(el, ctx) {
       return [h("small"), drawn];
     },
     clicked(at, event) {
-      if (event.target.closest(".lnb-profile")) return;
+      if (targetOf(event).closest(".lnb-profile")) return;
       if (event.ctrlKey || event.metaKey) selection.toggleColumn(at);
       else actions.openColumn(at);
     },
@@ -62,7 +70,7 @@ export function mountRows(el, ctx) {
           : null;
       if (sorted) cell.setAttribute("aria-sort", sorted);
       else cell.removeAttribute("aria-sort");
-      return profiles.draw(cell.querySelector(".lnb-profile"), at);
+      return profiles.draw(/** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile")), at);
     },
   };
   const grid = virtualGrid(ctx, {
@@ -171,6 +179,7 @@ export function mountRows(el, ctx) {
     if (note.hidden === Boolean(note.firstChild)) note.hidden = !note.firstChild;
   }
 
+  /** @param {number} first @param {number} last */
   function paintStatus(first, last) {
     const range = state.numRows
       ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}${now.whole ? ` kept of ${count(now.whole.rows)}` : ""}`
@@ -180,13 +189,16 @@ export function mountRows(el, ctx) {
     setText(status, state.numRows ? `${range}${chosen}` : "");
   }
 
-  /** Every value of a row, in the pane beside. */
+  /** Every value of a row, in the pane beside. @param {number} row */
   function openRow(row) {
     if (state.numRows)
       rowDetail(ctx, { branch: ctx.screen().branch, version: ctx.screen().version, ...look }, row);
   }
 
-  /** Another filter, order or other columns: find what is shown now, then begin again at the top. */
+  /**
+   * Another filter, order or other columns: find what is shown now, then begin again at the top.
+   * @param {Partial<Lnb.Look>} change
+   */
   async function lookAgain(change) {
     const { branch, version } = ctx.screen();
     const wanted = { ...(now.wanted ?? asked), ...change };
@@ -196,7 +208,11 @@ export function mountRows(el, ctx) {
     const answer = ctx.kernel.ask(
       "rows.look",
       { branch, version, ...wanted },
-      { progress: (done, total) => turn === now.turn && bar.busy(done, total) },
+      {
+        progress: (done, total) => {
+          if (turn === now.turn) bar.busy(done, total);
+        },
+      },
     );
     now.running = answer;
     if (wanted.filter || wanted.order || wanted.near) bar.busy(0, 0);
@@ -216,14 +232,17 @@ export function mountRows(el, ctx) {
       grid.scrollTo({ top: 0 });
       bar.say(result);
     } catch (error) {
-      if (turn === now.turn) bar.fail(error); // what was shown stays
+      if (turn === now.turn) bar.fail(/** @type {Lnb.Failure} */ (error)); // what was shown stays
     }
     if (now.running !== answer) return;
     now.running = null;
     now.wanted = null;
   }
 
-  /** Other rows begin at the first. Among neighbours the distance is the first column, and stands there. */
+  /**
+   * Other rows begin at the first. Among neighbours the distance is the first column, and stands there.
+   * @param {Lnb.Near | null} near @param {Lnb.Near | null} before
+   */
   function placeKeyboard(near, before) {
     state.row = 0;
     if (near && !before) {
@@ -232,6 +251,10 @@ export function mountRows(el, ctx) {
     } else if (before && !near) state.column = state.column ? state.column - 1 : before.at;
   }
 
+  /**
+   * @param {Lnb.Place} place @param {number} numRows @param {number} numColumns
+   * @param {Lnb.Page | null} page
+   */
   function begin(place, numRows, numColumns, page, alike = false) {
     selection.reset(state.numColumns === numColumns);
     store.reset({ ...place, ...look }, page, { alike });
@@ -245,22 +268,24 @@ export function mountRows(el, ctx) {
   }
 
   body.addEventListener("mousedown", (event) => {
-    if (!event.target.closest(".lnb-grid-number")) return;
+    if (!targetOf(event).closest(".lnb-grid-number")) return;
     event.preventDefault(); // Shift and a click would select text
     scroller.focus({ preventScroll: true });
   });
   body.addEventListener("click", (event) => {
-    const number = event.target.closest(".lnb-grid-number");
+    const number = targetOf(event).closest(".lnb-grid-number");
     if (number)
-      return selection.select(number.parentNode.lnb, {
+      return selection.select(/** @type {Lnb.Recycled} */ (number.parentNode).lnb, {
         extend: event.shiftKey,
         add: event.ctrlKey || event.metaKey,
       });
-    const cell = event.target.closest(".lnb-cell");
+    /** @type {Lnb.Recycled | null} */
+    const cell = targetOf(event).closest(".lnb-cell");
     if (cell) grid.moveTo(cell.lnb.row, cell.lnb.index);
   });
   body.addEventListener("dblclick", (event) => {
-    const cell = event.target.closest(".lnb-cell");
+    /** @type {Lnb.Recycled | null} */
+    const cell = targetOf(event).closest(".lnb-cell");
     if (cell) peek.open(cell.lnb.row, cell.lnb.index);
   });
   ctx.onScreen(
@@ -287,7 +312,10 @@ export function mountRows(el, ctx) {
     ["rows"],
   );
   return {
-    /** Come from elsewhere: to a row, or to the rows that pass a filter. */
+    /**
+     * Come from elsewhere: to a row, or to the rows that pass a filter.
+     * @param {{row?: number, filter?: string}} target
+     */
     open({ row, filter }) {
       if (filter !== undefined) bar.filter(filter);
       if (row !== undefined) {

@@ -1,18 +1,19 @@
 // The columns of a version as a tree, alone.
 
 import { h, show } from "../js/dom.js";
+import { errorCard } from "../js/error_card.js";
 import { storageFrame } from "../js/storage_frame.js";
 import { schemaTree } from "../js/version_facts.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountSchema(el, ctx) {
   const body = h("div", { class: "lnb-schema-alone" });
   el.append(storageFrame("schema", body));
   ctx.onScreen(
     ({ detail, label }) => {
       if (!detail) return;
-      if (detail.error) show(body, ctx.problem({ card: detail.error }));
+      if (detail.error) show(body, errorCard(detail.error));
       else
         show(
           body,

@@ -4,7 +4,7 @@ import { spaceUse } from "../js/space_use.js";
 import { storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountSpace(el, ctx) {
   el.append(
     storageFrame(

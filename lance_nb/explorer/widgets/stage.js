@@ -8,7 +8,14 @@ import { widget } from "../js/view.js";
 
 const LOOK_MS = 400;
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** What of a card takes the keyboard. @param {Element | null} card @returns {HTMLElement[]} */
+function inputsOf(card) {
+  return [...(card?.querySelectorAll("button,input,select") ?? [])].map(
+    (element) => /** @type {HTMLElement} */ (element),
+  );
+}
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountStage(el, ctx) {
   const notice = h("p", { class: "lnb-sg-notice" });
   const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
@@ -73,9 +80,12 @@ export function mountStage(el, ctx) {
       bottom,
     ),
   );
+  /** @type {{cards: Lnb.Json[], not_together: string}} */
   let deck = { cards: [], not_together: "" };
+  /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
   let asked = 0;
+  /** @type {Lnb.Json} */
   let wanted = null; // a card that another view asked for, before the menu is here
 
   const here = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
@@ -88,7 +98,7 @@ export function mountStage(el, ctx) {
       if (wanted) form.fill(wanted);
       wanted = null;
     } catch (error) {
-      show(problem, ctx.problem(error));
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -99,7 +109,7 @@ export function mountStage(el, ctx) {
       const { result } = await ctx.kernel.ask("stage.cards", {}, { quiet: true });
       if (!work) paint(result.deck);
     } catch (error) {
-      show(problem, ctx.problem(error));
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -113,7 +123,10 @@ export function mountStage(el, ctx) {
     menu();
   }
 
-  /** Do long work: how far it is is asked for by the way. */
+  /**
+   * Do long work: how far it is is asked for by the way.
+   * @param {string} type @param {Lnb.Args} [args]
+   */
   async function act(type, args = {}) {
     if (work) return;
     show(problem);
@@ -148,7 +161,7 @@ export function mountStage(el, ctx) {
       landed(result);
     } catch (error) {
       work = null;
-      show(problem, ctx.problem(error));
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
       repaint();
       look();
     }
@@ -156,7 +169,10 @@ export function mountStage(el, ctx) {
     running.hidden = true;
   }
 
-  /** A commit was refused: why stands at the head of a card that may be long. Else its code is shown. */
+  /**
+   * A commit was refused: why stands at the head of a card that may be long. Else its code is shown.
+   * @param {string} id
+   */
   function outcome(id) {
     cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
     const card = deck.cards.find((one) => one.id === id);
@@ -170,7 +186,7 @@ export function mountStage(el, ctx) {
       if (!now || !work) return;
       const parts = [
         `${now.what}: ${now.phase}`,
-        { spark: "on Spark" }[now.engine],
+        now.engine === "spark" ? "on Spark" : null,
         now.total && now.rows + now.size_bytes
           ? `${now.done} of ${plural(now.total, "task")}`
           : null,
@@ -184,7 +200,10 @@ export function mountStage(el, ctx) {
     }
   }
 
-  /** A new version lights up on the timeline; what has no version shows in the frame. */
+  /**
+   * A new version lights up on the timeline; what has no version shows in the frame.
+   * @param {Lnb.Json} result
+   */
   function landed({ version, branch, timeline, card }) {
     if (version !== undefined && version !== null) {
       ctx.root.setAttribute("data-fresh", `${branch ?? "main"}:${version}`);
@@ -193,9 +212,13 @@ export function mountStage(el, ctx) {
     } else if (timeline) ctx.refresh({ timeline, card });
   }
 
-  const all = (asOne) => act("stage.all", { message: message.value, together: asOne });
+  const all = (/** @type {boolean} */ asOne) =>
+    act("stage.all", { message: message.value, together: asOne });
 
-  /** Cards that are as they were are left alone: somebody may be typing in one. */
+  /**
+   * Cards that are as they were are left alone: somebody may be typing in one.
+   * @param {Lnb.Json} next
+   */
   function paint(next) {
     const same = JSON.stringify(next) === JSON.stringify(deck);
     deck = next;
@@ -205,19 +228,19 @@ export function mountStage(el, ctx) {
   function repaint() {
     const shut = locked() || Boolean(work);
     const typed = new Map(
-      [...cards.querySelectorAll(".lnb-sg-card")].map((one) => [
-        one.dataset.card,
-        one.querySelector(".lnb-sg-message")?.value,
-      ]),
+      [.../** @type {NodeListOf<HTMLElement>} */ (cards.querySelectorAll(".lnb-sg-card"))].map(
+        (one) => [
+          one.dataset.card,
+          /** @type {HTMLInputElement | null} */ (one.querySelector(".lnb-sg-message"))?.value,
+        ],
+      ),
     );
-    const focus = cards.contains(document.activeElement)
-      ? document.activeElement.closest("[data-card]")?.dataset.card
-      : null;
-    const at = focus
-      ? [
-          ...document.activeElement.closest("[data-card]").querySelectorAll("button,input,select"),
-        ].indexOf(document.activeElement)
-      : -1;
+    const active = cards.contains(document.activeElement) ? document.activeElement : null;
+    /** @type {HTMLElement | null} */
+    const focused = active?.closest("[data-card]") ?? null;
+    const focus = focused?.dataset.card;
+    const at =
+      focused && active ? inputsOf(focused).indexOf(/** @type {HTMLElement} */ (active)) : -1;
     form.enable(!shut);
     setText(notice, noticeText());
     notice.hidden = !notice.textContent;
@@ -240,11 +263,7 @@ export function mountStage(el, ctx) {
           ),
     );
     if (focus)
-      [
-        ...(cards
-          .querySelector(`[data-card="${focus}"]`)
-          ?.querySelectorAll("button,input,select") ?? []),
-      ][at]?.focus({ preventScroll: true });
+      inputsOf(cards.querySelector(`[data-card="${focus}"]`))[at]?.focus({ preventScroll: true });
     const open = deck.cards.filter(isOpen);
     bottom.hidden = open.length < 2;
     setText(together, `Commit ${open.length} as one version`);
@@ -268,6 +287,7 @@ export function mountStage(el, ctx) {
       : "The lock is shut: changes can be written down and checked; open the lock to stage them.";
   }
 
+  /** @param {Lnb.Json} card @returns {import("../js/stage_card.js").CardActions} */
   const actions = (card) => ({
     commit: (words) => act("stage.commit", { id: card.id, message: words }),
     prepare: (engine) => act("stage.prepare", { id: card.id, engine }),
@@ -285,6 +305,7 @@ export function mountStage(el, ctx) {
     go: () => ctx.travel({ branch: card.outcome.branch, version: card.outcome.version }),
   });
 
+  /** @param {{card?: Lnb.Json}} target */
   function open({ card }) {
     if (!card) return;
     wanted = card;

@@ -7,7 +7,7 @@ import { spaceUse } from "../js/space_use.js";
 import { storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountStorage(el, ctx) {
   const problem = h("div", { class: "lnb-st-problem" });
   const advice = h("div", { class: "lnb-st-advice" });
@@ -15,7 +15,8 @@ export function mountStorage(el, ctx) {
   const map = fragmentSection(ctx, {
     placeNow,
     open: openFragment,
-    failed: (error) => show(problem, ...(error ? [ctx.problem(error)] : [])),
+    failed: (error) =>
+      show(problem, ...(error ? [ctx.problem(/** @type {Lnb.Failure} */ (error))] : [])),
   });
   const health = h(
     "section",
@@ -25,6 +26,7 @@ export function mountStorage(el, ctx) {
   );
   el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
 
+  /** @param {number} id */
   async function openFragment(id) {
     const place = placeNow();
     setCode(id);
@@ -32,7 +34,10 @@ export function mountStorage(el, ctx) {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
       ctx.detail.show({ title: `Fragment ${id}`, content: fragmentDetail(ctx, place, result) });
     } catch (error) {
-      ctx.detail.show({ title: `Fragment ${id}`, content: ctx.problem(error) });
+      ctx.detail.show({
+        title: `Fragment ${id}`,
+        content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
+      });
     }
   }
 
@@ -52,10 +57,13 @@ export function mountStorage(el, ctx) {
             ),
       );
     } catch (error) {
-      show(advice, ctx.problem(error));
+      show(advice, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
+  /**
+   * @param {{title: string, text: string, python: string, stage: Lnb.Json, fragment: number}} one
+   */
   function card(one) {
     const code = h("code", {}, one.python);
     const copy = h(
@@ -100,17 +108,18 @@ export function mountStorage(el, ctx) {
     );
   }
 
-  /** The line that shows the same: all fragments, or one. */
+  /** The line that shows the same: all fragments, or one. @param {number | null} id */
   function setCode(id = null) {
     const known = ctx.screen().code;
     if (!known) return;
     const opened = known.python.replace(/^ds = /, "");
     ctx.code({
       python: `${opened}${id === null ? ".inspect.fragments()" : `.get_fragment(${id})`}`,
-      magic: known.magic.replace("%lance at ", "%lance fragments "),
+      magic: known.magic?.replace("%lance at ", "%lance fragments "),
     });
   }
 
+  /** @param {{fragment?: number}} target */
   function open({ fragment }) {
     if (fragment === undefined) return;
     map.mark(fragment);

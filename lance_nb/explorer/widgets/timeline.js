@@ -18,7 +18,7 @@ const PATIENCE_MS = 1000;
 const MAX_GAPS = 400;
 let instances = 0;
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountTimeline(el, ctx) {
   const uid = `lnb-tl${(instances += 1)}`;
   const names = h("div", { class: "lnb-tl-names" });
@@ -49,13 +49,19 @@ export function mountTimeline(el, ctx) {
     ),
   );
 
+  /** @typedef {{lane: Lnb.Lane, version: number}} Bar */
+  /** @type {Map<string, Lnb.Recycled>} */
   const bars = new Map();
+  /** @type {Map<number, Lnb.Queue>} */
   const lines = new Map();
-  let map = null;
+  // What paints runs with a map only; before the first screen there is none.
+  let map = /** @type {Lnb.LaneMap} */ (/** @type {unknown} */ (null));
+  /** @type {Bar | null} */
   let hovered = null;
   let moving = false;
   let shown = "";
-  let goal = { at: -Infinity };
+  /** @type {(Lnb.Spot & {at: number}) | null} where the last key led */
+  let goal = null;
   // The last width that was not nothing: a notebook may take a view away for the length of a frame.
   let room = 0;
   // How far the bars are scrolled: asking the page after something was written lays it out anew.
@@ -86,6 +92,7 @@ export function mountTimeline(el, ctx) {
     paintReadout();
   });
 
+  /** @param {Lnb.Lane} lane @param {number} version */
   function paintBar(lane, version) {
     const key = `${lane.index}:${version}`;
     let bar = bars.get(key);
@@ -112,14 +119,15 @@ export function mountTimeline(el, ctx) {
     bar.style.width = `${map.slot}px`;
     bar.style.top = `${lane.top}px`;
     bar.style.height = `${lane.height}px`;
-    bar.lastChild.style.height = `${height}px`;
-    setText(bar.firstChild, glyph);
+    /** @type {HTMLElement} */ (bar.lastElementChild).style.height = `${height}px`;
+    setText(/** @type {Element} */ (bar.firstElementChild), glyph);
   }
 
+  /** @param {number} first @param {number} last */
   function paintAxis(first, last) {
     const every = Math.max(1, Math.ceil(40 / map.slot));
     const { a, b } = ctx.range.get();
-    const taken = [a, b].filter(Boolean).map((place) => map.indexOf(place.version));
+    const taken = [a, b].flatMap((place) => (place ? [map.indexOf(place.version)] : []));
     const key = `${first}:${last}:${map.slot}:${taken}:${map.numbers.length}`;
     if (key === shown) return;
     shown = key;
@@ -136,7 +144,10 @@ export function mountTimeline(el, ctx) {
     }
   }
 
-  /** Lane names, flags and fork edges: drawn once per screen, they do not depend on scrolling. */
+  /**
+   * Lane names, flags and fork edges: drawn once per screen, they do not depend on scrolling.
+   * @param {number} wide
+   */
   function paintFixed(wide) {
     names.replaceChildren();
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
@@ -163,13 +174,14 @@ export function mountTimeline(el, ctx) {
         edges.append(
           svg("path", {
             class: "lnb-tl-base",
-            d: `M${from} ${base}H${map.x(lane.numbers.at(-1)) + map.slot}`,
+            d: `M${from} ${base}H${map.x(lane.numbers[lane.numbers.length - 1]) + map.slot}`,
           }),
         );
       }
-      const parent = lane.fork && map.lanes.find((other) => other.branch === lane.fork[0]);
-      if (parent) {
-        const x = map.x(lane.fork[1]) + 1.5;
+      const { fork } = lane;
+      const parent = fork && map.lanes.find((other) => other.branch === fork[0]);
+      if (fork && parent) {
+        const x = map.x(fork[1]) + 1.5;
         edges.append(
           svg("path", {
             class: "lnb-tl-fork",
@@ -204,7 +216,7 @@ export function mountTimeline(el, ctx) {
     plane.prepend(edges);
   }
 
-  /** What was cleaned up is hatched: nothing stands there any more. */
+  /** What was cleaned up is hatched: nothing stands there any more. @param {Lnb.Lane} lane  */
   function paintGaps(lane) {
     for (const [left, width, words] of map.gaps(lane, MAX_GAPS)) {
       const gap = h("div", { class: "lnb-tl-gap", title: words });
@@ -216,18 +228,21 @@ export function mountTimeline(el, ctx) {
     }
   }
 
+  /** @param {Lnb.Lane} lane  */
   function forkWords(lane) {
     return lane.fork
       ? `${lane.label}: forked from ${lane.fork[0] ?? "main"}:${lane.fork[1]}`
       : lane.label;
   }
 
+  /** @param {Lnb.Lane} lane @param {number[]} missing */
   function fetchDetails(lane, missing) {
     if (ctx.kernel.state === "static") return;
-    if (!lines.has(lane.index)) lines.set(lane.index, ctx.kernel.line());
+    const line = lines.get(lane.index) ?? ctx.kernel.line();
+    lines.set(lane.index, line);
     const numbers = missing.slice(-MAX_ASK);
     const asked = lane.asked;
-    lines.get(lane.index)(
+    line(
       "versions",
       { branch: lane.branch, version: lane.numbers.at(-1), numbers },
       ({ result }) => {
@@ -263,7 +278,10 @@ export function mountTimeline(el, ctx) {
     );
   }
 
-  /** What happened between the handles, from what is known of the versions there. */
+  /**
+   * What happened between the handles, from what is known of the versions there.
+   * @param {Lnb.Place} a @param {Lnb.Place} b
+   */
   function paintRange(a, b) {
     const lane = map.lanes.find((one) => (one.branch ?? null) === (b.branch ?? null));
     const same = lane && (a.branch ?? null) === (b.branch ?? null);
@@ -288,7 +306,10 @@ export function mountTimeline(el, ctx) {
     );
   }
 
-  /** From a version to a newer one; or back, when what was added goes away again. */
+  /**
+   * From a version to a newer one; or back, when what was added goes away again.
+   * @param {Lnb.Lane} lane @param {number} a @param {number} b
+   */
   function rangeWords(lane, a, b) {
     const { versions, added, removed, unknown } = map.changed(lane, Math.min(a, b), Math.max(a, b));
     const [more, less] = a < b ? [added, removed] : [removed, added];
@@ -297,15 +318,23 @@ export function mountTimeline(el, ctx) {
     return `${plural(versions, "version")}${a < b ? "" : " back"} · ${rows}${unknown ? ` and ${count(unknown)} not looked at yet` : ""}`;
   }
 
+  /** @param {Lnb.Lane} lane @param {number} version */
   function go(lane, version) {
     ctx.announce(sentence(lane, version, lane.details.get(version)));
     ctx.travel({ branch: lane.branch, version });
   }
 
+  /** @param {Event} event @returns {Bar | null} */
+  function barOf(event) {
+    /** @type {Lnb.Recycled | null} */
+    const bar = /** @type {Element} */ (event.target).closest(".lnb-tl-bar");
+    return bar?.lnb ?? null;
+  }
+
   plane.addEventListener("click", (event) => {
-    const bar = event.target.closest(".lnb-tl-bar");
+    const bar = barOf(event);
     if (!bar) return;
-    const { lane, version } = bar.lnb;
+    const { lane, version } = bar;
     if (event.shiftKey) {
       // From where we stand to there: A stays behind.
       ctx.range.set({ a: ctx.range.get().b });
@@ -314,7 +343,7 @@ export function mountTimeline(el, ctx) {
     go(lane, version);
   });
   plane.addEventListener("pointerover", (event) => {
-    hovered = event.target.closest(".lnb-tl-bar")?.lnb ?? null;
+    hovered = barOf(event);
     if (map) paintReadout();
   });
   plane.addEventListener("pointerleave", () => {
@@ -330,7 +359,7 @@ export function mountTimeline(el, ctx) {
       event.stopPropagation();
       return;
     }
-    const from = performance.now() - goal.at < PATIENCE_MS ? goal : map.here;
+    const from = goal && performance.now() - goal.at < PATIENCE_MS ? goal : map.here;
     const target = map.step(event.key, from);
     if (!target) return;
     event.preventDefault();
@@ -347,10 +376,11 @@ export function mountTimeline(el, ctx) {
     { passive: true },
   );
 
+  /** @param {boolean} follow */
   function layout(follow) {
     room = scroller.clientWidth || room;
     left = scroller.scrollLeft;
-    const wide = scroller.parentNode.clientWidth;
+    const wide = scroller.parentElement?.clientWidth ?? 0;
     map.fit(room);
     rail.style.width = plane.style.width = `${map.width}px`;
     plane.style.height = names.style.height = `${map.height}px`;

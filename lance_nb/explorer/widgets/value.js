@@ -8,10 +8,16 @@ import { widget } from "../js/view.js";
 
 const SEARCHED = 12;
 
+/** @typedef {import("../js/tree.js").TreeNode} TreeNode */
+
+/** @param {Partial<TreeNode>} node @param {string} text */
 const holds = (node, text) =>
   [node.name, node.type, node.text].some((words) => words?.toLowerCase().includes(text));
 
-/** The nodes that hold a text, each with what it is in; all that is inside a name found. */
+/**
+ * The nodes that hold a text, each with what it is in; all that is inside a name found.
+ * @param {TreeNode[]} nodes @param {string} text @returns {TreeNode[]}
+ */
 function holding(nodes, text) {
   return nodes.flatMap((node) => {
     if (holds(node, text)) return [node];
@@ -20,9 +26,10 @@ function holding(nodes, text) {
   });
 }
 
+/** @param {TreeNode[]} nodes @returns {number} */
 const size = (nodes) => nodes.reduce((sum, node) => sum + 1 + size(node.children ?? []), 0);
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountValue(el, ctx) {
   const { value } = ctx.screen();
   const { heading, nodes, schema } = value;
@@ -36,6 +43,7 @@ export function mountValue(el, ctx) {
     on: { input: paint, keydown: onKey },
   });
 
+  /** @param {KeyboardEvent} event */
   function onKey(event) {
     event.stopPropagation();
     if (event.key !== "Escape" || !find.value) return;
@@ -50,7 +58,7 @@ export function mountValue(el, ctx) {
       return show(
         place,
         schemaTree(
-          schema.lines.filter((line) => holds(line, text)),
+          schema.lines.filter((/** @type {Lnb.SchemaLine} */ line) => holds(line, text)),
           schema.hidden,
         ),
       );
@@ -78,7 +86,7 @@ export function mountValue(el, ctx) {
         h("strong", {}, heading),
         (schema?.lines.length ?? size(nodes)) > SEARCHED ? find : null,
       ),
-      value.lines.map((line) => h("p", { class: "lnb-description" }, line)),
+      value.lines.map((/** @type {string} */ line) => h("p", { class: "lnb-description" }, line)),
       schema || !value.rows.length ? null : h("dl", { class: "lnb-counts" }, value.rows.map(entry)),
       place,
     ),

@@ -5,7 +5,7 @@ import { errorCard } from "../js/error_card.js";
 import { versionFacts } from "../js/version_facts.js";
 import { widget } from "../js/view.js";
 
-/** @param {HTMLElement} el @param {import("../js/view.js").Context} ctx */
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountVersionDetail(el, ctx) {
   const pane = h("aside", { class: "lnb-detail", tabindex: "0", "aria-label": "this version" });
   const open = { schema: true, transaction: false, properties: true };
