@@ -29,7 +29,7 @@ install) ;;
 lint)
     status=0
     node_modules/.bin/tsc --project tsconfig.json || status=1
-    node_modules/.bin/biome ci --error-on-warnings ../../lance_nb/explorer . || status=1
+    node_modules/.bin/biome ci --colors=off --error-on-warnings ../../lance_nb/explorer . || status=1
     exit $status
     ;;
 test)

@@ -145,7 +145,7 @@ def test_a_column_opens_while_its_rows_and_its_profile_are_on_their_way(
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 7")
     score.click(position={"x": 12, "y": 8})
     pane = page.locator(".lnb-column-pane")
-    expect(pane).to_contain_text("looking at the values…")
+    expect(pane).to_contain_text("Computing column statistics…")
     bare.release(1)
     expect(pane).to_contain_text("7 rows looked at")
     expect(pane.get_by_role("button", name="count every row")).to_be_visible()

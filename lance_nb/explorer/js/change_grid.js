@@ -1,12 +1,12 @@
-// One level of a diff in a sheet: its pages, what is known of their number, filters and details.
+// One level of a diff in a grid: its pages, what is known of their number, filters and details.
 
 import { changeDetail } from "./change_detail.js";
 import { decodePage } from "./columns.js";
+import { diffGrid } from "./diff_grid.js";
 import { count, h, plural, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { lookOfOperation } from "./operations.js";
 import { pageStore } from "./page_store.js";
-import { sheet } from "./sheet.js";
 
 /** @type {Record<string, [words: string, look: string]>} */
 const KINDS = {
@@ -104,7 +104,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
         error.card?.kind === "CancelledError" ? stopped() : failed(error),
       ),
   });
-  const view = sheet(ctx, {
+  const view = diffGrid(ctx, {
     label: LEVEL_NAMES[level],
     store,
     open: openRow,

@@ -1,6 +1,6 @@
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
-import { brushing, conditionOf } from "./brush.js";
+import { conditionOf, selectBars } from "./bar_selection.js";
 import { profilePicture, profileWords } from "./column_profiles.js";
 import { count, h, show } from "./dom.js";
 
@@ -44,7 +44,7 @@ export function columnPane(
       say(/** @type {Error} */ (error).message);
     }
   };
-  brushing(drawn, () => profile, chosen);
+  selectBars(drawn, () => profile, chosen);
 
   /** @param {string} text */
   const say = (text) => {

@@ -1,6 +1,6 @@
 // What the values of the columns in sight look like: asked for in the background, drawn in the head.
 
-import { slotsOf } from "./brush.js";
+import { slotsOf } from "./bar_selection.js";
 import { count, svg } from "./dom.js";
 
 const AT_ONCE = 12;

@@ -1,6 +1,6 @@
 // What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for the keys.
 
-import { conditionOf } from "./brush.js";
+import { conditionOf } from "./bar_selection.js";
 import { columnPane } from "./column_pane.js";
 import { copyText, h, plural } from "./dom.js";
 import { KEYS } from "./grid_keys.js";

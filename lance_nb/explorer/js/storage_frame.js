@@ -12,7 +12,7 @@ export function storageFrame(label, ...parts) {
 }
 
 /** What stands there without a kernel. */
-export function asleep() {
+export function needsKernel() {
   return h(
     "p",
     { class: "lnb-st-well" },

@@ -1,6 +1,6 @@
 // One version of the timeline in words, and the height of its bar.
 
-import { plural } from "./dom.js";
+import { count, plural } from "./dom.js";
 
 /** @param {Lnb.VersionBar | undefined} facts @param {number} tall @param {number} most */
 export function barHeight(facts, tall, most) {
@@ -27,4 +27,15 @@ export function sentence(lane, version, facts) {
   const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
   if (facts) words.push(facts.operation, rowWords(facts));
   return words.filter(Boolean).join(", ");
+}
+
+/**
+ * What versions changed together; walking `back`, what was added goes away again.
+ * @param {Lnb.Sums} sums @param {boolean} back
+ */
+export function rangeWords({ versions, added, removed, unknown }, back) {
+  const [more, less] = back ? [removed, added] : [added, removed];
+  const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
+  const rest = unknown ? ` and ${count(unknown)} not looked at yet` : "";
+  return `${plural(versions, "version")}${back ? " back" : ""} · ${rows}${rest}`;
 }

@@ -3,10 +3,10 @@
 import { changeChips, exactly } from "../js/change_chips.js";
 import { changeGrid } from "../js/change_grid.js";
 import { atOnce, h, show } from "../js/dom.js";
+import { dragCounts } from "../js/drag_counts.js";
 import { driftCards } from "../js/drift_cards.js";
 import { keyPicker } from "../js/key_picker.js";
 import { refPicker } from "../js/ref_picker.js";
-import { scrubNumbers } from "../js/scrub.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
@@ -81,7 +81,7 @@ export function mountChanges(el, ctx) {
     dragged: null,
   };
   const request = ctx.kernel.line();
-  const numbers = scrubNumbers(ctx, (counts) => paintCounts(counts));
+  const numbers = dragCounts(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));
 
   ctx.onClose(

@@ -3,7 +3,7 @@
 import { percent } from "../js/canvas.js";
 import { deletionMap } from "../js/deletion_map.js";
 import { count, h, plural, show } from "../js/dom.js";
-import { asleep, storageFrame } from "../js/storage_frame.js";
+import { needsKernel, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
 /** @typedef {{id: number, rows: number, deleted: number}} Deleted */
@@ -37,7 +37,7 @@ export function mountDeletions(el, ctx) {
   }
 
   async function list() {
-    if (ctx.kernel.state === "static") return show(body, asleep());
+    if (ctx.kernel.state === "static") return show(body, needsKernel());
     try {
       const { result } = await ctx.kernel.ask("storage.deleted", placeNow());
       const known = result.most.some((/** @type {Deleted} */ one) => one.id === wanted);

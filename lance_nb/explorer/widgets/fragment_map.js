@@ -3,7 +3,7 @@
 import { h, show } from "../js/dom.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
 import { fragmentSection } from "../js/fragment_section.js";
-import { asleep, storageFrame } from "../js/storage_frame.js";
+import { needsKernel, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
@@ -36,7 +36,7 @@ export function mountFragmentMap(el, ctx) {
 
   ctx.onScreen(() => {
     show(below);
-    if (ctx.kernel.state === "static") show(problem, asleep());
+    if (ctx.kernel.state === "static") show(problem, needsKernel());
     else map.load();
   }, ["card"]);
 }

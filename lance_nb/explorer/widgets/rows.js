@@ -1,6 +1,6 @@
 // The rows: a grid over any number of them, a filter, an order, a selection, and what cells hold.
 
-import { brushing } from "../js/brush.js";
+import { selectBars } from "../js/bar_selection.js";
 import { cellPeek } from "../js/cell_peek.js";
 import { columnProfiles } from "../js/column_profiles.js";
 import { decodePage } from "../js/columns.js";
@@ -49,7 +49,7 @@ export function mountRows(el, ctx) {
     corner: { text: "#" },
     parts(at) {
       const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
-      brushing(
+      selectBars(
         drawn,
         () => profiles.of(at()),
         (from, to) => actions.brush(at(), from, to),

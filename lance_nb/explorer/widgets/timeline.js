@@ -7,7 +7,7 @@ import { playButton } from "../js/play.js";
 import { rangeHandles } from "../js/range_handles.js";
 import { tagFlags } from "../js/tag_flags.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
-import { barHeight, rowWords, sentence } from "../js/version_words.js";
+import { barHeight, rangeWords, rowWords, sentence } from "../js/version_words.js";
 import { widget } from "../js/view.js";
 
 const OVERSCAN = 8;
@@ -287,7 +287,8 @@ export function mountTimeline(el, ctx) {
     const same = lane && (a.branch ?? null) === (b.branch ?? null);
     let words = samePlace(a, b) ? "the same version" : "on different branches";
     if (same && !samePlace(a, b)) {
-      words = rangeWords(lane, a.version, b.version);
+      const [from, to] = [Math.min(a.version, b.version), Math.max(a.version, b.version)];
+      words = rangeWords(map.changed(lane, from, to), a.version > b.version);
     }
     const reset = h(
       "button",
@@ -304,18 +305,6 @@ export function mountTimeline(el, ctx) {
       h("span", {}, words),
       moving ? "" : reset,
     );
-  }
-
-  /**
-   * From a version to a newer one; or back, when what was added goes away again.
-   * @param {Lnb.Lane} lane @param {number} a @param {number} b
-   */
-  function rangeWords(lane, a, b) {
-    const { versions, added, removed, unknown } = map.changed(lane, Math.min(a, b), Math.max(a, b));
-    const [more, less] = a < b ? [added, removed] : [removed, added];
-    const rows =
-      more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
-    return `${plural(versions, "version")}${a < b ? "" : " back"} · ${rows}${unknown ? ` and ${count(unknown)} not looked at yet` : ""}`;
   }
 
   /** @param {Lnb.Lane} lane @param {number} version */

@@ -1,10 +1,10 @@
-// Brushing over a histogram, or clicking one of its bars: the part that was chosen.
+// Choosing bars of a histogram by dragging over it, or by clicking one.
 
 /**
  * @param {HTMLElement} element shows a profile @param {() => Lnb.Profile|null} profileOf
  * @param {(from: number, to: number) => void} chosen first and last bar
  */
-export function brushing(element, profileOf, chosen) {
+export function selectBars(element, profileOf, chosen) {
   element.addEventListener("pointerdown", (event) => {
     const profile = profileOf();
     if (!profile?.bars.length || event.button) return;
@@ -35,13 +35,15 @@ export function brushing(element, profileOf, chosen) {
     const finish = (done) => {
       element.classList.remove("lnb-brushing");
       element.removeEventListener("pointermove", move);
+      element.removeEventListener("pointerup", finish);
+      element.removeEventListener("pointercancel", finish);
       if (done.type === "pointerup") chosen(Math.min(start, end), Math.max(start, end));
     };
     element.classList.add("lnb-brushing");
     draw();
     element.addEventListener("pointermove", move);
-    element.addEventListener("pointerup", finish, { once: true });
-    element.addEventListener("pointercancel", finish, { once: true });
+    element.addEventListener("pointerup", finish);
+    element.addEventListener("pointercancel", finish);
   });
 }
 

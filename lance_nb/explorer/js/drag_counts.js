@@ -8,7 +8,7 @@ const CLOSE = 6; // when one so near is missing: a journey for each step would h
 const MOST = 500; // pairs remembered
 
 /** @param {Lnb.Context} ctx @param {(counts: Lnb.Json) => void} paint */
-export function scrubNumbers(ctx, paint) {
+export function dragCounts(ctx, paint) {
   /** @type {Map<string, Lnb.Json>} */
   const known = new Map();
   /** @type {WeakMap<Lnb.TimelineLane, number[]>} */

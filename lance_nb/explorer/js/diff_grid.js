@@ -13,7 +13,7 @@ const GUTTER = 34;
  *   open: (row: number) => void, note?: (column: number) => string, end?: () => void}} of `note`: words under a
  *   title; `end` is called when the last row known is in sight
  */
-export function sheet(ctx, { label, store, mark, open, note = () => "", end = () => {} }) {
+export function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => {} }) {
   /** @type {import("./grid_head.js").Titles} */
   const titles = {
     corner: { text: "", label: "kind of change" },

@@ -1,0 +1,345 @@
+// The frame of the explorer: tabs, detail pane, code, history, new versions.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { codeFooter } from "../../lance_nb/explorer/js/code_footer.js";
+import { detailPane } from "../../lance_nb/explorer/js/detail_pane.js";
+import { h } from "../../lance_nb/explorer/js/dom.js";
+import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
+import { modeSwitch } from "../../lance_nb/explorer/js/mode_switch.js";
+import { watchNews } from "../../lance_nb/explorer/js/news.js";
+import { playButton } from "../../lance_nb/explorer/js/play.js";
+import { tabHost } from "../../lance_nb/explorer/js/tab_host.js";
+import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { fakeContext, settled, timeline } from "./fake_context.js";
+import { button, observers, send } from "./light_page.js";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
+afterEach(() => {
+  mock.timers.reset();
+  document.body.replaceChildren();
+  observers.length = 0;
+});
+
+const pass = async (ms) => {
+  mock.timers.tick(ms);
+  await settled();
+};
+
+const TAB_NAMES = ["rows", "changes", "refs"];
+
+function tabs() {
+  const ctx = fakeContext();
+  const mounted = [];
+  const calls = [];
+  const painted = [];
+  const list = TAB_NAMES.map((id) => ({
+    id,
+    label: id.toUpperCase(),
+    writes: id === "refs",
+    mount(_panel, own) {
+      mounted.push(id);
+      own.onScreen((screen, patched) => painted.push([id, screen.version, patched]));
+      own.code({ python: id });
+      return {
+        open: (target) => calls.push(["open", id, target]),
+        shown: () => calls.push(["shown", id]),
+        hidden: () => calls.push(["hidden", id]),
+      };
+    },
+  }));
+  const changed = [];
+  const [bar, panels] = [h("div"), h("div")];
+  const host = tabHost(bar, panels, list, ctx, (another) => changed.push(another));
+  const key = (name, held = {}) =>
+    send(bar.querySelector("[role=tablist]"), "keydown", {
+      key: name,
+      altKey: false,
+      ctrlKey: false,
+      metaKey: false,
+      ...held,
+    });
+  return { ctx, mounted, calls, painted, changed, bar, panels, host, key };
+}
+
+test("tabs are mounted when they are first opened", () => {
+  const { mounted, calls, changed, bar, panels, host, key } = tabs();
+  assert.equal(host.select("rows"), true);
+  assert.deepEqual(mounted, ["rows"]);
+  assert.equal(host.active, "rows");
+  assert.deepEqual(host.code(), { python: "rows" });
+  assert.equal(host.select("changes", { at: 1 }), true);
+  assert.deepEqual(calls, [
+    ["hidden", "rows"],
+    ["open", "changes", { at: 1 }],
+  ]);
+  host.select("rows");
+  assert.deepEqual(calls.slice(2), [
+    ["hidden", "changes"],
+    ["shown", "rows"],
+  ]);
+  assert.deepEqual(mounted, ["rows", "changes"]);
+  assert.equal(host.select("nothing"), false);
+  assert.equal(host.has("refs"), true);
+  assert.equal(host.has("nothing"), false);
+  assert.equal(host.writes, true);
+  const state = () =>
+    [...bar.querySelectorAll("[role=tab]")].map((one) => [
+      one.getAttribute("aria-selected"),
+      one.getAttribute("tabindex"),
+    ]);
+  assert.deepEqual(state(), [
+    ["true", "0"],
+    ["false", "-1"],
+    ["false", "-1"],
+  ]);
+  assert.deepEqual(
+    [...panels.children].map((panel) => panel.hidden),
+    [false, true, true],
+  );
+  assert.equal(changed.filter(Boolean).length, 3);
+  assert.equal(changed.filter((another) => !another).length, 2);
+  key("ArrowRight");
+  assert.equal(host.active, "changes");
+  key("ArrowLeft");
+  key("ArrowLeft");
+  assert.equal(host.active, "refs");
+  key("ArrowRight");
+  assert.equal(host.active, "rows");
+  key("End");
+  assert.equal(host.active, "refs");
+  assert.equal(key("Home").defaultPrevented, true);
+  assert.equal(host.active, "rows");
+  for (const held of ["altKey", "ctrlKey", "metaKey"]) key("End", { [held]: true });
+  assert.equal(key("x").defaultPrevented, false);
+  assert.equal(host.active, "rows");
+  button(bar, "CHANGES").click();
+  assert.equal(host.active, "changes");
+});
+
+test("a tab that is not open is painted when it is opened", () => {
+  const { ctx, painted, host } = tabs();
+  host.select("rows");
+  host.select("changes");
+  painted.length = 0;
+  ctx.show({ version: 8 }, true);
+  assert.deepEqual(painted, [["changes", 8, true]]);
+  ctx.show({ version: 9 });
+  ctx.show({ version: 10 }, true);
+  painted.length = 0;
+  host.select("rows");
+  assert.deepEqual(painted, [["rows", 10, false]]); // once, and as another version
+  host.select("changes");
+  host.select("rows");
+  assert.equal(painted.length, 1);
+  ctx.show({}, true);
+  host.select("changes");
+  assert.deepEqual(painted.at(-1), ["changes", 10, true]);
+});
+
+test("the pane shows a thing until it is closed", () => {
+  const [el, main] = [h("div"), h("div")];
+  document.body.append(el);
+  const said = [];
+  const pane = detailPane(el, main, (text) => said.push(text));
+  const other = el.querySelector("section");
+  assert.equal(other.hidden, true);
+  const before = h("button");
+  Object.defineProperty(document, "activeElement", { value: before, configurable: true });
+  pane.show({ title: "Row 1", content: h("u", {}, "x"), focus: true });
+  assert.deepEqual([other.hidden, pane.version.hidden], [false, true]);
+  assert.equal(other.querySelector("h3").textContent, "Row 1");
+  assert.deepEqual(said, ["Row 1"]);
+  assert.equal(document.lastFocused, other);
+  assert.ok(main.classList.contains("lnb-detailed"));
+  Object.defineProperty(document, "activeElement", { value: other, configurable: true });
+  assert.equal(send(other, "keydown", { key: "x" }).defaultPrevented, false);
+  assert.equal(other.hidden, false);
+  assert.equal(send(other, "keydown", { key: "Escape" }).defaultPrevented, true);
+  assert.deepEqual([other.hidden, pane.version.hidden], [true, false]);
+  assert.equal(document.lastFocused, before);
+  assert.equal(main.classList.contains("lnb-detailed"), false);
+  pane.clear();
+  pane.toggle.click();
+  assert.ok(main.classList.contains("lnb-folded"));
+  assert.equal(el.hidden, true);
+  assert.equal(pane.toggle.getAttribute("aria-pressed"), "false");
+  document.lastFocused = null;
+  pane.show({ title: "t", content: "c" });
+  assert.equal(el.hidden, false);
+  assert.equal(document.lastFocused, null);
+  Object.defineProperty(document, "activeElement", { value: before, configurable: true });
+  other.querySelector("button").click();
+  assert.equal(other.hidden, true);
+  assert.equal(document.lastFocused, null); // the keyboard was elsewhere
+});
+
+test("the same as code, in two languages", async () => {
+  const ctx = fakeContext({ code: { python: "p", magic: "m" } });
+  const el = h("div");
+  let own = null;
+  const paint = codeFooter(el, ctx, () => own);
+  const line = () => el.querySelector("code").textContent;
+  assert.equal(line(), "p");
+  button(el, "%lance").click();
+  assert.equal(line(), "m");
+  assert.deepEqual(
+    [...el.querySelectorAll(".lnb-choice")].map((one) => one.getAttribute("aria-pressed")),
+    ["false", "true"],
+  );
+  own = { magic: "own" };
+  paint();
+  assert.equal(line(), "own");
+  assert.equal(el.querySelector("code").title, "own");
+  const copied = [];
+  Object.defineProperty(globalThis, "navigator", {
+    value: { clipboard: { writeText: async (text) => copied.push(text) } },
+    configurable: true,
+  });
+  button(el, "copy").click();
+  await settled();
+  assert.deepEqual(copied, ["own"]);
+  assert.ok(button(el, "copied"));
+  assert.deepEqual(ctx.announced, ["copied"]);
+  await pass(1200);
+  assert.ok(button(el, "copy"));
+  globalThis.navigator.clipboard.writeText = async () => {
+    throw new Error("no");
+  };
+  document.execCommand = () => false;
+  button(el, "copy").click();
+  await settled();
+  assert.ok(button(el, "press Ctrl+C"));
+  own = { python: undefined, magic: undefined };
+  paint();
+  assert.equal(line(), "");
+});
+
+test("data or diff", () => {
+  const ctx = fakeContext();
+  ctx.range = versionRange(ctx);
+  let active = "storage";
+  const mode = modeSwitch(ctx, () => active);
+  mode.paint();
+  const pressed = () =>
+    [...mode.element.querySelectorAll(".lnb-choice")].map((one) =>
+      one.getAttribute("aria-pressed"),
+    );
+  assert.deepEqual(pressed(), ["true", "false"]);
+  button(mode.element, "Diff").click();
+  assert.deepEqual(ctx.went.at(-1), ["changes", undefined]);
+  active = "changes";
+  mode.paint();
+  assert.deepEqual(pressed(), ["false", "true"]);
+  assert.match(mode.element.textContent, /main:2 → main:3/);
+  button(mode.element, "Data").click();
+  assert.equal(ctx.went.at(-1)[0], "storage");
+});
+
+test("the history plays from version to version", async () => {
+  const ctx = fakeContext({ version: 3 });
+  ctx.range = versionRange(ctx);
+  const plane = h("div");
+  const mapNow = () =>
+    laneMap(timeline(), null, ctx.screen().version, null, {
+      bar: { main: 58, branch: 32 },
+      flag: 18,
+    });
+  const play = playButton(ctx, mapNow, plane);
+  play.click();
+  assert.equal(play.getAttribute("aria-pressed"), "true");
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 6 }]);
+  ctx.show({ version: 6 });
+  ctx.show({}, true);
+  await pass(449);
+  assert.equal(ctx.travels.length, 1);
+  await pass(1);
+  assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 7 });
+  ctx.show({ version: 7 });
+  await pass(450);
+  assert.equal(play.getAttribute("aria-pressed"), "false");
+  assert.equal(ctx.travels.length, 2);
+  play.click(); // at the end: from the beginning
+  assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 1 });
+  send(plane, "pointerdown");
+  assert.equal(play.getAttribute("aria-pressed"), "false");
+  ctx.show({ version: 1 });
+  await pass(450);
+  assert.equal(ctx.travels.length, 3);
+  ctx.show({ version: 7 });
+  ctx.range.set({ a: { branch: null, version: 3 } });
+  play.click();
+  assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 3 });
+  play.click();
+  ctx.kernel.state = "static";
+  play.click();
+  assert.equal(play.getAttribute("aria-pressed"), "false");
+});
+
+function news() {
+  const ctx = fakeContext({ version: 7 });
+  ctx.kernel.state = "connecting";
+  watchNews(h("div"), ctx);
+  assert.equal(ctx.kernel.count("news"), 0);
+  ctx.kernel.state = "live";
+  for (const listener of ctx.kernel.stateListeners) listener("live");
+  return { ctx, last: () => ctx.kernel.last("news"), asked: () => ctx.kernel.count("news") };
+}
+const NEWS = { added: 0, latest: 7, gone: false, mark: "m" };
+
+test("new versions are asked for while somebody looks", async () => {
+  const { ctx, last, asked } = news();
+  assert.deepEqual(last().args, { latest: 7, mark: "" });
+  send(document, "visibilitychange");
+  assert.equal(asked(), 1); // one at a time
+  await last().answer({ ...NEWS, added: 2, latest: 9 });
+  assert.deepEqual(ctx.refreshed.at(-1).news, {
+    added: 2,
+    latest: 9,
+    gone: false,
+    lost: undefined,
+    way: undefined,
+  });
+  assert.deepEqual(ctx.announced, ["2 new, the newest version is 9"]);
+  await pass(3999);
+  assert.equal(asked(), 1);
+  await pass(1);
+  assert.deepEqual(last().args, { latest: 7, mark: "m" });
+  await last().answer({ ...NEWS, added: 2, latest: 9 });
+  assert.equal(ctx.refreshed.length, 1);
+  await pass(4000);
+  await last().answer({ ...NEWS, added: 2, latest: 9, gone: true, lost: "deleted" });
+  assert.equal(ctx.refreshed.length, 2);
+  assert.equal(ctx.announced.at(-1), "deleted");
+  await pass(4000);
+  await last().answer({ ...NEWS, timeline: timeline() });
+  assert.ok(ctx.refreshed.at(-1).timeline);
+  observers[0].fire([{ isIntersecting: false }]);
+  await pass(60000);
+  const before = asked();
+  send(document, "visibilitychange");
+  assert.equal(asked(), before);
+  observers[0].fire([{ isIntersecting: true }]);
+  assert.equal(asked(), before + 1);
+  await last().fail({ message: "lost", kind: "Timeout" });
+  await pass(4000);
+  assert.equal(asked(), before + 2);
+  await last().answer(NEWS);
+  ctx.kernel.state = "static";
+  await pass(4000);
+  assert.equal(asked(), before + 2);
+  ctx.close();
+  assert.equal(observers[0].connected, false);
+  ctx.kernel.state = "live";
+  send(document, "visibilitychange");
+  send(window, "focus");
+  assert.equal(asked(), before + 2);
+});
+
+test("nothing new changes nothing", async () => {
+  const { ctx, last } = news();
+  await last().answer({ ...NEWS, latest: 7, added: 3 });
+  assert.deepEqual(ctx.refreshed, []);
+  assert.deepEqual(ctx.announced, []);
+});

@@ -1,0 +1,82 @@
+// A page of linkedom for modules that make elements: no layout, no styles, time as Node has it.
+
+import { parseHTML } from "linkedom";
+
+const { window, document } = parseHTML("<!doctype html><html><head></head><body></body></html>");
+
+/** Observers that a test fires by hand: `observers[0].fire(entries)`. */
+export const observers = [];
+class Observer {
+  constructor(work) {
+    this.fire = work;
+    this.connected = true;
+    observers.push(this);
+  }
+  observe() {}
+  disconnect() {
+    this.connected = false;
+  }
+}
+const frames = new Map();
+let frame = 0;
+
+/** Run what waits for the next animation frame. */
+export function nextFrame() {
+  const due = [...frames.values()];
+  frames.clear();
+  for (const work of due) work();
+}
+
+Object.assign(globalThis, {
+  window,
+  document,
+  Node: window.Node,
+  Text: window.Text,
+  Element: window.Element,
+  HTMLElement: window.HTMLElement,
+  Event: window.Event,
+  CustomEvent: window.CustomEvent,
+  MutationObserver: Observer,
+  ResizeObserver: Observer,
+  IntersectionObserver: Observer,
+  getSelection: () => null,
+  getComputedStyle: () => ({
+    fontSize: "12px",
+    fontFamily: "sans",
+    paddingLeft: "4px",
+    getPropertyValue: () => "mono",
+  }),
+  requestAnimationFrame(work) {
+    frame += 1;
+    frames.set(frame, work);
+    return frame;
+  },
+  cancelAnimationFrame: (id) => frames.delete(id),
+});
+Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
+Object.defineProperty(document, "hidden", { value: false, configurable: true });
+window.HTMLCanvasElement.prototype.getContext = () => ({
+  measureText: (text) => ({ width: 7 * text.length }),
+});
+for (const name of ["scrollIntoView", "setPointerCapture", "setRangeText", "select"])
+  window.HTMLElement.prototype[name] ??= () => {};
+window.HTMLElement.prototype.focus = function focus() {
+  document.lastFocused = this;
+};
+
+/** Send an event with properties to an element; returns it. */
+export function send(element, type, properties = {}) {
+  const event = new window.Event(type, { bubbles: true, cancelable: true });
+  for (const [name, value] of Object.entries(properties))
+    Object.defineProperty(event, name, { value, configurable: true });
+  element.dispatchEvent(event);
+  return event;
+}
+
+/** The texts of all elements that a selector finds. */
+export const texts = (element, selector) =>
+  [...element.querySelectorAll(selector)].map((found) => found.textContent);
+
+/** The button with these words. */
+export const button = (element, words) =>
+  [...element.querySelectorAll("button")].find((found) => found.textContent.startsWith(words));

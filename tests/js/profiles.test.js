@@ -1,0 +1,211 @@
+// Column profiles and the chips of a diff.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { changeChips, exactly } from "../../lance_nb/explorer/js/change_chips.js";
+import {
+  columnProfiles,
+  profilePicture,
+  profileWords,
+} from "../../lance_nb/explorer/js/column_profiles.js";
+import { h } from "../../lance_nb/explorer/js/dom.js";
+import { fakeContext, settled } from "./fake_context.js";
+import { observers, send, texts } from "./light_page.js";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
+afterEach(() => {
+  mock.timers.reset();
+  document.body.replaceChildren();
+  observers.length = 0;
+});
+
+const pass = async (ms) => {
+  mock.timers.tick(ms);
+  await settled();
+};
+
+const PROFILE = {
+  column: 2,
+  kind: "number",
+  sampled: 1000,
+  nulls: 0.25,
+  distinct: 7,
+  low: "1",
+  high: "9",
+  bars: [0, 255],
+  labels: [],
+  counts: [],
+  edges: [0, 1],
+  wheres: [],
+  exact: false,
+};
+
+test("profiles as words and as bars", () => {
+  assert.equal(profileWords(PROFILE), "1,000 rows looked at · 25.0 % null · 7 distinct · 1 to 9");
+  assert.equal(
+    profileWords({
+      ...PROFILE,
+      exact: true,
+      nulls: 0,
+      distinct: -1,
+      low: "",
+      kind: "text",
+      labels: ["a", "b", "c", "d", "e"],
+    }),
+    "all 1,000 rows · no nulls · over 100,000 distinct · commonest: a, b, c, d",
+  );
+  assert.doesNotMatch(profileWords({ ...PROFILE, labels: ["a"] }), /commonest/);
+  const bars = (profile) =>
+    [...profilePicture(profile).querySelectorAll("rect")].map((rect) =>
+      ["x", "y", "width", "height"].map((name) => Number(rect.getAttribute(name))),
+    );
+  assert.deepEqual(bars(PROFILE), [
+    [0, 14, 24, 0],
+    [25, 1, 24, 13],
+    [0, 15, 25, 2],
+  ]);
+  assert.deepEqual(bars({ ...PROFILE, bars: [], nulls: 0 }), []);
+});
+
+test("profiles are asked for after a pause, some columns at once", async () => {
+  const ctx = fakeContext();
+  let changed = 0;
+  const profiles = columnProfiles(ctx, () => {
+    changed += 1;
+  });
+  profiles.reset({ version: 3 });
+  profiles.want(0, 20, 500);
+  profiles.want(1, 20, 500);
+  assert.equal(ctx.kernel.count("rows.profile"), 0);
+  await pass(250);
+  const asked = ctx.kernel.last("rows.profile");
+  assert.deepEqual(asked.args, { version: 3, first: 1, count: 12, num_rows: 500 });
+  assert.equal(asked.options.quiet, true);
+  let told = null;
+  assert.equal(
+    profiles.comes(2, (profile) => {
+      told = profile;
+    }),
+    true,
+  );
+  await asked.answer({ profiles: [PROFILE] });
+  assert.equal(told, PROFILE);
+  assert.equal(changed, 1);
+  assert.equal(profiles.of(2), PROFILE);
+  assert.equal(profiles.of(3), null);
+  assert.equal(
+    profiles.comes(3, () => {}),
+    false,
+  );
+  assert.deepEqual(ctx.kernel.last("rows.profile").args.first, 13);
+  assert.equal(ctx.kernel.last("rows.profile").args.count, 7);
+  const late = ctx.kernel.last("rows.profile");
+  profiles.reset({ version: 4 });
+  assert.equal(ctx.kernel.cancelled, 1);
+  await late.answer({ profiles: [PROFILE] });
+  assert.equal(profiles.of(2), null);
+  assert.equal(changed, 1);
+  const cell = h("span");
+  profiles.learn(PROFILE);
+  assert.equal(changed, 2);
+  assert.match(profiles.draw(cell, 2), /1,000 rows/);
+  assert.equal(cell.children.length, 1);
+  const [picture] = cell.children;
+  profiles.draw(cell, 2);
+  assert.equal(cell.firstChild, picture);
+  assert.equal(profiles.draw(cell, 9), "");
+  assert.equal(cell.children.length, 0);
+});
+
+test("profiles are not asked for without rows or a kernel", async () => {
+  const ctx = fakeContext();
+  const profiles = columnProfiles(ctx, () => {});
+  profiles.reset({});
+  profiles.want(0, 3, 0);
+  await pass(250);
+  ctx.kernel.state = "static";
+  profiles.want(0, 3, 5);
+  await pass(250);
+  assert.equal(ctx.kernel.count("rows.profile"), 0);
+  assert.equal(
+    profiles.comes(0, () => {}),
+    false,
+  );
+  ctx.kernel.state = "live";
+  profiles.want(0, 3, 5);
+  ctx.close();
+  await pass(250);
+  assert.equal(ctx.kernel.count("rows.profile"), 0);
+});
+
+test("chips of a diff", () => {
+  const chosen = [];
+  const chips = changeChips((level) => chosen.push(level), "panel");
+  const chip = (id, more) => ({
+    id,
+    label: id,
+    added: 0,
+    removed: 0,
+    changed: 0,
+    bound: false,
+    note: "",
+    ...more,
+  });
+  const models = [
+    chip("rows", { added: 1200, removed: 1, bound: true }),
+    chip("schema", { changed: 3, note: "x" }),
+    chip("config"),
+    chip("drift", { note: "0" }),
+  ];
+  chips.paint(models);
+  assert.deepEqual(
+    texts(chips.element, "span").map((words) => words.trim()),
+    ["≤ +1,200 −1", "~3 x", "", ""],
+  );
+  assert.deepEqual(
+    [...chips.element.children].map((one) => one.classList.contains("lnb-chip-none")),
+    [false, false, true, false],
+  );
+  assert.match(chips.element.firstChild.title, /the most that can/);
+  assert.equal(chips.element.lastChild.title, "");
+  chips.choose("schema");
+  const state = () =>
+    [...chips.element.children].map(
+      (one) => `${one.getAttribute("aria-selected")} ${one.getAttribute("tabindex")}`,
+    );
+  assert.deepEqual(state(), ["false -1", "true 0", "false -1", "false -1"]);
+  const press = (name, held = {}) =>
+    send(chips.element, "keydown", {
+      key: name,
+      altKey: false,
+      ctrlKey: false,
+      metaKey: false,
+      ...held,
+    });
+  press("ArrowRight");
+  press("ArrowLeft");
+  press("Home");
+  press("End");
+  press("End", { ctrlKey: true });
+  assert.equal(press("x").defaultPrevented, false);
+  assert.deepEqual(chosen, ["config", "rows", "rows", "drift"]);
+  chips.choose("rows");
+  press("ArrowLeft");
+  assert.equal(chosen.at(-1), "drift");
+  chips.choose(null);
+  assert.deepEqual(state(), ["false 0", "false -1", "false -1", "false -1"]);
+  const kept = chips.element.firstChild;
+  chips.paint([chip("rows"), ...models.slice(1)]);
+  assert.equal(chips.element.firstChild, kept);
+  assert.equal(kept.lastElementChild.textContent, "");
+  const [exact, other] = exactly(models, { added: 5, removed: 6, changed: 7 });
+  assert.deepEqual(
+    [exact.added, exact.removed, exact.changed, exact.bound, exact.note],
+    [5, 6, 7, false, ""],
+  );
+  assert.equal(other, models[1]);
+  chips.element.children[2].click();
+  assert.equal(chosen.at(-1), "config");
+  assert.equal(chips.models.length, 4);
+});

@@ -1,0 +1,552 @@
+// What every widget shares, and the explorer as a whole over a recorded kernel.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { conflictGrid } from "../../lance_nb/explorer/js/conflict_grid.js";
+import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
+import { keyPicker } from "../../lance_nb/explorer/js/key_picker.js";
+import loader from "../../lance_nb/explorer/js/loader.js";
+import { refBox } from "../../lance_nb/explorer/js/ref_box.js";
+import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
+import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
+import { widget } from "../../lance_nb/explorer/js/view.js";
+import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
+import { fakeContext, settled } from "./fake_context.js";
+import { button, send, texts } from "./light_page.js";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] }));
+afterEach(() => {
+  mock.timers.reset();
+  document.body.replaceChildren();
+});
+
+/** A widget's model whose kernel answers by hand. */
+function fakeModel(screen = {}) {
+  const listeners = new Map();
+  const state = { screen: { branch: null, version: 1, error: null, ...screen }, height: 321 };
+  const model = {
+    sent: [],
+    get: (name) => state[name],
+    on: (name, listener) => listeners.set(name, [...(listeners.get(name) ?? []), listener]),
+    off: (name, listener) =>
+      listeners.set(
+        name,
+        (listeners.get(name) ?? []).filter((other) => other !== listener),
+      ),
+    send: (content) => model.sent.push(content),
+    fire: (name, ...values) =>
+      (listeners.get(name) ?? []).forEach((listener) => listener(...values)),
+    listening: () => [...listeners.values()].flat().length,
+    set(next) {
+      state.screen = { ...state.screen, ...next };
+      model.fire("change:screen");
+    },
+    of: (type) => model.sent.filter((message) => message.type === type),
+    async answer(message, result = {}) {
+      model.fire("msg:custom", { id: message.id, ok: true, result }, []);
+      await settled();
+    },
+    async refuse(message, error) {
+      model.fire("msg:custom", { id: message.id, ok: false, error }, []);
+      await settled();
+    },
+  };
+  return model;
+}
+
+function open(model, mount = () => {}) {
+  const el = document.createElement("div");
+  document.body.append(el);
+  let context;
+  const close = widget((body, ctx) => {
+    context = ctx;
+    mount(body, ctx);
+  }, "rows").render({ model, el });
+  return { el, close, context, root: el.firstElementChild };
+}
+
+test("a widget has a root that says how its kernel is", async () => {
+  const model = fakeModel();
+  const { el, close, context, root } = open(model, (body) => body.append("here"));
+  assert.equal(root.getAttribute("aria-label"), "rows");
+  assert.equal(root.style.getPropertyValue("--lnb-height"), "321px");
+  assert.equal(root.getAttribute("data-kernel"), "connecting");
+  await model.answer(model.of("ready")[0]);
+  assert.equal(root.getAttribute("data-kernel"), "live");
+  assert.match(root.textContent, /here/);
+  assert.equal(context.height, 321);
+  assert.deepEqual([context.go("rows"), context.has("rows")], [false, false]);
+  context.announce("said");
+  assert.equal(root.querySelector("[aria-live]").textContent, "said");
+  let closed = 0;
+  context.onClose(() => {
+    closed += 1;
+  });
+  close();
+  assert.equal(closed, 1);
+  assert.equal(el.childElementCount, 0);
+  assert.equal(model.listening(), 0);
+});
+
+test("a dataset that cannot be opened gives its error", () => {
+  const error = { title: "Not found", message: "m", where: "", hint: "", kind: "" };
+  const { root } = open(fakeModel({ error }), () => assert.fail("not mounted"));
+  assert.match(root.textContent, /Not found/);
+});
+
+test("painters hear of the screen, and of the parts they name", () => {
+  const model = fakeModel({ card: 1 });
+  const { context } = open(model);
+  const heard = [];
+  context.onScreen((screen, patched) => heard.push(["all", screen.version, screen.card, patched]));
+  context.onScreen((screen, patched) => heard.push(["card", screen.card, patched]), ["card"]);
+  assert.deepEqual(heard.splice(0), [
+    ["all", 1, 1, false],
+    ["card", 1, false],
+  ]);
+  context.refresh({ news: 5 });
+  assert.deepEqual(heard.splice(0), [["all", 1, 1, true]]);
+  context.refresh({ card: 2 });
+  assert.deepEqual(heard.splice(0), [
+    ["all", 1, 2, true],
+    ["card", 2, true],
+  ]);
+  assert.equal(context.screen().news, 5);
+  model.set({ version: 2 });
+  assert.deepEqual(heard.splice(0), [
+    ["all", 2, 1, false],
+    ["card", 1, false],
+  ]);
+  assert.equal(context.screen().news, undefined);
+});
+
+test("a journey that fails says why, until it is closed or another succeeds", async () => {
+  const model = fakeModel();
+  const { context, root } = open(model);
+  await model.answer(model.of("ready")[0]);
+  context.shared.window = { offset: 5 };
+  context.travel({ ref: "x" });
+  assert.deepEqual(model.of("travel")[0].args, { ref: "x", window: { offset: 5 } });
+  await model.refuse(model.of("travel")[0], {
+    title: "No such ref",
+    message: "x",
+    where: "",
+    hint: "",
+    kind: "",
+  });
+  assert.match(root.textContent, /No such ref/);
+  root.querySelector(".lnb-close").click();
+  assert.doesNotMatch(root.textContent, /No such ref/);
+  context.travel({ ref: "y" });
+  await model.refuse(model.of("travel")[1], {
+    title: "No such ref",
+    message: "y",
+    where: "",
+    hint: "",
+    kind: "",
+  });
+  context.travel({ ref: "1" });
+  await model.answer(model.of("travel")[2]);
+  assert.doesNotMatch(root.textContent, /No such ref/);
+});
+
+test("a lost answer shows a card whose retry reads everything again", async () => {
+  const model = fakeModel();
+  const { context, root } = open(model);
+  await model.answer(model.of("ready")[0]);
+  let painted = 0;
+  context.onScreen(() => {
+    painted += 1;
+  });
+  let card = null;
+  context.kernel.ask("cell").catch((error) => {
+    card = context.problem(error);
+  });
+  for (let round = 1; round <= 2; round += 1) {
+    mock.timers.tick(TIMES.lateMs);
+    assert.equal(root.querySelector(".lnb-late").hidden, false);
+    await model.answer(model.of("ready")[round]);
+  }
+  assert.equal(root.querySelector(".lnb-late").hidden, true);
+  button(card, "Try again").click();
+  assert.deepEqual(model.of("travel")[0].args, { branch: null, version: 1, window: null });
+  await model.answer(model.of("travel")[0]);
+  assert.equal(painted, 2);
+});
+
+test("an error without a card gets one", () => {
+  const { context } = open(fakeModel());
+  assert.match(
+    context.problem(new Error("no comm")).textContent,
+    /The kernel cannot be asked.*no comm/,
+  );
+});
+
+test("details stand below a view by itself", () => {
+  const { context, root } = open(fakeModel());
+  context.detail.show({ title: "Row 1", content: "x" });
+  context.detail.show({ title: "Row 2", content: "y" });
+  assert.deepEqual(texts(root, ".lnb-detail-below"), ["Row 2y"]);
+  context.detail.clear();
+  assert.equal(root.querySelector(".lnb-detail-below"), null);
+});
+
+test("keys are kept from the notebook, and Escape goes back to it", () => {
+  const { el, root } = open(fakeModel());
+  const inner = document.createElement("input");
+  root.append(inner);
+  send(inner, "focusin");
+  assert.equal(inner.getAttribute("data-lm-suppress-shortcuts"), "true");
+  let blurred = 0;
+  inner.blur = () => {
+    blurred += 1;
+  };
+  document.lastFocused = null;
+  send(inner, "keydown", { key: "a" });
+  send(inner, "keydown", { key: "Escape", defaultPrevented: true });
+  assert.equal(blurred, 0);
+  send(inner, "keydown", { key: "Escape" });
+  assert.equal(blurred, 1);
+  el.setAttribute("tabindex", "0");
+  send(inner, "keydown", { key: "Escape" });
+  assert.equal(blurred, 1);
+  assert.equal(document.lastFocused, el);
+});
+
+test("ages are told anew while the page is seen", () => {
+  const { root } = open(fakeModel(), (body) => {
+    const span = document.createElement("span");
+    span.setAttribute("data-since", String(Date.now() - 60000));
+    body.append(span);
+  });
+  assert.equal(root.querySelector("[data-since]").textContent, "");
+  mock.timers.tick(10000);
+  assert.equal(root.querySelector("[data-since]").textContent, "1 minute ago");
+});
+
+test("the loader waits for the views of its kind", async () => {
+  const rendered = [];
+  const model = { get: () => "key-1" };
+  const waiting = loader.render({ model, el: "el" });
+  const place = placeOf("key-1");
+  assert.equal(placeOf("key-1"), place);
+  assert.notEqual(placeOf("key-2"), place);
+  place.put({ render: (of) => rendered.push(of.el) });
+  await waiting;
+  assert.deepEqual(rendered, ["el"]);
+  const late = loader.render({ model: { get: () => "key-3" }, el: "el" });
+  mock.timers.tick(60000);
+  await assert.rejects(late, /did not come with the output/);
+});
+
+const STEP = { label: "dev:1", operation: "Append", text: "t" };
+const GRID = {
+  source: [STEP, { ...STEP, label: "dev:2" }],
+  target: [
+    { ...STEP, label: "main:5" },
+    { ...STEP, label: "main:6" },
+  ],
+  cells: [0, 1, 2, 9],
+  verdicts: [
+    { outcome: "replayed", words: "fits", reason: "r0" },
+    { outcome: "merged", words: "w1", reason: "r1" },
+    { outcome: "conflict", words: "w2", reason: "r2" },
+  ],
+  hidden_source: 2,
+  hidden_target: 0,
+};
+
+test("a grid of conflicts is gone through by keys", () => {
+  const made = conflictGrid(GRID, { source: "dev", target: "main" });
+  const cells = [...made.querySelectorAll("[role=gridcell]")];
+  assert.deepEqual(
+    cells.map((cell) => cell.textContent),
+    ["·", "≈", "✕", "?"],
+  );
+  assert.equal(cells[1].title, "dev:1 Append against main:6 Append: w1");
+  assert.match(cells[3].title, /not looked at/);
+  assert.match(made.textContent, /not shown: 2 older versions of dev/);
+  for (const cell of cells) cell.focus = () => send(cell, "focus");
+  const here = () => cells.findIndex((cell) => cell.getAttribute("tabindex") === "0");
+  const press = (key) => send(made.querySelector("table"), "keydown", { key });
+  assert.equal(here(), 0);
+  press("ArrowRight");
+  assert.equal(here(), 1);
+  assert.match(made.querySelector(".lnb-cg-readout").textContent, /w1r1$/);
+  press("ArrowDown");
+  assert.equal(here(), 3);
+  press("Home");
+  assert.equal(here(), 2);
+  press("ArrowUp");
+  assert.equal(here(), 0);
+  press("End");
+  assert.equal(here(), 1);
+  press("ArrowLeft");
+  assert.equal(here(), 0);
+  assert.equal(press("ArrowLeft").defaultPrevented, false);
+  assert.equal(press("x").defaultPrevented, false);
+  assert.match(
+    conflictGrid({ ...GRID, source: [] }, { source: "dev", target: "main" }).textContent,
+    /Nothing happened on dev/,
+  );
+  const alone = conflictGrid(
+    { ...GRID, target: [], cells: [], hidden_source: 0 },
+    { source: "dev", target: "main" },
+  );
+  assert.equal(alone.querySelector("thead"), null);
+  assert.equal(alone.querySelectorAll(".lnb-cg-text").length, 2);
+});
+
+const CHOICES = [
+  { ref: "dev", label: "dev", kind: "branch", note: "" },
+  { ref: "dev:3", label: "dev:3", kind: "branch", note: "" },
+  { ref: "tag:v1", label: "v1", kind: "tag", note: "main:2" },
+];
+const focusOn = (element) =>
+  Object.defineProperty(document, "activeElement", { value: element, configurable: true });
+
+test("a picker of refs completes what is typed", () => {
+  const ctx = fakeContext();
+  const form = refPicker(ctx);
+  document.body.append(form);
+  const input = form.querySelector("input");
+  const list = form.querySelector("ul");
+  focusOn(input);
+  input.value = " d ";
+  send(input, "input");
+  assert.deepEqual(ctx.kernel.last("refs").args, { text: "d" });
+  ctx.kernel.last("refs").answer({ choices: CHOICES });
+  assert.equal(list.hidden, false);
+  assert.deepEqual(texts(list, "small"), ["branch", "branch", "main:2"]);
+  const press = (key) => send(input, "keydown", { key });
+  press("ArrowDown");
+  press("ArrowDown");
+  press("ArrowUp");
+  assert.equal(input.getAttribute("aria-activedescendant"), list.children[0].id);
+  press("ArrowUp");
+  assert.equal(list.children[2].getAttribute("aria-selected"), "true");
+  send(form, "submit");
+  assert.deepEqual(ctx.travels, [{ ref: "tag:v1" }]);
+  assert.equal(list.hidden, true);
+  assert.equal(input.value, "");
+  input.value = "main";
+  send(form, "submit");
+  assert.deepEqual(ctx.travels.at(-1), { ref: "main" });
+  input.value = "";
+  send(form, "submit");
+  assert.equal(ctx.travels.length, 2);
+  press("ArrowDown");
+  const late = ctx.kernel.last("refs");
+  send(input, "blur");
+  late.answer({ choices: CHOICES });
+  assert.equal(list.hidden, true); // the list was left
+  send(input, "focus");
+  ctx.kernel.last("refs").answer({ choices: CHOICES });
+  press("Escape");
+  assert.equal(list.hidden, true);
+  ctx.kernel.state = "static";
+  const before = ctx.kernel.count("refs");
+  send(input, "input");
+  assert.equal(ctx.kernel.count("refs"), before);
+});
+
+test("a box of refs offers branches only where it is asked to", () => {
+  const ctx = fakeContext();
+  let changed = 0;
+  const boxes = [true, false].map((branches) =>
+    refBox(ctx, {
+      label: "l",
+      branches,
+      changed: () => {
+        changed += 1;
+      },
+    }),
+  );
+  const offered = boxes.map(({ element, input }) => {
+    focusOn(input);
+    input.value = "d";
+    send(input, "input");
+    ctx.kernel.last("refs").answer({ choices: CHOICES });
+    return texts(element, "li b");
+  });
+  assert.deepEqual(offered, [["dev"], ["dev", "dev:3", "v1"]]);
+  boxes[1].element.querySelectorAll("li")[2].click();
+  assert.equal(boxes[1].input.value, "tag:v1");
+  assert.equal(changed, 3);
+  boxes[0].input.value = "dev";
+  send(boxes[0].input, "input");
+  ctx.kernel.last("refs").answer({ choices: CHOICES });
+  assert.deepEqual(texts(boxes[0].element, "li b"), []); // written in full
+  ctx.kernel.last("refs").fail({ message: "no" });
+});
+
+test("key columns are chosen", () => {
+  const ctx = fakeContext();
+  const chosen = [];
+  const { toggle, element } = keyPicker(ctx, {
+    choose: (key) => chosen.push(key),
+    of: () => ({ branch: null, version: 3 }),
+  });
+  toggle.click();
+  assert.equal(element.hidden, false);
+  assert.deepEqual(ctx.kernel.last("biography.keys").args, { branch: null, version: 3, text: "" });
+  ctx.kernel.last("biography.keys").answer({
+    columns: [
+      { name: "id", label: "id", type: "int" },
+      { name: "b", label: "b", type: "x" },
+    ],
+  });
+  const column = (name) =>
+    [...element.querySelectorAll(".lnb-key-columns button")].find(
+      (one) => one.textContent === name,
+    );
+  assert.equal(button(element, "use as key").disabled, true);
+  for (const name of ["id", "b"]) {
+    const one = column(name);
+    send(one, "click");
+    assert.equal(one.getAttribute("aria-pressed"), "true");
+  }
+  const again = column("b");
+  send(again, "click");
+  assert.equal(button(element, "use as key").disabled, false);
+  ctx.kernel.last("biography.keys").answer({ columns: [] });
+  assert.ok(column("id")); // chosen ones stay
+  button(element, "use as key").click();
+  assert.deepEqual(chosen, [["id"]]);
+  assert.equal(element.hidden, true);
+  toggle.click();
+  button(element, "as by default").click();
+  assert.deepEqual(chosen, [["id"], null]);
+  toggle.click();
+  send(element, "keydown", { key: "Escape" });
+  assert.equal(element.hidden, true);
+});
+
+function filterBar(asked = {}) {
+  const ctx = fakeContext();
+  const now = { filter: null, system: false, order: null, near: null, ...asked };
+  const calls = [];
+  const found = [];
+  const bar = rowsBar(ctx, {
+    asked: now,
+    lens: () => ({ filter: now.filter }),
+    changed: (wanted) => calls.push(wanted),
+    found: (at) => found.push(at),
+    cancel: () => calls.push("cancel"),
+  });
+  document.body.append(bar.element);
+  const [filter, find] = bar.element.querySelectorAll("input");
+  const press = (element, key) => send(element, "keydown", { key });
+  return { ctx, bar, calls, found, filter, find, press, now };
+}
+
+test("a filter is applied by Enter and cleared by Escape", () => {
+  const { bar, calls, filter, press } = filterBar();
+  filter.value = " a > 1 ";
+  press(filter, "Enter");
+  assert.deepEqual(calls, [{ filter: "a > 1" }]);
+  const clear = bar.element.querySelector(".lnb-close");
+  assert.equal(clear.hidden, false);
+  press(filter, "Escape");
+  assert.deepEqual(calls.at(-1), { filter: null });
+  assert.equal(clear.hidden, true);
+  press(filter, "Escape");
+  assert.equal(calls.length, 2);
+  bar.filter("b");
+  clear.click();
+  assert.deepEqual(calls.slice(2), [{ filter: "b" }, { filter: null }]);
+  button(bar.element, "row ids").click();
+  assert.deepEqual(calls.at(-1), { system: true });
+});
+
+test("conditions of columns are put together", () => {
+  const { bar, calls, filter } = filterBar();
+  const applied = () => calls.at(-1).filter;
+  bar.brush("a", "a > 1");
+  assert.equal(applied(), "a > 1");
+  bar.brush("b", "b = 2");
+  assert.equal(applied(), "a > 1 AND b = 2");
+  bar.brush("a", "a > 5");
+  assert.equal(applied(), "a > 5 AND b = 2");
+  bar.brush("b", null);
+  assert.equal(applied(), "a > 5");
+  filter.value = "x = 1 or y = 2";
+  bar.brush("a", "a > 6");
+  assert.equal(applied(), "(x = 1 or y = 2) AND a > 6");
+  bar.brush("a", null);
+  assert.equal(applied(), "x = 1 or y = 2");
+});
+
+test("columns are found, also when Enter is faster than the list", () => {
+  const { ctx, found, find, press } = filterBar();
+  focusOn(find);
+  find.value = "pr";
+  send(find, "input");
+  assert.equal(ctx.kernel.last("rows.columns").args.text, "pr");
+  press(find, "Enter");
+  ctx.kernel.last("rows.columns").answer({ columns: [{ at: 4, name: "price", type: "x" }] });
+  assert.deepEqual(found, [4]);
+  assert.equal(find.value, "");
+  find.value = "other";
+  send(find, "input");
+  find.value = "another";
+  ctx.kernel.last("rows.columns").answer({ columns: [{ at: 1, name: "other", type: "x" }] });
+  assert.deepEqual(found, [4]); // too late
+});
+
+test("what is shown is said", () => {
+  const { bar, calls, now } = filterBar({ filter: "x" });
+  const said = () => bar.element.querySelector(".lnb-filter-said").textContent;
+  bar.busy(0, 0);
+  assert.equal(said(), "…");
+  bar.busy(1, 3);
+  assert.equal(said(), "33 %");
+  button(bar.element, "cancel").click();
+  assert.deepEqual(calls, ["cancel"]);
+  bar.say({
+    num_rows: 1234,
+    words: "",
+    reads: { columns: ["a"], rows: 10, skipped: 1000, fragments: 1 },
+  });
+  assert.equal(said(), "1,234 pass");
+  assert.match(bar.element.textContent, /reads a of 10 rows in 1 fragment ·/);
+  assert.match(bar.element.textContent, /1,000 rows skipped/);
+  now.order = { column: "a", ascending: true };
+  bar.say({ num_rows: 1, words: "w", reads: null });
+  button(bar.element, "unsorted").click();
+  assert.deepEqual(calls.at(-1), { order: null, near: null });
+  now.near = { like: 1, k: 10, metric: "l2", row: "5", column: "v", at: 0 };
+  bar.say({
+    num_rows: 1,
+    words: "",
+    reads: { columns: ["a"], rows: 1, skipped: null, fragments: 2 },
+  });
+  assert.equal(said(), "");
+  assert.match(bar.element.textContent, /to row 5 by v/);
+  assert.match(bar.element.textContent, /in 2 fragments · these files have no page statistics/);
+  const k = bar.element.querySelector(".lnb-near-k");
+  for (const [typed, sent] of [
+    ["7", 7],
+    ["5000", 1000],
+    ["-3", 1],
+    ["x", 10],
+  ]) {
+    k.value = typed;
+    send(k, "change");
+    assert.equal(calls.at(-1).near.k, sent);
+  }
+  button(bar.element, "back to all rows").click();
+  now.filter = "applied";
+  bar.fail({ message: "m", card: { title: "Wrong" } });
+  assert.match(
+    bar.element.querySelector(".lnb-filter-problem").textContent,
+    /Wrongm.*Still shown: applied/,
+  );
+  now.filter = null;
+  bar.fail(new Error("plain"));
+  assert.match(
+    bar.element.querySelector(".lnb-filter-problem").textContent,
+    /^The filter cannot be usedplain$/,
+  );
+});
