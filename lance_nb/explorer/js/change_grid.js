@@ -78,11 +78,11 @@ function decodeChanges(result, buffers) {
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json, told: (found: Lnb.Json) => void,
- *   code: (python: string, magic: string) => void}} of `counts`: see models/change_counts.py; `told`: more is known
+ * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json, rowsCounted: (found: Lnb.Json) => void,
+ *   code: (python: string, magic: string) => void}} of `counts`: see models/change_counts.py; `rowsCounted`: more is known
  *   of the rows; `code`: suffixes of the lines
  */
-export function changeGrid(ctx, { level, pair, counts, told, code }) {
+export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   const isRows = level === "rows";
   /**
    * @type {{found: Lnb.Json, filter: string, numRows: number, cells: Map<string, number>, stopped: boolean}}
@@ -193,7 +193,7 @@ export function changeGrid(ctx, { level, pair, counts, told, code }) {
     const number = { added: found.added, removed: found.removed, changed: found.changed };
     const rest = found.is_finished ? number.added + number.removed : 0;
     state.numRows = state.filter ? number[state.filter] : number.changed + rest;
-    told(found);
+    rowsCounted(found);
   }
 
   /** @param {Lnb.Page} [page] */

@@ -13,7 +13,11 @@ const ALL = 2 ** 52;
 export function fragmentSection(ctx, { placeNow, open, failed }) {
   const summary = h("p", { class: "lnb-st-summary" });
   const readout = h("p", { class: "lnb-st-readout" });
-  const strip = fragmentStrip(ctx, { zoom: load, open, told: (words) => setText(readout, words) });
+  const strip = fragmentStrip(ctx, {
+    zoom: load,
+    open,
+    describe: (words) => setText(readout, words),
+  });
   /** @param {string} name @param {string} title @param {() => void} act */
   const tool = (name, title, act) =>
     h(

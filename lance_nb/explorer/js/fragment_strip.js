@@ -10,7 +10,7 @@ const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void, told: (words: string) => void}} on
+ * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void, describe: (words: string) => void}} on
  */
 export function fragmentStrip(ctx, on) {
   const canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });
@@ -146,7 +146,7 @@ export function fragmentStrip(ctx, on) {
     chosen = Math.max(0, Math.min(model.num_bins - 1, at));
     element.setAttribute("aria-valuenow", String(chosen));
     element.setAttribute("aria-valuetext", words(chosen));
-    on.told(words(chosen));
+    on.describe(words(chosen));
     paint();
   }
 
@@ -205,12 +205,12 @@ export function fragmentStrip(ctx, on) {
     const at = under(event);
     if (at === hovered) return;
     hovered = at;
-    on.told(words(at));
+    on.describe(words(at));
     paint();
   });
   element.addEventListener("pointerleave", () => {
     hovered = -1;
-    if (model) on.told(words(chosen));
+    if (model) on.describe(words(chosen));
     paint();
   });
   element.addEventListener("click", (event) => {

@@ -14,7 +14,7 @@ import { isInOrder, isRepeatable } from "./request_kinds.js";
 
 export const TIMES = {
   connectMs: 1500, // no answer to the first message: the view is a saved picture
-  lateMs: 8000, // no answer to a request: the user is told, and the kernel is probed
+  lateMs: 8000, // no answer to a request: the user is informed, and the kernel is probed
   longLateMs: 30000, // the same for long work since its last progress
   silentMs: 120000, // long work of a kernel that answers otherwise reports no progress
   absoluteMs: 600000, // nothing is heard of a request at all

@@ -32,7 +32,7 @@ export function pageStore(
   let lean = false;
   /** @type {[number, number]} */
   let sight = [0, 0];
-  /** @type {Map<number, Lnb.Column>} what pages told of each, and what those before them did */
+  /** @type {Map<number, Lnb.Column>} what pages said of each, and what those before them did */
   let columns = new Map();
 
   /** @param {number} row @param {number} column */
@@ -63,7 +63,7 @@ export function pageStore(
     pageOf: (row) => pages.find((page) => row >= page.offset && row < page.offset + page.numRows),
     /** The cell, or undefined while it is not here. */
     cell: (row, column) => find(row, column)?.cell(row, column),
-    /** Name and type of a column, if any page has told them. */
+    /** Name and type of a column, if any page that arrived has them. */
     column: (at) => columns.get(at),
     /** Ask for what is missing of a rectangle (ends exclusive), else for what comes next. */
     want(rows, columns, down, numRows) {

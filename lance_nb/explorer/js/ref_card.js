@@ -53,13 +53,13 @@ export function refCard(ctx, model, tools) {
     const count = isBranch
       ? null
       : button("how many bytes?", async () => {
-          const told = await longAction(ctx, freed, {
+          const freedBytes = await longAction(ctx, freed, {
             type: "refs.bytes",
             args: { name },
             words: "counting…",
             noun: "manifest",
           });
-          if (told) show(freed, h("p", {}, told.words));
+          if (freedBytes) show(freed, h("p", {}, freedBytes.words));
         });
     put(
       h(

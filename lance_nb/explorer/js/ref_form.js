@@ -53,7 +53,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
     hidden: action === "move",
   });
   const where = refBox(ctx, { label: "version", value: at, changed: check });
-  const told = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
+  const advice = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
   const acts = h("p", { class: "lnb-rf-acts" });
   const request = ctx.kernel.line();
   /** @type {(Lnb.Place & {label: string}) | null} */
@@ -69,7 +69,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
         box.setAttribute("aria-invalid", String(Boolean(reason)));
         where.input.setAttribute("aria-invalid", String(Boolean(problem)));
         show(
-          told,
+          advice,
           [reason, problem].filter(Boolean).map((words) => h("p", { class: "lnb-cq-stop" }, words)),
           problem ? null : consequenceList(consequences),
         );
@@ -81,7 +81,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
         paintActs(Boolean(stop), place?.label);
         if (code) ctx.code(code);
       },
-      (error) => show(told, ctx.problem(/** @type {Lnb.Failure} */ (error))),
+      (error) => show(advice, ctx.problem(/** @type {Lnb.Failure} */ (error))),
     );
   }
 
@@ -112,7 +112,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
       tools.done(result);
     } catch (error) {
       show(
-        told,
+        advice,
         ctx.problem(/** @type {Lnb.Failure} */ (error)),
         tools.again &&
           h(
@@ -138,7 +138,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
       where.element,
       note,
     ),
-    told,
+    advice,
     acts,
   );
 }

@@ -67,10 +67,10 @@ const COLUMNS = {
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{open: (kind: string, line: Lnb.Json) => void, told: (page: Lnb.Json) => void, failed: Lnb.Failed}} of
- *   `told`: what was found
+ * @param {{open: (kind: string, line: Lnb.Json) => void, listed: (page: Lnb.Json) => void, failed: Lnb.Failed}} of
+ *   `listed`: what was found
  */
-export function refList(ctx, { open, told, failed }) {
+export function refList(ctx, { open, listed, failed }) {
   const uid = `lnb-refs-list${(instances += 1)}`;
   const head = h("div", { class: "lnb-rl-row lnb-rl-head", role: "row", "aria-rowindex": "1" });
   const space = h("div", { class: "lnb-rl-space", role: "rowgroup" });
@@ -168,7 +168,7 @@ export function refList(ctx, { open, told, failed }) {
         });
         space.style.height = `${total * ROW}px`;
         element.setAttribute("aria-rowcount", String(total + 1));
-        told(result);
+        listed(result);
         paint();
       },
       failed,

@@ -22,7 +22,7 @@ export function mountBranches(el, ctx) {
   const tools = { guard, done, close: () => show(form), show: open, create, merge };
   const list = refList(ctx, {
     open: (kind, line) => open(kind, line.name),
-    told: (page) => {
+    listed: (page) => {
       show(problem);
       paintFound(page);
       if (!merging()) ctx.code(page.code);

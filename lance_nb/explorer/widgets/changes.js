@@ -305,14 +305,14 @@ export function mountChanges(el, ctx) {
     const view =
       level === "drift"
         ? driftCards(ctx, { pair, names: () => [state.counts.a, state.counts.b], code: setCode })
-        : changeGrid(ctx, { level, pair, counts: () => state.counts, told, code: setCode });
+        : changeGrid(ctx, { level, pair, counts: () => state.counts, rowsCounted, code: setCode });
     state.views.set(level, view);
     place.append(view.element);
     return view;
   }
 
   /** The rows were counted: the chip tells exact numbers. @param {Lnb.Json} found */
-  function told(found) {
+  function rowsCounted(found) {
     if (!found.is_finished) return;
     state.exact = found;
     paintChips();

@@ -20,7 +20,7 @@ export function mountStage(el, ctx) {
   const notice = h("p", { class: "lnb-sg-notice" });
   const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
   const bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
-  const told = h("span", { class: "lnb-sg-told" });
+  const progressText = h("span", { class: "lnb-sg-told" });
   const stop = h(
     "button",
     { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } },
@@ -30,7 +30,7 @@ export function mountStage(el, ctx) {
     "div",
     { class: "lnb-sg-running", role: "status", hidden: true },
     bar,
-    told,
+    progressText,
     stop,
   );
   const cards = h("div", { class: "lnb-sg-cards" });
@@ -141,7 +141,7 @@ export function mountStage(el, ctx) {
       },
     );
     bar.removeAttribute("value");
-    setText(told, "…");
+    setText(progressText, "…");
     running.hidden = false;
     repaint();
     const timer = setInterval(tell, LOOK_MS);
@@ -194,7 +194,7 @@ export function mountStage(el, ctx) {
         now.size_bytes ? bytes(now.size_bytes) : null,
         `${count(Math.round(now.elapsed_s))} s`,
       ];
-      setText(told, parts.filter(Boolean).join(" · "));
+      setText(progressText, parts.filter(Boolean).join(" · "));
     } catch {
       // The work itself tells what is wrong.
     }

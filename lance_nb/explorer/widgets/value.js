@@ -1,4 +1,4 @@
-// One value as a card: a heading, what is told of it in short, and a tree that opens and is searched.
+// One value as a card: a heading, its facts in short, and a tree that opens and is searched.
 
 import { h, show } from "../js/dom.js";
 import { lookOfOperation } from "../js/operations.js";
