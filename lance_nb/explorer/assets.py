@@ -41,9 +41,10 @@ _DEFAULT = re.compile(r"^export default (.+);$", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)$", re.MULTILINE | re.DOTALL)
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 _TYPE = re.compile(r"/\*\* @type .*?\*/ ?")
-# Spaces around signs, in lines without a text or regular expression that may hold such signs.
-_SPACED_SIGN = re.compile(r'("(?:[^"\\]|\\.)*")| ?([={}()\[\];,<>?:&|!*]+) ?')
-_OTHER_TEXT = re.compile(r"[`/']")
+# Spaces around signs, and the texts in which signs stay as they are. Lines with other texts or
+# regular expressions are left alone.
+_SPACED_SIGN = re.compile(r'("(?:[^"\\]|\\.)*"|`[^`]*`)| ?([={}()\[\];,<>?:&|!*]+) ?')
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`')
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -101,7 +102,7 @@ def compose_style(entry: str) -> str:
 def _compact(style: str) -> str:
     """Leave out of a style sheet what only people read."""
     text = re.sub(r"\s+", " ", _CSS_COMMENT.sub("", style))
-    return re.sub(r" ?([{};,]) ?", r"\1", text).strip()
+    return re.sub(r" ?([{};,]) ?|(?<=:) ", r"\1", text).replace(";}", "}").strip()
 
 
 def _link(path: Path, linked: _Linked) -> str:
@@ -139,7 +140,7 @@ def _link(path: Path, linked: _Linked) -> str:
 def _squeezed(line: str) -> str:
     """Return a line of code without the spaces that only people read."""
     text = _TYPE.sub("", line).strip()
-    if _OTHER_TEXT.search(text):
+    if text.count("`") not in {0, 2} or set("/'") & set(_TEXT.sub("", text)):
         return text
     return _SPACED_SIGN.sub(lambda match: match.group(1) or match.group(2), text)
 

@@ -52,7 +52,7 @@ def test_comments_on_lines_of_their_own_stay_behind(folder: Path) -> None:
 def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     (folder / "top.js").write_text("export default 1;\n")
     (folder / "top.css").write_text(".a { top: 0 }")
-    assert compose_style("top.js") == ".lnb{.a{top: 0}}"
+    assert compose_style("top.js") == ".lnb{.a{top:0}}"
 
 
 def test_sheets_that_views_share_are_the_same_text_and_can_be_told_apart() -> None:
@@ -109,12 +109,21 @@ def test_texts_and_regular_expressions_keep_their_spaces(folder: Path) -> None:
 const b = 'x = y';
 const c = `x = ${a} , y`;
 const d = /a = b/;
+const f = "a / b = c" + `d = e`;
+const g = "a ` = b" + `c = d`;
 const e = a + +b - -1 ? { a, b } : [a, b];
 export default a;
 """
     (folder / "top.js").write_text(source)
     text = compose_module("top.js")
-    for kept in ('"x = y, z"', "'x = y'", "`x = ${a} , y`", "/a = b/", "a + +b - -1"):
+    for kept in (
+        '"x = y, z"',
+        "'x = y'",
+        "`x = ${a} , y`",
+        "/a = b/",
+        "a + +b - -1",
+        '"a / b = c" + `d = e`',
+    ):
         assert kept in text
 
 
