@@ -43,7 +43,7 @@ def type_of(node: Any, cast: Any) -> pa.DataType:
     if name == "TIMESTAMPTZ":
         return pa.timestamp("us", "UTC")
     if name == "DECIMAL":
-        precision, scale = (*numbers, 38, 10)[:2] if not numbers else (*numbers, 0)[:2]
+        precision, scale = (*numbers, 0)[:2] if numbers else (38, 10)
         if 0 < precision <= 76 and 0 <= scale <= precision:
             wide = pa.decimal128 if precision <= 38 else pa.decimal256
             return wide(precision, scale)

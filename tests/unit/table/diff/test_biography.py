@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -153,3 +154,12 @@ def test_a_history_prints_how_the_row_is_followed(past) -> None:
     assert repr(past(steps=2).row_history(1)) == "<lance_nb.RowHistory by stable row id>"
     by_key = past(stable=False, steps=2).row_history(key={"id": 1})
     assert repr(by_key) == "<lance_nb.RowHistory by key: id>"
+
+
+def test_a_key_is_of_top_level_columns(make) -> None:
+    ds = make(pa.table({"p": [{"x": 1}, {"x": 2}], "n": [1, 2]}))
+    for key in ({"p.x": 1}, {"n": 1, "p.x": 1}):
+        with pytest.raises(InvalidInputError, match=r"key column 'p.x' is nested"):
+            ds.row_history(key=key).steps()
+    with pytest.raises(InvalidInputError, match="at least one column"):
+        ds.row_history(key={}).steps()

@@ -233,3 +233,12 @@ def test_fragments_that_a_branch_took_over_are_equal(past) -> None:
         counts = diff.counts
         assert (counts.fragments_changed, counts.fragments_added) == (1, added)
         assert counts.fragments_equal == (2 if diff.a[0] is None else 1)
+
+
+def test_new_columns_count_as_changes_only_where_that_is_asked_for(past) -> None:
+    diff = past().diff(4, 5)  # adds a column to 14 rows
+
+    assert diff.summary().changed == diff.rows().read_all().num_rows == 0
+    assert diff.cells().read_all().num_rows == 0
+    assert diff.rows(new_columns=True).read_all().num_rows == 14
+    assert diff.cells(new_columns=True).read_all().num_rows == 14

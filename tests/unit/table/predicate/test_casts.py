@@ -6,8 +6,10 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_value, try_cast_kernel
 from lance_nb.table.predicate.coercion import common_type
+from lance_nb.table.predicate.filter import compile_column
 
 US, UTC_US = pa.timestamp("us"), pa.timestamp("us", "UTC")
 NEW_YORK = pa.timestamp("us", "America/New_York")
@@ -114,3 +116,23 @@ def test_numbers_of_any_kind_become_timestamps_and_an_empty_text_is_no_amount():
 def test_times_of_day_meet_in_the_finer_unit(units: tuple[str, str], wanted: pa.DataType) -> None:
     one, other = (pa.time32(u) if u in {"s", "ms"} else pa.time64(u) for u in units)
     assert common_type(one, other) == common_type(other, one) == wanted
+
+
+@pytest.mark.parametrize(("written", "type_"), [
+    ("decimal", pa.decimal128(38, 10)), ("decimal(7)", pa.decimal128(7, 0)),
+    ("decimal(7, 2)", pa.decimal128(7, 2)), ("decimal(38, 38)", pa.decimal128(38, 38)),
+    ("decimal(39, 1)", pa.decimal256(39, 1)), ("decimal(76, 0)", pa.decimal256(76, 0)),
+    ("timestamp(0)", pa.timestamp("s")), ("timestamp(3)", pa.timestamp("ms")),
+    ("timestamp(6)", pa.timestamp("us")), ("timestamp(9)", pa.timestamp("ns")),
+    ("timestamp", pa.timestamp("us")), ("varchar(9)", pa.string()),
+])  # fmt: skip
+def test_names_of_types_may_have_numbers(written: str, type_: pa.DataType) -> None:
+    found = compile_column("c", f"cast(n as {written})", pa.schema([("n", pa.null())]))
+    assert found.field.type == type_
+
+
+@pytest.mark.parametrize("written", ["decimal(77, 0)", "decimal(5, 6)", "decimal(0)",
+                                     "timestamp(8)", "timestamp(1)"])  # fmt: skip
+def test_numbers_that_no_type_has_are_refused(written: str) -> None:
+    with pytest.raises(PredicateError, match="no such type"):
+        compile_column("c", f"cast(n as {written})", pa.schema([("n", pa.null())]))
