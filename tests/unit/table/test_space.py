@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -164,3 +165,9 @@ def test_the_report_prints_shares_that_add_up(grown: LanceDataset):
         f"{size / found.total_bytes:.1%}" for size in sizes
     ]
     assert sum(sizes) == found.total_bytes > 0
+
+
+def test_the_report_of_nothing_has_shares_of_zero(grown: LanceDataset):
+    nothing = {f"{name}_bytes": 0 for name in ("total", "current", "old", "orphan", "other")}
+    lines = str(replace(grown.space(), **nothing, bookkeeping_bytes=0)).splitlines()
+    assert [line.split()[1:] for line in lines[1:6]] == [["0", "0.0%"]] * 5

@@ -83,3 +83,12 @@ def test_a_version_that_was_cleaned_up_is_named(past) -> None:
 
     with pytest.raises(VersionNotFoundError, match="version 2"):
         feed.read_all()
+
+
+def test_versions_whose_transactions_are_gone_are_compared(past) -> None:
+    ds = past(steps=4)
+    wanted = _told(ds.changes(1))
+    log = type(ds.opened[0].log(None))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "transaction", lambda _self, _version: None)
+        assert _told(ds.changes(1)) == wanted
