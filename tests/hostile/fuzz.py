@@ -36,7 +36,7 @@ from tests.torture import command
 
 SECONDS_MAX = 8.0  # of processor time; 0.3 on a quiet machine, but neighbours slow a processor down
 GOLDEN = Path(__file__).parent / "golden"
-CHUNK = 20_000
+CHUNK = 4000
 FINDINGS_MAX = 20  # of one process, which then ends
 MEMORY_BYTES_MAX = 3 << 30  # of address space, interpreter and libraries included
 
