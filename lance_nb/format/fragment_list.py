@@ -157,15 +157,27 @@ class FragmentList(Sequence[Fragment]):
             raise self._repeats(fragment_id)
         return int(found[0]) if len(found) else None
 
-    def place_of(self, fragment: Fragment) -> int | None:
-        """Return the position of a fragment of this list, also among others of its id.
+    def places_of(self, fragments: Iterable[Fragment]) -> Iterator[int | None]:
+        """Yield the position of each fragment of this list, also among others of its id.
 
         A fragment that is not in the list takes the place of the one that has its id.
         """
-        found = np.flatnonzero(self.counts().ids == fragment.id).tolist()
-        if len(found) > 1:
-            found = [at for at in found if self[at] == fragment]
-        return found[0] if found else None
+        ids = self.counts().ids
+        order = np.argsort(ids, kind="stable")
+        ordered = ids[order]
+        repeated: dict[int, dict[bytes, int]] = {}
+        for fragment in fragments:
+            start, stop = (
+                np.searchsorted(ordered, fragment.id, "left"),
+                np.searchsorted(ordered, fragment.id, "right"),
+            )
+            if stop - start < 2:
+                yield int(order[start]) if start < stop else None
+                continue
+            if fragment.id not in repeated:
+                places = order[start:stop].tolist()
+                repeated[fragment.id] = {self[at].to_bytes(): at for at in reversed(places)}
+            yield repeated[fragment.id].get(fragment.to_bytes())
 
     def with_ids(self, fragment_ids: Iterable[int]) -> dict[int, Fragment]:
         """Return the fragments that have one of these ids, by id; only they are decoded.

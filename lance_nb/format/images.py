@@ -103,7 +103,7 @@ class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
         try:
             shape = json.loads(serialized)["shape"]
             made = cls(storage_type.value_type, shape)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInputError(f"not the parameters of an image tensor: {error}") from error
         if made.storage_type.list_size != storage_type.list_size:
             raise InvalidInputError(f"images of shape {shape} do not fit {storage_type}")

@@ -147,8 +147,7 @@ def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) 
             position += num_live_rows(snapshot, fragment)
         return
     ends = np.cumsum(live_counts(snapshot))
-    for fragment in fragments:
-        place = snapshot.manifest.fragments.place_of(fragment)
+    for place in snapshot.manifest.fragments.places_of(fragments):
         yield int(ends[place - 1]) if place else 0
 
 

@@ -114,7 +114,7 @@ def repairs(root: Store) -> list[str]:
 def _read(root: Store, identity: str) -> dict[str, Any]:
     try:
         record: Any = json.loads(bytes(root.read(f"{QUARANTINE}/{check_path(identity)}/{RECORD}")))
-    except (ObjectNotFoundError, InvalidInputError, ValueError) as error:
+    except (ObjectNotFoundError, InvalidInputError, ValueError, RecursionError) as error:
         raise RefNotFoundError("repair", identity, tuple(repairs(root))) from error
     files = record.get("files") if isinstance(record, dict) else None
     if not isinstance(files, list) or not all(isinstance(one, str) for one in files):

@@ -157,8 +157,8 @@ def test_fragments_of_one_id_are_read_in_order_and_never_looked_up_by_it() -> No
     fragments = FragmentList.of([fragment(1, 5), fragment(4), fragment(1, 7)])
     assert fragments.counts().physical_rows.tolist() == [5, 100, 7]
     assert fragments.repeated_id() == 1
-    assert [fragments.place_of(one) for one in fragments] == [0, 1, 2]
-    assert fragments.place_of(fragment(1, 9)) is None
+    assert list(fragments.places_of(fragments)) == [0, 1, 2]
+    assert list(fragments.places_of([fragment(1, 9)])) == [None]
     assert [one.physical_rows for one in fragments.in_order()] == [5, 7, 100]
     assert (fragments.position_of(4), list(fragments.with_ids([4, 9]))) == (1, [4])
     for look_up in (
@@ -170,6 +170,18 @@ def test_fragments_of_one_id_are_read_in_order_and_never_looked_up_by_it() -> No
         with pytest.raises(CorruptFileError, match="fragment id 1 twice"):
             look_up()
     assert FragmentList.of([fragment(1), fragment(2)]).repeated_id() is None
+
+
+def test_many_fragments_of_one_id_are_each_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was compared with all others: 3,000 of them took more than 10 s."""
+    fragments = FragmentList.of([fragment(1, at % 3) for at in range(50)])
+    listed, decoded = list(fragments), []
+    read = FragmentList.__getitem__
+    monkeypatch.setattr(
+        FragmentList, "__getitem__", lambda self, at: decoded.append(at) or read(self, at)
+    )
+    assert list(fragments.places_of(listed)) == [at % 3 for at in range(50)]
+    assert len(decoded) == 50
 
 
 def test_counts_that_are_not_trusted_are_left_out_and_the_bytes_stay() -> None:
