@@ -644,3 +644,9 @@ def test_a_column_is_read_as_files() -> None:
     for wrong in (pa.array(["a"]), [b"a"]):
         with pytest.raises(InvalidInputError):
             lance_nb.BlobColumn(wrong)
+
+
+def test_parameters_that_are_nested_too_deeply_are_none() -> None:
+    kind = lance_nb.FixedShapeImageTensorType(pa.uint8(), (1,))
+    with pytest.raises(InvalidInputError, match="not the parameters of an image tensor"):
+        kind.__arrow_ext_deserialize__(kind.storage_type, b'{"shape":' + b"[" * 100_000)

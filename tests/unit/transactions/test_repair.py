@@ -16,6 +16,7 @@ import lance_nb
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    RefNotFoundError,
 )
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
 from lance_nb.storage.memory import MemoryStore
@@ -337,3 +338,12 @@ def test_a_file_of_the_largest_size_is_moved_and_a_larger_one_is_not(
     assert store.list_names("_versions") == ["more"]
     assert bytes(store.read(aside.place("_versions/most"))) == bytes(10)
     assert not store.exists(aside.place("_versions/more"))
+
+
+@pytest.mark.parametrize(
+    "record", [b"[" * 100_000, b'{"files":' + b"[" * 3000 + b"]" * 3000 + b"}"]
+)
+def test_a_record_that_is_nested_too_deeply_is_none(world: Damaged, record: bytes) -> None:
+    world.root.write("_quarantine/x/repair.json", record)
+    with pytest.raises(RefNotFoundError, match="'x'"):
+        lance_nb.undo_repair(world.uri)
