@@ -1,105 +1,131 @@
-"""Records of checksums: when they are written, and what merging many of them leaves."""
+"""Records of checksums: written for copies and for files that are there, and merged into one."""
 
 from __future__ import annotations
 
-from uuid import uuid4
+from itertools import count
 
 import pytest
 
+from lance_nb.errors import CorruptFileError
 from lance_nb.format.checksums import FOLDER, FileSum, parse_record
-from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.storage.memory import MemoryStore
+from lance_nb.storage.summed_writer import SummedWriter
 from lance_nb.table.checksums import Checksums
 from lance_nb.transactions import checksum_records
-from lance_nb.transactions.checksum_records import merge_records, sum_of, write_record
-from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.checksum_records import (
+    AddedChecksums,
+    CopiedSums,
+    merge_records,
+    record_existing,
+    sum_of,
+    write_record,
+)
 
-MANY = 16  # records that are worth merging
+_NUMBERS = count()
 
 
 @pytest.fixture
 def store() -> MemoryStore:
-    return MemoryStore(f"records-{uuid4().hex}")
+    """Return a store of ten files of different sizes."""
+    made = MemoryStore(f"checksum-records-{next(_NUMBERS)}")
+    for number in range(10):
+        made.write(f"data/{number}", b"x" * number)
+    return made
 
 
-def put(store: MemoryStore, count: int) -> list[FileSum]:
-    """Write files, each with a record of its own."""
-    sums = []
-    for number in range(count):
-        path, data = f"data/{number}.lance", b"%d" % number
-        store.write(path, data)
-        sums.append(sum_of(path, data))
-        write_record(store, sums[-1:])
-    return sums
+def recorded(store: MemoryStore) -> list[list[str]]:
+    """Return the paths in each record, the records by their first path."""
+    found = []
+    for name in store.list_names(FOLDER):
+        path = f"{FOLDER}/{name}"
+        found.append(sorted(one.path for one in parse_record(store.read(path), path, name)))
+    return sorted(found)
 
 
-def records(store: MemoryStore) -> list[list[FileSum]]:
-    names = store.list_names(FOLDER)
-    return [parse_record(store.read(f"{FOLDER}/{one}"), one, one) for one in sorted(names)]
+FILES = [f"data/{number}" for number in range(10)]
 
 
-def test_fewer_records_than_are_worth_it_stay(store: MemoryStore) -> None:
-    put(store, MANY - 1)
+@pytest.mark.parametrize(
+    ("most", "records"),
+    [
+        (50_000, [FILES]), (10, [FILES]), (9, [FILES[:9], FILES[9:]]),
+        (4, [FILES[:4], FILES[4:8], FILES[8:]]),
+    ],
+)  # fmt: skip
+def test_files_that_are_there_get_a_sum_each(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, most: int, records: list[list[str]]
+) -> None:
+    monkeypatch.setattr(checksum_records, "_RECORD_FILES", most)
+    told: list[int] = []
+    done = record_existing([(store, path) for path in FILES], told.append)
+    assert done == AddedChecksums(10, sum(range(10)), 0)
+    assert told == list(range(1, 11))
+    assert recorded(store) == records
+    sums = Checksums()
+    assert sums.of(store, "data/3") == (sum_of("data/3", b"xxx"),)
+    assert all(sums.check(store, path) for path in FILES)
 
+
+def test_files_with_a_sum_are_not_read_again(store: MemoryStore) -> None:
+    write_record(store, [sum_of("data/4", b"xxxx"), sum_of("data/5", b"xxxxx")])
+    other = MemoryStore(f"checksum-records-{next(_NUMBERS)}")
+    other.write("data/a", b"aa")
+    told: list[int] = []
+    wanted = [*((store, path) for path in FILES[3:7]), (other, "data/a")]
+    assert record_existing(wanted, told.append) == AddedChecksums(3, 3 + 6 + 2, 2)
+    assert told == [1, 2, 3, 4, 5]
+    assert recorded(store) == [["data/3", "data/6"], ["data/4", "data/5"]]
+    assert recorded(other) == [["data/a"]]
+    assert record_existing([]) == AddedChecksums(0, 0, 0)
+    assert write_record(store, []) == ""
+
+
+def test_the_sums_of_copies_are_recorded_unless_the_original_is_damaged(
+    store: MemoryStore,
+) -> None:
+    write_record(store, [sum_of("data/4", b"xxxx"), sum_of("data/5", b"other")])
+    target = MemoryStore(f"checksum-records-{next(_NUMBERS)}")
+    sums = CopiedSums()
+    for path in ("data/3", "data/4"):  # one without a sum, one that has the right one
+        copy = SummedWriter(target.create(f"copied/{path}"), f"copied/{path}")
+        copy.write([store.read(path)])
+        copy.finish()
+        sums.add(store, path, copy)
+    damaged = SummedWriter(target.create("copied/data/5"), "copied/data/5")
+    damaged.write([store.read("data/5")])
+    with pytest.raises(CorruptFileError, match="data/5"):
+        sums.add(store, "data/5", damaged)
+    sums.write(target)
+    assert recorded(target) == [["copied/data/3", "copied/data/4"]]
+    assert Checksums().of(target, "copied/data/4")[0] == FileSum(
+        "copied/data/4", sum_of("x", b"xxxx").digest, 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes", "gone"), [(50_000, [9], 16), (5, [4, 5], 16), (4, [1, 4, 4], 15)]
+)
+def test_records_are_merged_without_files_that_are_gone(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, most: int, sizes: list[int], gone: int
+) -> None:
+    monkeypatch.setattr(checksum_records, "_RECORD_FILES", most)
+    for number, path in enumerate(FILES):
+        write_record(store, [sum_of(path, b"x" * number)])
+    for number in range(5):  # each of these files was written anew meanwhile, or its sum repeated
+        write_record(store, [sum_of(f"data/{number}", b"x" * number), sum_of("data/gone", b"")])
+    assert merge_records(store) == 0  # fewer than 16
+    store.delete("data/9")
+    write_record(store, [sum_of("data/0", b""), sum_of("data/1", b"x")])
+    assert merge_records(store) == gone  # a record of "data/8" alone is as it was
+    assert sorted(map(len, recorded(store))) == sizes
+    assert sorted(path for one in recorded(store) for path in one) == FILES[:9]
     assert merge_records(store) == 0
-    assert len(records(store)) == MANY - 1
 
 
-def test_many_records_become_one_of_the_files_that_are_there(store: MemoryStore) -> None:
-    sums = put(store, MANY)
-    store.delete(sums[3].path)
-
-    assert merge_records(store) == MANY
-    (left,) = records(store)
-    assert sorted(left) == sorted(one for one in sums if one != sums[3])
-    assert not Checksums().of(store, sums[3].path)
-
-
-def test_a_record_that_holds_what_the_merged_one_would_is_kept(store: MemoryStore) -> None:
-    sums = put(store, MANY - 1)
-    write_record(store, sums)
-
-    assert merge_records(store) == MANY - 1
-    assert [sorted(one) for one in records(store)] == [sorted(sums)]
-
-
-def test_a_damaged_record_stays_for_verify_to_tell(store: MemoryStore) -> None:
-    put(store, MANY)
-    name = f"{FOLDER}/{store.list_names(FOLDER)[0]}"
-    store.write(name, b"damaged")
-
-    assert merge_records(store) == MANY - 1
-    assert bytes(store.read(name)) == b"damaged"
-    assert len(store.list_names(FOLDER)) == 2
-
-
-@pytest.mark.parametrize(("files", "merged"), [(5, [5]), (4, [4, 1]), (2, [2, 2, 1])])
-def test_a_merged_record_holds_so_many_files(
-    store: MemoryStore, files: int, merged: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checksum_records, "_MERGED_MIN", 5)
-    monkeypatch.setattr(checksum_records, "_RECORD_FILES", files)
-    sums = put(store, 5)
-
-    merge_records(store)
-
-    found = records(store)
-    assert sorted(map(len, found), reverse=True) == merged
-    assert sorted(one for record in found for one in record) == sums
-
-
-@pytest.mark.parametrize("wanted", [False, True])
-def test_deletions_that_waited_get_a_record_where_one_is_wanted(
-    store: MemoryStore, wanted: bool
-) -> None:
-    pending = PendingDeletions(checksums=wanted)
-    for fragment in (0, 7):
-        pending.add(fragment, 3, DeletionVector.of([1, 5]))
-
-    paths = pending.write(store)
-
-    assert len(store.list_names("_deletions")) == len(paths) == 2
-    found = [sorted(one.path for one in record) for record in records(store)]
-    assert found == ([sorted(paths)] if wanted else [])
-    known = Checksums()
-    assert [known.check(store, one) for one in paths] == [wanted, wanted]
+def test_a_damaged_record_is_left_where_it_is(store: MemoryStore) -> None:
+    names = [write_record(store, [sum_of(path, b"x" * n)]) for n, path in enumerate(FILES)]
+    more = [write_record(store, [sum_of(one, b"?")]) for one in FILES[:6]]
+    store.write(names[0], b"damaged")
+    assert merge_records(store) == 15
+    assert store.exists(names[0])
+    assert not any(store.exists(one) for one in (*names[1:], *more))

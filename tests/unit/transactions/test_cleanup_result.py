@@ -112,3 +112,7 @@ def test_branches_that_start_from_versions_are_listed_in_order():
 
 def test_nothing_deleted_is_all_zeros():
     assert set(dataclasses.astuple(CleanupStats())) == {0}
+
+
+def test_a_clean_up_of_nothing_counts_nothing() -> None:
+    assert dataclasses.astuple(CleanupStats()) == (0,) * 7

@@ -6,7 +6,12 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
+from lance_nb.transactions.commit_options import (
+    MAX_RETRIES,
+    TIMEOUT_S,
+    CommitOptions,
+    CommitPlace,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,3 +32,11 @@ def test_a_branch_has_its_own_home_and_slots():
 def test_secrets_are_not_shown():
     place = CommitPlace.of(MemoryStore("x"), storage_options={"secret": "TOPSECRET"})
     assert "TOPSECRET" not in repr(place)
+
+
+def test_a_commit_is_part_of_the_history_unless_it_is_asked_otherwise():
+    options = CommitOptions()
+    assert (options.max_retries, options.timeout_s) == (MAX_RETRIES, TIMEOUT_S) == (20, 1800.0)
+    assert (options.detached, options.is_exact, options.enable_v2_manifest_paths) == (
+        False, False, True,
+    )  # fmt: skip

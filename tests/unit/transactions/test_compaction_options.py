@@ -71,3 +71,10 @@ def test_bad_options_are_refused(given: dict[str, Any], error: type[Exception]) 
 def test_options_at_their_bounds_are_taken(given: dict[str, Any]) -> None:
     found = CompactionOptions.of(given, {})
     assert {name: getattr(found, name) for name in given} == given
+
+
+def test_defaults_are_those_of_pylance() -> None:
+    options = CompactionOptions()
+    assert (options.target_rows_per_fragment, options.max_rows_per_group) == (1_048_576, 1024)
+    assert (options.materialize_deletions, options.materialize_deletions_threshold) == (True, 0.1)
+    assert options.binary_copy_read_batch_bytes == 16_777_216

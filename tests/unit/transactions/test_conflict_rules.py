@@ -159,6 +159,18 @@ def test_logs_that_meet(ours: Footprint, theirs: Footprint, expected: Verdict) -
     assert verdict(rules.SAME_LOGS, ours, theirs) is expected
 
 
+def test_logs_that_meet_are_named() -> None:
+    ours, known = logs(b=3, a=2), Circumstances()
+    for theirs, overlap in (
+        (logs(a=1), "both merge the log of shard a"),
+        (logs(a=1, b=2), "both merge the log of shard b"),
+        (logs(a=2), "theirs has merged shard a up to generation 2"),
+    ):
+        found = rules.SAME_LOGS.judge(ours, theirs, known)
+        assert found is not None
+        assert found.overlap == overlap
+
+
 REPLACES = Footprint(replaced=frozenset({(1, 2), (1, -2)}))
 STRICT, WRITES = Footprint(may_alter_nullability=True), Footprint(supplies_values=True)
 KEYED = Footprint(inserted_keys=KeyFilter((0,), (1,)))

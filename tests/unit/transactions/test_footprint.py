@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from lance_nb.transactions.footprint import (
     CONFIG,
     FIELD_METADATA,
@@ -22,3 +24,11 @@ def test_maps_are_those_with_changed_keys_and_those_replaced() -> None:
     assert settings.touches_schema
     assert Settings(frozenset({(FIELD_METADATA, 3, "k")})).touches_schema
     assert not Settings(frozenset({(CONFIG, -1, "k")})).touches_schema
+
+
+def test_a_footprint_touches_nothing_that_it_does_not_name() -> None:
+    empty = Footprint()
+    assert empty.touched == frozenset()
+    told = [getattr(empty, one.name) for one in dataclasses.fields(empty)]
+    assert [one for one in told if one] == [Settings()]
+    assert not empty.settings.maps

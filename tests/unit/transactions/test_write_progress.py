@@ -16,6 +16,7 @@ from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
 from lance_nb.transactions.write_progress import (
     FileSystemFragmentWriteProgress,
     FragmentWriteProgress,
+    NumberedProgress,
 )
 from tests.support.committing import fragment
 
@@ -69,3 +70,13 @@ def test_a_file_begins_as_a_fragment_without_rows() -> None:
         ("begin", empty),
         ("complete", made[1]),
     ]
+
+
+def test_a_fragment_may_be_told_under_a_number_of_the_caller(tmp_path: Path) -> None:
+    progress = NumberedProgress(FileSystemFragmentWriteProgress(str(tmp_path)), 9)
+    progress.begin(fragment("rows", identity=0))
+    assert {one.name for one in tmp_path.iterdir()} == {
+        "fragment_9.in_progress", "fragment_9.json",
+    }  # fmt: skip
+    progress.complete(fragment("rows", identity=0))
+    assert [one.name for one in tmp_path.iterdir()] == ["fragment_9.json"]
