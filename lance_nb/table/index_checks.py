@@ -20,16 +20,21 @@ BloomFilter     ``bloomfilter.lance``           the same
 Vector          ``auxiliary.idx``               ``_rowid``; rows without a vector are in none
 ==============  ==============================  =============================================
 
-Limits: of other kinds the files are opened. Values are not compared with the column. Memory: at
-most ``ROWS_AT_ONCE`` rows of the dataset are held as numbers.
+Every live row is in a zone too. Keys of bitmaps and labels, and bounds of zones, are compared with
+the column.
+
+Limits: of other kinds the files are opened; values of other kinds are not compared. Memory: at most
+``ROWS_AT_ONCE`` rows of the dataset are held as numbers, and keys of more rows not compared.
 Source: files that pylance 14.0.2 writes.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +58,12 @@ from lance_nb.format.roaring import check_portable
 from lance_nb.storage.base import Store
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.index_values import (
+    Zones,
+    column_of,
+    column_values,
+    row_under_other_key,
+)
 from lance_nb.table.indices import read_indices
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.row_moves import remap_row_addrs
@@ -73,9 +84,12 @@ _FILES = {
     "BloomFilter": "bloomfilter.lance",
     "Vector": "auxiliary.idx",
 }
+_DOCUMENTS = re.compile(r"(?:part_\d+_)?docs\.lance")
 _COMPLETE = ("BTree", "Bitmap")  # each live row once
+_KEYED = ("Bitmap", "LabelList")
 _READABLE = (".lance", ".idx")
 _COUNT, _ENTRY = struct.Struct("<I"), struct.Struct("<II")
+_ZONE = ("min", "max", "fragment_id", "zone_start", "zone_length")
 _SHIFT = np.uint64(32)
 _OFFSET = np.uint64(0xFFFFFFFF)
 U64s = npt.NDArray[np.uint64]
@@ -158,20 +172,28 @@ def _file_findings(segment: Segment) -> Iterator[Finding]:
 
 def _row_findings(segment: Segment) -> Iterator[Finding]:
     index = segment.index
-    name = _FILES.get(index.kind)
     names = [one.path for one in index.files]
-    if name is None or name not in names:
-        return
+    wanted = _DOCUMENTS.fullmatch if index.kind == "Inverted" else _FILES.get(index.kind, "").__eq__
     if (index.index_version or 0) > _VERSIONS_KNOWN.get(index.kind, 1 << 30):
         return
+    for name in filter(wanted, names):
+        yield from _content_findings(segment, name)
+
+
+def _content_findings(segment: Segment, name: str) -> Iterator[Finding]:
     try:
         reader = FileReader(*segment.place(name))
-        if index.kind in ("ZoneMap", "BloomFilter"):
+        if segment.index.kind in ("ZoneMap", "BloomFilter"):
             text = _wrong_zone(segment, reader)
             if text:
                 yield _finding(segment, "index-rows-unknown", text, name)
+            else:
+                yield from _zone_findings(segment, reader, name)
             return
-        yield from _set_findings(segment, reader, name)
+        found = list(_set_findings(segment, reader, name))
+        yield from found
+        if not found and segment.index.kind in _KEYED:
+            yield from _key_findings(segment, reader, name)
     except NotSupportedError:
         return
     except LanceError as error:
@@ -280,15 +302,14 @@ def _rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
         yield from found
         return
     for rows in found:
-        moved = remap_row_addrs(segment.snapshot, pa.array(rows))
-        yield rows if moved is None else moved.drop_null().to_numpy()
+        yield _today(segment, rows)
 
 
 def _stored_rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
     match segment.index.kind:
         case "BTree":
             columns = _column(reader, "ids")
-        case "Vector":
+        case "Vector" | "Inverted":
             columns = _column(reader, "_rowid")
         case _:
             for sets in _column(reader, "bitmaps"):
@@ -351,6 +372,82 @@ def _in_pieces(offsets: BitMap, key: int) -> Iterator[U64s]:
     for start in range(0, len(offsets), _WINDOW_ROWS):
         piece = np.frombuffer(offsets[start : start + _WINDOW_ROWS].to_array(), np.uint32)
         yield piece.astype(np.uint64) | np.uint64(key << 32)
+
+
+def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
+    """Find a row whose value in the column has not the row in its set."""
+    column = column_of(segment.snapshot, segment.index)
+    if column is None:
+        return
+    parts: dict[Any, list[U64s]] = {}
+    held = 0
+    for keys, sets in zip(_column(reader, "keys"), _column(reader, "bitmaps"), strict=True):
+        for key, data in zip(keys.to_pylist(), sets.to_pylist(), strict=True):
+            for rows in _rows_of_set(segment, data or _COUNT.pack(0), reader.path):
+                parts.setdefault(key, []).append(_today(segment, rows))
+                held += len(rows)
+                if held > ROWS_AT_ONCE:
+                    return
+    known = {key: np.concatenate(mine) for key, mine in parts.items()}
+    for values, rows in _values(segment, column):
+        row = row_under_other_key(known, values, rows)
+        if row is not None:
+            text = _row_text(segment, row, "is not under the value that it has")
+            yield _finding(segment, "index-values-wrong", text, name)
+            return
+
+
+def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
+    """Find a live row in no zone, or with a value that its zone leaves out."""
+    wanted = [one for one in reader.schema.names if one in _ZONE]
+    zones = Zones.of({one: _whole(reader, one) for one in wanted})
+    if remap_row_addrs(segment.snapshot, pa.array(zones.starts)) is not None:
+        return  # compactions have moved rows, and zones stay where they were
+    for expected in _expected(segment):
+        missing = expected[zones.at(expected) < 0]
+        if missing.size:
+            text = _row_text(segment, int(missing[0]), "is in no zone")
+            yield _finding(segment, "index-rows-missing", text, name)
+            return
+    column = column_of(segment.snapshot, segment.index)
+    kind = None if column is None else _type_of(segment, column)
+    if column is None or kind is None or not zones.compares(kind):
+        return
+    for values, rows in _values(segment, column):
+        row = zones.row_outside(values, rows)
+        if row is not None:
+            text = _row_text(segment, row, "has a value that its zone leaves out")
+            yield _finding(segment, "index-values-wrong", text, name)
+            return
+
+
+def _type_of(segment: Segment, column: str) -> pa.DataType:
+    return segment.snapshot.manifest.schema.to_arrow().field(column).type
+
+
+def _whole(reader: FileReader, name: str) -> pa.Array:
+    parts = list(_column(reader, name))
+    if not parts:
+        return pa.array([], reader.schema.to_arrow(storage=True).field(name).type)
+    return pa.concat_arrays([one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one
+                             for one in parts])  # fmt: skip
+
+
+def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
+    """Yield the values of fragments that can be read: the checks of the others tell."""
+    for fragment in segment.fragments:
+        try:
+            yield from column_values(
+                segment.snapshot, [fragment], column, by_address=segment.by_address
+            )
+        except LanceError:
+            continue
+
+
+def _today(segment: Segment, rows: U64s) -> U64s:
+    """Return rows where compactions that an index has not followed have moved them."""
+    moved = remap_row_addrs(segment.snapshot, pa.array(rows)) if segment.by_address else None
+    return rows if moved is None else moved.drop_null().to_numpy()
 
 
 def _wrong_zone(segment: Segment, reader: FileReader) -> str | None:

@@ -146,6 +146,7 @@ CODES: Mapping[str, Code] = {
     "index-rows-missing": Code(ERROR, _REBUILD),
     "index-rows-unknown": Code(ERROR, _REBUILD),
     "index-rows-repeated": Code(ERROR, _REBUILD),
+    "index-values-wrong": Code(ERROR, _REBUILD),
     "index-field": Code(ERROR, "drop the index"),
     "index-uuid-repeated": Code(ERROR, _REBUILD),
     "index-coverage-unknown": Code(WARNING, _REBUILD),

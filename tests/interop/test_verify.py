@@ -157,7 +157,7 @@ def test_an_index_that_names_rows_that_never_were_is_found(tmp_path: Path) -> No
     lance = require_pylance()
     uri = str(tmp_path / "d.lance")
     ds = lance.write_dataset(rows(0, 900), uri, max_rows_per_file=300)
-    wanted = ("btree", "bitmap", "labels", "zones", "bloom", "flat")
+    wanted = ("btree", "bitmap", "labels", "zones", "bloom", "words", "flat")
     for name in wanted:
         column, kind = KINDS[name]
         if kind.startswith("IVF"):
@@ -176,3 +176,58 @@ def test_an_index_that_names_rows_that_never_were_is_found(tmp_path: Path) -> No
     found = lance_nb.verify(uri).findings
     unknown = {one.message.split("'")[1] for one in found if one.code == "index-rows-unknown"}
     assert unknown == set(wanted)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
+def test_an_index_of_other_values_than_the_column_is_found(stable: bool, tmp_path: Path) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "d.lance")
+    ds = lance.write_dataset(rows(0, 900), uri, max_rows_per_file=300, enable_stable_row_ids=stable)
+    for name in ("bitmap", "labels", "zones"):
+        ds.create_scalar_index(*KINDS[name], name=name)
+    other = str(tmp_path / "other.lance")
+    shifted = rows(0, 900).slice(1)
+    shifted = pa.concat_tables([shifted, rows(900, 1)])  # each value one row before
+    lance.write_dataset(shifted, other, max_rows_per_file=300, enable_stable_row_ids=stable)
+    names = [sorted(Path(one, "data").iterdir()) for one in (uri, other)]
+    order = [[one.metadata.files[0].path for one in lance.dataset(at).get_fragments()]
+             for at in (uri, other)]  # fmt: skip
+    assert [len(one) for one in names] == [3, 3]
+    for mine, theirs in zip(*order, strict=True):
+        data = Path(other, "data", theirs).read_bytes()
+        Path(uri, "data", mine).write_bytes(data)
+    sizes = {one.name: one.stat().st_size for one in Path(uri, "data").iterdir()}
+
+    def resize(message: table.Manifest, _: table.IndexSection) -> None:
+        fragments = fragments_of(message)
+        for one in fragments:
+            one.files[0].file_size_bytes = sizes[one.files[0].path]
+        put_fragments(message, fragments)
+
+    Damaged(uri).edit(resize, *range(1, lance_nb.dataset(uri).version + 1))
+
+    found = lance_nb.verify(uri).findings
+
+    assert {(one.code, one.message.split("'")[1]) for one in found} == {
+        ("index-values-wrong", name) for name in ("bitmap", "labels", "zones")
+    }, found
+
+
+@pytest.mark.parametrize("name", ["zones", "bloom"])
+def test_a_row_in_no_zone_is_found(name: str, tmp_path: Path) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "d.lance")
+    ds = lance.write_dataset(rows(0, 900), uri, max_rows_per_file=300)
+    ds.create_scalar_index(*KINDS[name], name=name)
+    lance.write_dataset(rows(900, 10), uri, mode="append")
+
+    def cover_all(_: table.Manifest, section: table.IndexSection) -> None:
+        for one in section.indices:
+            one.fragment_bitmap = BitMap([0, 1, 2, 3]).serialize()
+
+    Damaged(uri).edit(cover_all, lance_nb.dataset(uri).version)
+
+    (found,) = lance_nb.verify(uri).findings
+
+    assert found.code == "index-rows-missing"
+    assert "row 0 of fragment 3 is in no zone" in found.message

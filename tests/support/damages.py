@@ -738,6 +738,11 @@ DAMAGES = (
         _bitmap_rows(lambda sets: [row_set([50, 99 << 32]), *sets[1:]]),
     ),
     Damage(
+        "bitmap under other keys",
+        "index-values-wrong",
+        _bitmap_rows(lambda sets: [*sets[1:], sets[0]]),
+    ),
+    Damage(
         "bitmap of broken sets",
         "index-damaged",
         _bitmap_rows(lambda sets: [b"\xff" * 7, *sets[1:]]),
