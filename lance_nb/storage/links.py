@@ -77,7 +77,9 @@ class Boundary:
         self.allowed = tuple(one for one in allowed if "://" not in one)
         self.key = (root, *self.allowed)  # tells two boundaries apart
         self._start = len(root.rstrip("/")) + 1  # of what is below the root, in a path
-        self._inside = ""  # the real root, with a slash; "" before it was looked up
+        # The real root, with a slash. Before it is looked up, the root as it was given: what lies
+        # below that without any link is ours.
+        self._inside = _with_slash(root)
         self._places: tuple[str, ...] = ()
         self._known: set[str] = set()
 
@@ -199,7 +201,7 @@ class Boundary:
             real = os.readlink(_OPENED % descriptor)
         except OSError:
             real = ""
-        if self._inside and f"{real}/".startswith(self._inside):
+        if f"{real}/".startswith(self._inside):
             return
         self._look_up_places()
         if real and self._holds(real):
@@ -255,7 +257,7 @@ class Boundary:
         """Tell whether an opened folder is where its path says, without any link below the root."""
         inside = folder[self._start :]
         try:
-            if self._inside and os.readlink(_OPENED % descriptor) == f"{self._inside}{inside}":
+            if os.readlink(_OPENED % descriptor) == f"{self._inside}{inside}":
                 return True
         except OSError:
             pass  # without /proc

@@ -515,3 +515,40 @@ def test_the_folders_that_are_remembered_are_bounded(place: Place) -> None:
         boundary._known.add(str(number))
     boundary.know_folder(f"{place.root}/own")
     assert boundary._known == {f"{place.root}/own"}
+
+
+def test_a_root_without_links_is_not_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path.resolve() / "d.lance"
+    (root / "a" / "b").mkdir(parents=True)
+    looked: list[str] = []
+    realpath = os.path.realpath
+
+    def noted(path: str) -> str:
+        looked.append(path)
+        return realpath(path)
+
+    monkeypatch.setattr(os.path, "realpath", noted)
+
+    os.close(Boundary(str(root)).open_folder(f"{root}/a/b"))
+    assert looked == []
+
+    link = tmp_path / "link.lance"
+    link.symlink_to(root)
+    os.close(Boundary(str(link)).open_folder(f"{link}/a/b"))
+    assert looked[0] == str(link)
+
+
+def test_a_link_beside_the_root_does_not_make_its_name_the_root(tmp_path: Path) -> None:
+    (tmp_path / "other" / "x").mkdir(parents=True)
+    root = tmp_path / "d.lance"
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "b").symlink_to(tmp_path / "other" / "x")
+    (tmp_path / "d.lance.more").mkdir()
+    (root / "a" / "c").symlink_to(tmp_path / "d.lance.more")
+    boundary = Boundary(str(root))
+
+    for name in ("b", "c"):
+        with pytest.raises(InvalidInputError, match="symbolic link that leaves the dataset"):
+            boundary.open_folder(f"{root}/a/{name}")
