@@ -48,6 +48,11 @@ test("numbers of every width, at any alignment", () => {
 });
 
 test("32-bit numbers have the shortest digits that mean the same", () => {
+  const sevens = cells({ encoding: "f32" }, [view(new Float32Array([16777.21, 1007617.4375]))], 2);
+  assert.deepEqual(
+    sevens.map((cell) => cell.text),
+    ["16777.21", "1007617.44"],
+  );
   const numbers = [0.1, 3.4028235e38, -0, 16777216, NaN, 1.17549435e-38];
   const found = cells({ encoding: "f32" }, [view(new Float32Array(numbers))], 6);
   assert.deepEqual(
@@ -97,6 +102,7 @@ test("booleans, vectors and nulls", () => {
   );
   assert.equal(vectors[0].text, "1.23");
   assert.deepEqual([...vectors[1].spark], [3, 4]);
+  assert.deepEqual([...vectors[0].spark], [1, 2]);
   assert.equal(vectors[1].look, "vector");
 });
 
@@ -397,6 +403,8 @@ test("the version before a place", () => {
 test("places are the same by branch and version", () => {
   const main = { branch: null, version: 1 };
   assert.equal(samePlace(main, { version: 1 }), true);
+  assert.equal(samePlace({ branch: "dev", version: 1 }, { branch: "dev", version: 1 }), true);
+  assert.equal(samePlace({ branch: "dev", version: 1 }, main), false);
   assert.equal(samePlace(main, { branch: "dev", version: 1 }), false);
   assert.equal(samePlace(main, { branch: null, version: 2 }), false);
   assert.equal(samePlace(null, main), false);
@@ -429,6 +437,12 @@ test("A follows B until it is put somewhere", () => {
   stop();
   range.set({ a: null });
   assert.equal(heard.length, 4);
+});
+
+test("A follows B on its branch", () => {
+  const range = versionRange(fakeContext({ branch: "dev", version: 5 }));
+  const [a, b] = [4, 5].map((version) => ({ branch: "dev", version }));
+  assert.deepEqual(range.get(), { a, b });
 });
 
 test("while B is dragged A stays, and nothing travels", () => {
@@ -518,6 +532,55 @@ test("numbers near a dragged handle are fetched ahead", () => {
   assert.deepEqual(ctx.kernel.last("changes.near").args.versions, [9]);
 });
 
+/** A context whose main has versions 1 to 100, and a branch of its own. */
+function longHistory(screen = {}) {
+  const lanes = timeline();
+  lanes.lanes[0].runs = [[1, 100]];
+  return fakeContext({ version: 50, timeline: lanes, ...screen });
+}
+const span = (a, b, branch = null) => ({
+  a: { branch, version: a },
+  b: { branch, version: b },
+  key: null,
+});
+
+test("fifteen versions on either side are fetched ahead, when one of the nearest six is missing", () => {
+  const ctx = longHistory();
+  const numbers = dragCounts(ctx, () => {});
+  const asked = () => ctx.kernel.last("changes.near").args.versions;
+  numbers.soon(span(40, 50), "a");
+  assert.deepEqual([Math.min(...asked()), Math.max(...asked()), asked().length], [25, 55, 31]);
+  assert.deepEqual(asked().slice(0, 3), [40, 39, 41]);
+  ctx.kernel
+    .last("changes.near")
+    .answer({ near: asked().map((version) => ({ version, counts: 1 })) });
+  const count = ctx.kernel.count("changes.near");
+  numbers.at(span(49, 50)); // 43 to 55 are known: no journey
+  assert.equal(ctx.kernel.count("changes.near"), count);
+  numbers.at(span(50, 50));
+  assert.equal(asked()[0], 56);
+});
+
+test("versions of a branch are its own", () => {
+  const ctx = longHistory();
+  const numbers = dragCounts(ctx, () => {});
+  numbers.soon(span(4, 5, "dev"), "a");
+  assert.deepEqual(ctx.kernel.last("changes.near").args.versions, [4, 5]);
+});
+
+test("of the numbers the newest five hundred are kept", () => {
+  const ctx = longHistory();
+  const painted = [];
+  const numbers = dragCounts(ctx, (counts) => painted.push(counts));
+  const near = Array.from({ length: 600 }, (_, at) => ({ version: at, counts: at }));
+  numbers.soon(span(40, 50), "a");
+  ctx.kernel.last("changes.near").answer({ near });
+  painted.length = 0;
+  numbers.at(span(99, 50));
+  numbers.at(span(100, 50));
+  assert.deepEqual(painted, [100]);
+});
+
 test("answers that bring nothing end the fetching ahead", () => {
   const ctx = fakeContext();
   const numbers = dragCounts(ctx, () => assert.fail("nothing to paint"));
@@ -551,6 +614,7 @@ const SNAPSHOT = {
     "refs.show|branch|None": { result: "main", buffers: [] },
     "refs.heads": { result: { heads: [{ name: "a" }, { name: "b" }] }, buffers: [] },
     "changes.counts||3": { result: "counts", buffers: [] },
+    "changes.counts|dev|5": { result: "dev counts", buffers: [] },
     "rows.profile||3": {
       result: { profiles: [{ column: 1 }, { column: 2 }, { column: 3 }] },
       buffers: [],
@@ -606,6 +670,8 @@ test("a snapshot answers what was recorded", async () => {
     (await ask("changes.counts", { a: { ...a, branch: "dev" }, b: { version: 3 } })).ok,
     false,
   );
+  const onDev = (version) => ({ branch: "dev", version });
+  assert.equal((await ask("changes.counts", { a: onDev(4), b: onDev(5) })).result, "dev counts");
   const profiles = async (more) =>
     (await ask("rows.profile", { version: 3, first: 2, count: 2, ...more })).result?.profiles.map(
       (one) => one.column,

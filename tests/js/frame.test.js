@@ -156,9 +156,15 @@ test("the pane shows a thing until it is closed", () => {
   Object.defineProperty(document, "activeElement", { value: other, configurable: true });
   assert.equal(send(other, "keydown", { key: "x" }).defaultPrevented, false);
   assert.equal(other.hidden, false);
+  let above = 0;
+  el.addEventListener("keydown", () => {
+    above += 1;
+  });
   assert.equal(send(other, "keydown", { key: "Escape" }).defaultPrevented, true);
+  assert.equal(above, 0);
   assert.deepEqual([other.hidden, pane.version.hidden], [true, false]);
   assert.equal(document.lastFocused, before);
+  assert.equal(other.querySelector("u"), null);
   assert.equal(main.classList.contains("lnb-detailed"), false);
   pane.clear();
   pane.toggle.click();
@@ -257,6 +263,7 @@ test("the history plays from version to version", async () => {
   await pass(1);
   assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 7 });
   ctx.show({ version: 7 });
+  ctx.show({ version: 7 });
   await pass(450);
   assert.equal(play.getAttribute("aria-pressed"), "false");
   assert.equal(ctx.travels.length, 2);
@@ -335,6 +342,18 @@ test("new versions are asked for while somebody looks", async () => {
   send(document, "visibilitychange");
   send(window, "focus");
   assert.equal(asked(), before + 2);
+});
+
+test("what is newest counts on the branch that is shown", async () => {
+  const { last, ctx } = news();
+  await last().answer(NEWS);
+  ctx.show({ branch: "dev", version: 4 });
+  await pass(4000);
+  assert.equal(last().args.latest, 5);
+  await last().answer(NEWS);
+  ctx.show({ branch: "gone", version: 2 });
+  await pass(4000);
+  assert.equal(last().args.latest, 2);
 });
 
 test("nothing new changes nothing", async () => {

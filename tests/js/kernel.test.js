@@ -232,6 +232,26 @@ test("a request sent after the probe is not taken for lost", async () => {
   assert.equal(later.card, undefined);
 });
 
+test("a request that is not late yet is not taken for lost", async () => {
+  await connect();
+  outcome(kernel.ask("rows"));
+  await pass(TIMES.lateMs - 1000);
+  outcome(kernel.ask("cell"));
+  await pass(1000);
+  model.answer(model.of("ready")[1]);
+  await settled();
+  assert.equal(model.of("rows").length, 2);
+  assert.equal(model.of("cell").length, 1);
+});
+
+test("a request is given up by its own age", async () => {
+  await connect();
+  await pass(TIMES.absoluteMs * 0.7);
+  const found = outcome(kernel.ask("rows"));
+  await pass(TIMES.lateMs);
+  assert.equal(found.card, undefined);
+});
+
 for (const type of ["refs.create", "stage.remove", "lock", "an unknown one"]) {
   test(`a request that writes is sent once: ${type}`, async () => {
     await connect();

@@ -83,6 +83,7 @@ test("the nearest version of a lane to a point", () => {
   assert.equal(map.nearest(main, 62), 3);
   assert.equal(map.nearest(main, 92), 6);
   assert.equal(map.nearest(main, 65), 3);
+  assert.equal(map.nearest(main, 70), 6); // as near to 3: the newer
   assert.equal(map.nearest(main, -50), 1);
   assert.equal(map.nearest(main, 9999), 7);
   assert.equal(map.nearest(dev, 0), 4);
@@ -320,6 +321,8 @@ test("flags stand beside one another and turn round at the end", () => {
   assert.equal(one.querySelector("em").textContent, "a_long_name_of_a_tag");
   one.click();
   assert.deepEqual(gone, [1]);
+  const [longest] = flags([{ version: 1, names: ["n".repeat(40)] }], [0, 10], 1000);
+  assert.equal(longest.style.maxWidth, "210px");
   const [turned] = flags([long], [0, 900], 1000);
   assert.match(turned.className, /lnb-flip/);
   assert.equal(turned.style.maxWidth, "172px");
@@ -327,6 +330,10 @@ test("flags stand beside one another and turn round at the end", () => {
   assert.equal(short.querySelector("em"), null);
   assert.equal(short.style.maxWidth, "26px");
   assert.equal(last.querySelector("em").textContent, "b");
+  const near = { version: 2, names: ["another_long_name_ab"] };
+  const [, squeezed] = flags([long, near], [0, 100, 330], 450);
+  assert.doesNotMatch(squeezed.className, /lnb-flip/); // the one before took 172
+  assert.equal(squeezed.style.maxWidth, "116px");
   const [several] = flags(
     [
       { version: 1, names: ["first_name", "second_name"] },

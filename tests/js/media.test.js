@@ -47,6 +47,7 @@ async function shown(result, buffers = [PIECE]) {
   URL.createObjectURL = (blob) => `blob:${made.push(blob)}`;
   URL.revokeObjectURL = (url) => revoked.push(url);
   const found = mediaOf(ctx, { row: 7 });
+  assert.deepEqual(ctx.kernel.last("rows.media").args, { row: 7, offset: 0 });
   await ctx.kernel.last("rows.media").answer(result, buffers);
   return { ctx, found, made, revoked };
 }

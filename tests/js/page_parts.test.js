@@ -305,6 +305,8 @@ test("trees open as far as two levels", () => {
   );
   assert.match(made.textContent, /1,001 inside/);
   assert.match(made.textContent, /and 1,000 more/);
+  assert.doesNotMatch(treeNode({ ...leaf, children: [] }).textContent, /more/);
+  assert.match(treeNode({ ...leaf, children: [leaf] }).textContent, /1 inside/);
   assert.match(treeNode(leaf).outerHTML, /lnb-look-null.*empty text/);
   assert.doesNotMatch(treeNode({ ...leaf, look: "x", text: "v" }).outerHTML, /lnb-look-null|empty/);
 });

@@ -123,6 +123,10 @@ test("profiles are not asked for without rows or a kernel", async () => {
   const profiles = columnProfiles(ctx, () => {});
   profiles.reset({});
   profiles.want(0, 3, 0);
+  assert.equal(
+    profiles.comes(0, () => {}),
+    false,
+  );
   await pass(250);
   ctx.kernel.state = "static";
   profiles.want(0, 3, 5);

@@ -110,6 +110,7 @@ const tests = readdirSync(HERE).filter((name) => name.endsWith(".test.js"));
 const modules = reached(tests.map((name) => join(HERE, name))).filter((file) =>
   file.includes(only),
 );
+const reachedBy = tests.map((name) => [name, new Set(reached([join(HERE, name)]))]);
 const all = modules.flatMap(mutantsOf);
 const draw = random(Number(seed));
 const folder = mkdtempSync(join(tmpdir(), "mutants-"));
@@ -147,7 +148,7 @@ while (tried < Number(count) && all.length) {
     continue; // no program: not a mutant
   }
   try {
-    run("--test", "--test-reporter=dot");
+    for (const [name, set] of reachedBy) if (set.has(mutant.file)) run(name);
   } catch {
     dead = true;
   }
@@ -156,6 +157,7 @@ while (tried < Number(count) && all.length) {
   killed += Number(dead);
   const counts = byFile.get(path) ?? [0, 0];
   byFile.set(path, [counts[0] + Number(dead), counts[1] + 1]);
+  if (tried % 10 === 0) console.log(`${killed} of ${tried}`);
   if (!dead)
     console.log(
       `survived ${path}:${mutant.at + 1}\n  - ${mutant.line.trim()}\n  + ${mutant.text.trim()}`,

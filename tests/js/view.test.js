@@ -336,6 +336,10 @@ test("a picker of refs completes what is typed", () => {
   input.value = "";
   send(form, "submit");
   assert.equal(ctx.travels.length, 2);
+  send(input, "input");
+  ctx.kernel.last("refs").answer({ choices: CHOICES.slice(0, 1) });
+  assert.equal(list.hidden, false);
+  send(input, "blur");
   press("ArrowDown");
   const late = ctx.kernel.last("refs");
   send(input, "blur");
@@ -412,6 +416,10 @@ test("key columns are chosen", () => {
   assert.equal(button(element, "use as key").disabled, false);
   ctx.kernel.last("biography.keys").answer({ columns: [] });
   assert.ok(column("id")); // chosen ones stay
+  const field = element.querySelector("input");
+  field.value = " x ";
+  send(field, "input");
+  assert.equal(ctx.kernel.last("biography.keys").args.text, "x");
   button(element, "use as key").click();
   assert.deepEqual(chosen, [["id"]]);
   assert.equal(element.hidden, true);
@@ -493,6 +501,36 @@ test("columns are found, also when Enter is faster than the list", () => {
   find.value = "another";
   ctx.kernel.last("rows.columns").answer({ columns: [{ at: 1, name: "other", type: "x" }] });
   assert.deepEqual(found, [4]); // too late
+  const before = ctx.kernel.count("rows.columns");
+  find.value = "";
+  send(find, "input");
+  assert.equal(ctx.kernel.count("rows.columns"), before);
+  find.value = "x";
+  ctx.kernel.state = "static";
+  send(find, "input");
+  assert.equal(ctx.kernel.count("rows.columns"), before);
+});
+
+test("lists are offered while something is typed", () => {
+  const { ctx, bar, found, find, filter } = filterBar();
+  focusOn(find);
+  find.value = "pr";
+  send(find, "input");
+  const columns = [{ at: 4, name: "price", type: "x", sql: "price" }];
+  ctx.kernel.last("rows.columns").answer({ columns });
+  assert.deepEqual(found, []); // no Enter
+  assert.deepEqual(texts(bar.element, ".lnb-find-box li b"), ["price"]);
+  focusOn(filter);
+  filter.value = "a = 'text";
+  Object.defineProperty(filter, "selectionStart", { get: () => filter.value.length });
+  const before = ctx.kernel.count("rows.columns");
+  send(filter, "input"); // within a text
+  assert.equal(ctx.kernel.count("rows.columns"), before);
+  filter.value = "a = 'text' AND pr";
+  send(filter, "input");
+  assert.equal(ctx.kernel.last("rows.columns").args.text, "pr");
+  ctx.kernel.last("rows.columns").answer({ columns });
+  assert.deepEqual(texts(bar.element, ".lnb-filter-box li b"), ["price"]);
 });
 
 test("what is shown is said", () => {
@@ -510,6 +548,7 @@ test("what is shown is said", () => {
     reads: { columns: ["a"], rows: 10, skipped: 1000, fragments: 1 },
   });
   assert.equal(said(), "1,234 pass");
+  assert.equal(button(bar.element, "cancel").hidden, true);
   assert.match(bar.element.textContent, /reads a of 10 rows in 1 fragment ·/);
   assert.match(bar.element.textContent, /1,000 rows skipped/);
   now.order = { column: "a", ascending: true };
@@ -545,6 +584,9 @@ test("what is shown is said", () => {
   );
   now.filter = null;
   bar.fail(new Error("plain"));
+  bar.busy(0, 0);
+  bar.fail(new Error("plain"));
+  assert.equal(button(bar.element, "cancel").hidden, true);
   assert.match(
     bar.element.querySelector(".lnb-filter-problem").textContent,
     /^The filter cannot be usedplain$/,
