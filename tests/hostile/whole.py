@@ -45,7 +45,7 @@ from tests.torture import command
 SECONDS_MAX = 10.0  # of processor time, for one case
 MEMORY_BYTES_MAX = 2 << 30  # of what a process may write to
 GROWTH_KB_MAX = 1 << 20  # of the most that a process had in memory, in one case
-CHUNK = 200
+CHUNK = 50
 FINDINGS_MAX = 20  # of one process, which then ends
 
 
