@@ -34,9 +34,9 @@ class Explorer(LanceWidget):
     default_height: ClassVar[int] = 440
 
     @classmethod
-    def answers(cls, session: Session) -> dict[str, Handler]:
+    def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests of all tabs."""
-        return {kind: do for tab in TABS for kind, do in tab.answers(session).items()}
+        return {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
 
     @property
     def version(self) -> int:
@@ -59,7 +59,9 @@ class Explorer(LanceWidget):
         not exist.
         """
         dataset = self._open_session().dataset
-        snapshot = take_snapshot(dataset, self.answers, self.parts, versions=versions, rows=rows)
+        snapshot = take_snapshot(
+            dataset, self.request_handlers, self.parts, versions=versions, rows=rows
+        )
         target = Path(path)
         page = html_page(dataset.name, self.picture(), snapshot.to_json(), self.height)
         target.write_text(page, "utf-8")

@@ -26,17 +26,17 @@ from lance_nb.explorer.widget import LanceWidget, behind, has_browser
 
 
 def kind_of(value: object) -> str | None:
-    """Return what a value is to be shown as, None for what shows itself."""
+    """Return the kind of a value, None if it is not one of the values shown here."""
     return VALUES.get((type(value).__module__, type(value).__qualname__))
 
 
 def render_value(value: Any) -> StaticRendering:
-    """Picture a value that ``kind_of`` knows. Raises KeyError for others."""
+    """Render a value that ``kind_of`` knows. Raises KeyError for others."""
     return render_facts(FACTS[kind_of(value) or ""](value))
 
 
 def widget_of(value: Any) -> LanceWidget:
-    """Return the live form of a value that ``kind_of`` knows."""
+    """Return the widget of a value that ``kind_of`` knows."""
     kind = kind_of(value) or ""
     try:
         if kind == "diff":
@@ -53,7 +53,7 @@ def widget_of(value: Any) -> LanceWidget:
 def mime_bundle(value: Any) -> dict[str, Any]:
     """Render a dataset or one of its values; in a notebook the live form is displayed on the way.
 
-    A value that cannot be pictured, because what it refers to is gone, says why instead.
+    If a value cannot be rendered, because its data was deleted, the error is shown instead.
     """
     try:
         widget, picture = _shown(value)

@@ -59,7 +59,7 @@ table { border-collapse: collapse; } td, th { padding: 1px 8px; text-align: left
 
 
 class Snapshot:
-    """What is kept; ``left`` bytes may still be added."""
+    """The recorded screens and answers; ``left`` bytes may still be added."""
 
     def __init__(self) -> None:
         self.screens: list[Any] = []
@@ -79,7 +79,7 @@ class Snapshot:
         }
 
     def afford(self, value: Any) -> bool:
-        """Take the bytes of a value from those that are left; False when they are too many."""
+        """Subtract the size of a value from the bytes left; return False if it is too large."""
         cost = len(json.dumps(value))
         if cost > self.left:
             return False
@@ -161,7 +161,7 @@ def _keep_screen(
 
 
 def _version_requests(place: Place, *, profiled: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """List what views ask about every version."""
+    """Yield the requests that views send for every version."""
     at = {"branch": place[0], "version": place[1]}
     yield "storage.map", at | {"first": 0, "stop": _ALL}
     yield "storage.health", at
@@ -175,7 +175,7 @@ def _version_requests(place: Place, *, profiled: bool) -> Iterator[tuple[str, di
 def _keep_shown(
     found: Snapshot, session: Session, handlers: dict[str, Handler], here: Place
 ) -> None:
-    """Keep what is asked about the version shown only, and about all refs."""
+    """Record the answers about the version shown only, and about all refs."""
     branch, version = here
     at = {"branch": branch, "version": version}
     opened = getattr(session.dataset, "opened", None)
@@ -206,7 +206,7 @@ def _keep_answer(
     args: dict[str, Any],
     *apart: object,
 ) -> dict[str, Any]:
-    """Ask, and keep the answer under its key. What cannot be answered is left out."""
+    """Send a request and record the answer under its key; an error is left out."""
     if kind not in handlers:
         return {}
     reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
@@ -239,7 +239,7 @@ def _plain(value: Any) -> Any:
 
 
 def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], height: int) -> str:
-    """Write the file. ``picture`` stands there until the script has begun."""
+    """Return the file's text. ``picture`` is shown until the script has started."""
     script = f"{_start_module()}\nSTART(document);\n"
     style = f"{_PAGE_STYLE}{assets.compose_style(ENTRY)}"
     # Backslash forms, so that no text within can end the block or begin another.

@@ -57,15 +57,15 @@ class MergeHandlers(RequestHandlers):
 
     def on_plan(self, args: Mapping[str, Any]) -> Job:
         """Find out what it would do; nothing is written."""
-        wish = _form_of(args)
+        form = _form_of(args)
         dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
-            plan = _plan(dataset, wish, progress)
+            plan = _plan(dataset, form, progress)
             self._number += 1
-            self._last = self._number, plan, wish
+            self._last = self._number, plan, form
             found = merge_preview(plan).to_json()
-            code = _code(dataset, wish, dry_run=True)
+            code = _code(dataset, form, dry_run=True)
             return Answer({**found, "plan": self._number, "code": code})
 
         return Job(work)
@@ -76,8 +76,10 @@ class MergeHandlers(RequestHandlers):
         number = integer(args, "plan", low=0, high=MAX_COUNT)
         message = words(args, "message", MAX_MESSAGE).strip() or None
         if self._last is None or self._last[0] != number:
-            raise InvalidInputError("this preview is not the last one; look at it again")
-        _, plan, wish = self._last
+            raise InvalidInputError(
+                "there is a newer preview than this one; preview the change again"
+            )
+        _, plan, form = self._last
         dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
@@ -89,9 +91,9 @@ class MergeHandlers(RequestHandlers):
             shown = text.ref_label(branch, version)
             return Answer(
                 {
-                    "words": f"{shown} is made: {text.line(made.title, 300)}",
+                    "words": f"{shown} was created: {text.line(made.title, 300)}",
                     "place": place,
-                    "code": _code(dataset, wish, message=message),
+                    "code": _code(dataset, form, message=message),
                     "parts": self.session.parts_json(("timeline", "card")),
                 }
             )
@@ -106,7 +108,7 @@ def _form_of(args: Mapping[str, Any]) -> MergeForm:
     source = words(args, "source", refs.MAX_CHARS).strip()
     if not source:
         what = "branch" if kind == "merge" else "version"
-        raise InvalidInputError(f"name the {what} whose changes are meant")
+        raise InvalidInputError(f"name the {what} to take changes from")
     into = None if args.get("into") is None else words(args, "into", refs.MAX_CHARS)
     key = words(args, "key", MAX_KEYS).strip()
     options: dict[str, Any] = {"on_conflict": words(args, "on_conflict", 20)}
@@ -119,15 +121,15 @@ def _form_of(args: Mapping[str, Any]) -> MergeForm:
     return MergeForm(kind, source, None if into == refs.MAIN else into, options)
 
 
-def _plan(dataset: LanceDataset, wish: MergeForm, progress: Progress) -> MergePlan:
-    if wish.kind == "merge":
-        source = _source(dataset, wish.source)
-        into = wish.into or refs.MAIN
-        return dataset.branches.plan_merge(source, into, progress=progress, **wish.options)
-    target = writable_dataset(dataset.checkout_version((wish.into, None)))
-    place = _place(target, wish.source)
-    do = target.revert if wish.kind == "revert" else target.cherry_pick
-    return do(place, dry_run=True, progress=progress, **wish.options)
+def _plan(dataset: LanceDataset, form: MergeForm, progress: Progress) -> MergePlan:
+    if form.kind == "merge":
+        source = _source(dataset, form.source)
+        into = form.into or refs.MAIN
+        return dataset.branches.plan_merge(source, into, progress=progress, **form.options)
+    target = writable_dataset(dataset.checkout_version((form.into, None)))
+    place = _place(target, form.source)
+    do = target.revert if form.kind == "revert" else target.cherry_pick
+    return do(place, dry_run=True, progress=progress, **form.options)
 
 
 def _source(dataset: LanceDataset, source: str) -> str | Place:
@@ -158,13 +160,13 @@ def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:
 
 
 def _code(
-    dataset: LanceDataset, wish: MergeForm, *, message: str | None = None, dry_run: bool = False
+    dataset: LanceDataset, form: MergeForm, *, message: str | None = None, dry_run: bool = False
 ) -> dict[str, str]:
-    source: str | Place = wish.source
-    if wish.kind != "merge":
-        source = _place(writable_dataset(dataset.checkout_version((wish.into, None))), wish.source)
-    elif wish.source != refs.MAIN and wish.source not in dataset.branches.names():
-        source = _source(dataset, wish.source)
+    source: str | Place = form.source
+    if form.kind != "merge":
+        source = _place(writable_dataset(dataset.checkout_version((form.into, None))), form.source)
+    elif form.source != refs.MAIN and form.source not in dataset.branches.names():
+        source = _source(dataset, form.source)
     return merge_code(
-        dataset, wish.kind, source, wish.into, wish.options, message=message, dry_run=dry_run
+        dataset, form.kind, source, form.into, form.options, message=message, dry_run=dry_run
     )

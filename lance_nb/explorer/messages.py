@@ -86,9 +86,9 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Long work: called with what it tells its progress (done, total), and returns the answer.
+    """Long work: a function that takes a progress callback (done, total) and returns the answer.
 
-    Telling the progress is also how it ends early: the call raises when the browser has cancelled.
+    The callback raises when the browser has cancelled, which ends the work.
     """
 
     work: Callable[[Progress], Answer]
@@ -127,11 +127,11 @@ def finish(request_id: str, job: Job, progress: Progress | None = None) -> Repli
 
 
 def _quiet(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def _replied(request_id: str, work: Callable[[], Answer]) -> Replied:
-    """Make the reply. What is expected is logged in a line, faults of our own with their trace."""
+    """Make the reply. Expected errors are logged in one line, internal ones with their trace."""
     before, started = meter.reading(), time.perf_counter()
     reply: Reply | ErrorReply
     try:
@@ -224,11 +224,11 @@ def words(args: Mapping[str, Any], key: str, max_chars: int) -> str:
 
 
 def _refuse_job(_progress: Progress) -> Answer:
-    raise InvalidInputError(f"{MAX_JOBS} long actions are under way; wait for one of them")
+    raise InvalidInputError(f"{MAX_JOBS} long actions are in progress; wait for one of them")
 
 
 class JobRunner:
-    """The work under way for one widget; owns its threads. ``beside`` False does work at once."""
+    """The running jobs of one widget; owns their threads. Without ``beside`` a job runs at once."""
 
     def __init__(self, send: Send, *, beside: bool = True) -> None:
         self._send = send
@@ -237,7 +237,7 @@ class JobRunner:
         self._cancelled: dict[str, threading.Event] = {}
 
     def start(self, request_id: str, job: Job) -> None:
-        """Do the work and send its reply; when too much is under way, the reply says so."""
+        """Run a job and send its reply; with too many running jobs, the reply is an error."""
         with self._lock:
             full = len(self._cancelled) >= MAX_JOBS
             if not full:
@@ -253,7 +253,7 @@ class JobRunner:
         ).start()
 
     def cancel(self, request_id: str) -> bool:
-        """Ask a job to end; tell whether it was still under way."""
+        """Request a job to end, and return whether it was still running."""
         with self._lock:
             event = self._cancelled.get(request_id)
         if event is not None:
@@ -261,7 +261,7 @@ class JobRunner:
         return event is not None
 
     def close(self) -> None:
-        """Ask every job to end."""
+        """Request every job to end."""
         with self._lock:
             for event in self._cancelled.values():
                 event.set()

@@ -173,11 +173,11 @@ class RowOrderCache:
         self._made = 0
 
     def keep(self, place: object, arrangement: RowOrder) -> str:
-        """Keep the rows of one version in an order of their own; returns the key."""
+        """Keep an order of the rows of one version and return its key."""
         return self._keep("p" if isinstance(arrangement, FilteredRows) else "o", place, arrangement)
 
     def keep_vector(self, query: NearestQuery) -> str:
-        """Keep what neighbours are looked for; returns the key."""
+        """Keep a query vector and return its key."""
         return self._keep("v", None, query)
 
     def _keep(self, letter: str, where: object, what: object) -> str:
@@ -190,20 +190,20 @@ class RowOrderCache:
         return key
 
     def at(self, place: object, key: object) -> RowOrder | None:
-        """Return the order of a version by its key. Raises InvalidInputError when it is gone."""
+        """Return the order of a version by its key. Raises InvalidInputError if it was evicted."""
         known, found = self._known(key)
         if found is None and str(key).startswith("p"):
             return None
         if found is None or known != place:
-            raise InvalidInputError("this order of the rows is no longer kept: sort them again")
+            raise InvalidInputError("this order of the rows is no longer cached: sort them again")
         arrangement: RowOrder = found
         return arrangement
 
     def vector(self, key: object) -> NearestQuery:
-        """Return what neighbours are looked for. Raises InvalidInputError when it is gone."""
+        """Return a query vector by its key. Raises InvalidInputError if it was evicted."""
         found = self._known(key)[1]
         if not isinstance(found, NearestQuery):
-            raise InvalidInputError("this vector is no longer kept: choose its row again")
+            raise InvalidInputError("this vector is no longer cached: choose its row again")
         return found
 
     def _known(self, key: object) -> tuple[Any, Any]:
@@ -252,7 +252,7 @@ class Session:
         self._keep(dataset)
 
     def keep(self, kind: Callable[[Session], Kind]) -> Kind:
-        """Return the one ``kind(session)`` of this session: what a view remembers between requests.
+        """Return the one ``kind(session)`` of this session, the state of a view between requests.
 
         Made when it is first asked for.
         """
@@ -262,13 +262,13 @@ class Session:
         return kept
 
     def lock(self, *, locked: bool) -> None:
-        """Shut or open the lock. Raises InvalidInputError when the session is read-only."""
+        """Close or open the write lock. Raises InvalidInputError if the session is read-only."""
         if self.read_only and not locked:
             raise InvalidInputError("this explorer was opened with read_only=True")
         self.locked = locked
 
     def check_unlocked(self) -> None:
-        """Refuse to write while the lock is shut. Raises InvalidInputError."""
+        """Check that the write lock is open. Raises InvalidInputError."""
         if self.locked:
             raise InvalidInputError("the lock is shut: open it in the header before you write")
 
@@ -286,18 +286,18 @@ class Session:
         return self._keep(self.dataset.checkout_version(place))
 
     def forget(self, branch: str) -> None:
-        """Let go of a branch that was deleted: another one may come to have its name."""
+        """Forget a branch that was deleted: a new branch may get its name."""
         for place in [one for one in self._opened if one[0] == branch]:
             del self._opened[place]
         self._numbers.pop(branch, None)
 
     def travel(self, ref: str) -> None:
-        """Stand at the version that ``ref`` names; stays where it is when that fails."""
+        """Go to the version that ``ref`` names; the version shown is unchanged if that fails."""
         self.dataset = self._keep(refs.resolve(self.dataset, ref))
         self.selected = Selection()
 
     def stand(self, place: Place) -> None:
-        """Stand at a branch and version; stays where it is when that fails."""
+        """Go to a branch and version; the version shown is unchanged if that fails."""
         self.dataset = self.open(place)
         self.selected = Selection()
 
@@ -306,7 +306,7 @@ class Session:
         return self.selected.table(self.dataset)
 
     def query(self, args: Mapping[str, Any], place: Place | None = None) -> RowQuery:
-        """Take what a grid looks at from the arguments of a request, its order included.
+        """Take the query of a grid from the arguments of a request, its order included.
 
         Raises InvalidInputError, also when the order is no longer kept.
         """
@@ -358,7 +358,7 @@ class Session:
         return FirstRows(page, self.dataset.count_rows(), len(self.dataset.schema))
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the requests that a session answers."""
+        """Return the handlers of the session's own requests."""
         return {
             "ready": lambda _args: Answer(),
             "rows": self._on_rows,
@@ -442,7 +442,7 @@ def window_of(args: Mapping[str, Any]) -> Window:
 
 
 class RequestHandlers:
-    """The answers of one view about one session."""
+    """The request handlers of one view of a session."""
 
     requests: ClassVar[Mapping[str, str]] = {}
 

@@ -48,7 +48,7 @@ _MAX_U32 = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class Updates:
-    """What has changed since ``mark`` was last handed out."""
+    """What has changed since ``mark`` was sent."""
 
     latest: int
     added: int
@@ -72,18 +72,18 @@ def updates_since(names: RefNames, version: int, known_latest: int) -> Updates:
 
 
 def lost_version(dataset: Source) -> dict[str, Any]:
-    """Say, as JSON-able values, that what is shown is not there any more, and where to go on."""
+    """Return, as JSON-able values, what no longer exists and which version to go to."""
     found = {"latest": dataset.version, "added": 0, "gone": True, "mark": "lost", "way": None}
     if dataset.branch is not None:
         try:
             main = dataset.checkout_version((None, None))
         except NotFoundError:
-            pass  # all of it went
+            pass  # the whole dataset was deleted
         else:
             label = text.ref_label(None, main.version)
             found["way"] = {"branch": None, "version": main.version, "label": label}
             return found | {"lost": f"branch {text.name(dataset.branch)} was deleted"}
-    return found | {"lost": "the dataset is not there any more"}
+    return found | {"lost": "the dataset no longer exists"}
 
 
 def mark_of(names: RefNames) -> str:
@@ -95,14 +95,14 @@ def mark_of(names: RefNames) -> str:
 
 
 class HeaderHandlers:
-    """What the frame remembers: the names that the box chooses from."""
+    """Handlers of the header; keeps the names that refs are completed from."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._names: RefNames | None = None
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the requests that the frame answers."""
+        """Return the handlers of the header's requests."""
         return {"refs": self._on_refs, "news": self._on_news, "lock": self._on_lock}
 
     def _on_refs(self, args: Mapping[str, Any]) -> Answer:
@@ -136,13 +136,13 @@ class HeaderHandlers:
 
 
 class RowHistoryHandlers:
-    """The answers of one session; what was found of a life is kept."""
+    """Handlers of row histories; searches are kept between requests."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the requests about the lives of rows."""
+        """Return the handlers of requests about row histories."""
         return {
             "biography.find": self._on_find,
             "biography.keys": self._on_keys,

@@ -40,7 +40,7 @@ class StaticRendering:
     html: str
 
     def __post_init__(self) -> None:
-        """Leave nothing in the text that a terminal would take for a command."""
+        """Escape what a terminal would take for a command."""
         object.__setattr__(self, "text", visible_lines(self.text))
 
     def __repr__(self) -> str:
@@ -61,12 +61,12 @@ class _Grid:
 
 
 def render_parts(parts: Iterable[Part]) -> StaticRendering:
-    """Picture the parts of a first screen."""
+    """Render the parts of a first screen."""
     return _rendering([_block(part) for part in parts])
 
 
 def render_versions(dataset: Source, limit: int) -> StaticRendering:
-    """Picture the newest versions of the branch that ``dataset`` is on."""
+    """Render the newest versions of the branch that ``dataset`` is on."""
     model = timeline(dataset, 0)
     numbers = dataset.version_numbers()
     bars = version_bars(dataset, numbers[-limit:] if limit > 0 else (), numbers)
@@ -80,7 +80,7 @@ def render_versions(dataset: Source, limit: int) -> StaticRendering:
 
 
 def render_terms(heading: str, lines: Sequence[tuple[str, str]]) -> StaticRendering:
-    """Picture pairs of a term and its explanation."""
+    """Render pairs of a term and its explanation."""
     return _rendering([_Block(heading, (), _Grid(("write", "to"), tuple(lines)))])
 
 
@@ -92,7 +92,7 @@ def render_table(
     numeric: Iterable[int] = (),
     note: str = "",
 ) -> StaticRendering:
-    """Picture lines of prose and a table (its head, its rows); no rows, no table."""
+    """Render lines of prose and a table (its header, its rows); without rows there is no table."""
     head, rows = table
     texts = tuple(tuple(row) for row in rows)
     grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
@@ -100,7 +100,7 @@ def render_table(
 
 
 def render_facts(facts: ValueFacts) -> StaticRendering:
-    """Picture what is told of a value, the first ``MAX_FACTS`` labels of it."""
+    """Render the facts of a value, the first ``MAX_FACTS`` of them."""
     left = len(facts.rows) - MAX_FACTS
     note = f"{text.count(left)} more" if left > 0 else ""
     table = (("", ""), facts.rows[:MAX_FACTS])
@@ -108,7 +108,7 @@ def render_facts(facts: ValueFacts) -> StaticRendering:
 
 
 def render_preformatted(heading: str, lines: Sequence[str]) -> StaticRendering:
-    """Picture lines whose columns must stay aligned."""
+    """Render lines whose columns must stay aligned."""
     body = "\n".join(map(visible, lines))
     summary = f"<summary><b>{_text(heading)}</b></summary>"
     html = f"<details open>{summary}<pre>{escape(body)}</pre></details>"
@@ -116,13 +116,13 @@ def render_preformatted(heading: str, lines: Sequence[str]) -> StaticRendering:
 
 
 def render_error(error: BaseException) -> StaticRendering:
-    """Picture why there is nothing to show."""
+    """Render an error."""
     return render_parts([error_card(error)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One part of a picture: a heading, lines of prose, and perhaps a table."""
+    """One part of a rendering: a heading, lines of prose, and perhaps a table."""
 
     heading: str
     lines: tuple[str, ...]

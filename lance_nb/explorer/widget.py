@@ -1,4 +1,4 @@
-"""The base of every widget: one synced first screen, requests answered, a picture for later.
+"""The base of every widget: a synced first screen, request handling, and a static rendering.
 
 Layout of the synced traits: ``screen`` (the models of this widget's parts, see ``session.screen``;
 binary row buffers inside), ``height`` in pixels, ``_views`` and ``_views_key``, which lead to the
@@ -7,8 +7,8 @@ without a browser re-renders from it.
 
 Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
 kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
-displays itself as two outputs: the widget, and a static picture that a style rule hides for as long
-as a live widget stands before it.
+displays itself as two outputs: the widget, and a static rendering that a style rule hides for as
+long as a live widget precedes it.
 
 Limits: keyword arguments are checked by the signatures; unknown ones are a TypeError.
 """
@@ -48,7 +48,7 @@ from lance_nb.storage import meter
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
 
-# The second output is hidden behind a live widget; a dead widget is hidden before its picture.
+# A live widget hides the second output; a widget without a kernel is hidden itself.
 _STYLE = """<style>
 .jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.lnb-static) { display: none }
 .jp-OutputArea-child:not(:has(.lnb-live)):has(+ .jp-OutputArea-child .lnb-static) { display: none }
@@ -61,8 +61,8 @@ class LanceWidget(anywidget.AnyWidget):
     entry: ClassVar[str]
     parts: ClassVar[tuple[str, ...]]
     default_height: ClassVar[int] = 380
-    desk: ClassVar[type[RequestHandlers]] = (
-        RequestHandlers  # answers the requests of the view itself
+    handlers_type: ClassVar[type[RequestHandlers]] = (
+        RequestHandlers  # handles the requests of the view itself
     )
     # Whether long work runs in threads of its own; a page without a kernel has it done at once.
     jobs_beside: ClassVar[bool] = True
@@ -145,7 +145,7 @@ class LanceWidget(anywidget.AnyWidget):
         self._go({"ref": str(ref)})
 
     def close(self) -> None:
-        """End the widget and let go of the dataset; the picture on the page stays."""
+        """Close the widget and release the dataset; what the page shows stays."""
         self._session = None
         if self._jobs is not None:
             self._jobs.close()
@@ -166,7 +166,7 @@ class LanceWidget(anywidget.AnyWidget):
         if session is not None:
             frame, lives = session.keep(HeaderHandlers), session.keep(RowHistoryHandlers)
             handlers |= session.handlers() | frame.handlers() | lives.handlers()
-            handlers |= self.answers(session)
+            handlers |= self.request_handlers(session)
         found = messages.begin(content, handlers)
         if isinstance(found[1], messages.Job):
             self._started().start(*found)
@@ -177,9 +177,9 @@ class LanceWidget(anywidget.AnyWidget):
         self.send(content, buffers=buffers)
 
     @classmethod
-    def answers(cls, session: Session) -> dict[str, messages.Handler]:
-        """Return the requests of the view itself, beside those that every view may make."""
-        return cls.desk(session).handlers()
+    def request_handlers(cls, session: Session) -> dict[str, messages.Handler]:
+        """Return the handlers of the view's own requests, in addition to those of every view."""
+        return cls.handlers_type(session).handlers()
 
     def _on_cancel(self, args: Mapping[str, Any]) -> messages.Answer:
         request_id = messages.words(args, "id", messages.MAX_ID_CHARS)
@@ -203,7 +203,7 @@ class LanceWidget(anywidget.AnyWidget):
         return messages.Answer({"label": self.screen["label"]})
 
     def picture(self) -> StaticRendering:
-        """Return what a saved notebook keeps: the same as text and as static HTML."""
+        """Return the static rendering, text and HTML, which a saved notebook keeps."""
         if self._error is not None:
             return render_error(self._error)
         return render_parts(self._open_session().parts.values())
@@ -214,7 +214,7 @@ class LanceWidget(anywidget.AnyWidget):
         return self.picture().text
 
     def _ipython_display_(self) -> None:
-        """Show the widget and, behind it, the picture that a saved notebook keeps."""
+        """Show the widget, followed by the static rendering that a saved notebook keeps."""
         picture = self.picture()
         if not has_browser():
             display({"text/plain": picture.text}, raw=True)
@@ -238,7 +238,7 @@ def _opened(target: Target) -> Source | LanceError:
 
 
 def behind(picture: StaticRendering) -> str:
-    """Return the HTML of a picture that is hidden for as long as a live widget stands before it."""
+    """Return the HTML of a rendering that is hidden for as long as a live widget precedes it."""
     return f'{_STYLE}<div class="lnb-static">{picture.html}</div>'
 
 

@@ -103,8 +103,8 @@ class Desk:
 
         What one transaction could not say beside the other changes is refused.
         """
-        wish, deck = EditForm.of(verb, args), self.deck
-        card = deck.add(self.latest(), wish, self.namespace, ProgressReporter("stage"))
+        form, deck = EditForm.of(verb, args), self.deck
+        card = deck.add(self.latest(), form, self.namespace, ProgressReporter("stage"))
         why = deck.why_not_together() if len(deck.open_cards) > 1 else ""
         if why:
             deck.remove(card.id)
@@ -112,10 +112,10 @@ class Desk:
         self._mine.add(card.id)
         return card
 
-    def _check_nothing_staged(self, wish: str) -> None:
+    def _check_nothing_staged(self, form: str) -> None:
         if self._dataset is not None and any(one.id in self._mine for one in self.deck.open_cards):
             raise InvalidInputError(
-                f"edits are staged: before you {wish}, %lance commit or %lance discard them"
+                f"edits are staged: before you {form}, %lance commit or %lance discard them"
             )
 
 

@@ -77,7 +77,7 @@ def _damage_once(files: Files, changed: dict[str, bytes | None], rng: random.Ran
     path = _path(files, rng)
     if way < 0.03:
         changed[path] = None
-        return f"{path} is gone"
+        return f"{path} was deleted"
     other = rng.choice([one for one in files if _kind(one) == _kind(path)])
     if way < 0.06:
         other = other if rng.random() < 0.6 else rng.choice(list(files))

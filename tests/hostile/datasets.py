@@ -131,7 +131,7 @@ class World:
     def _gone(self, rng: random.Random) -> str:
         path = rng.choice(sorted(self.files))
         self.place.root.delete(path)
-        return f"{path} is gone"
+        return f"{path} was deleted"
 
     def _swapped(self, rng: random.Random) -> str:
         path, other = rng.sample(sorted(self.files), 2)

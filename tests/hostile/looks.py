@@ -381,7 +381,7 @@ def _screen(world: World, dataset: Any, rng: random.Random) -> None:
 
 def _snapshot(world: World, dataset: Any, rng: random.Random) -> None:
     with _answered():
-        found = take_snapshot(dataset, Explorer.answers, PARTS, rows=5)
+        found = take_snapshot(dataset, Explorer.request_handlers, PARTS, rows=5)
     session = Session(dataset)
     session.screen(PARTS)
     picture = render_parts(session.parts.values())
@@ -393,7 +393,7 @@ def _requests(world: World, dataset: Any, rng: random.Random) -> None:
     handlers = session.handlers() | session.keep(HeaderHandlers).handlers()
     handlers |= session.keep(RowHistoryHandlers).handlers()
     for name in sorted(VIEWS):
-        handlers |= VIEWS[name].answers(session)
+        handlers |= VIEWS[name].request_handlers(session)
     kinds = [one for one in sorted(handlers) if one not in WRITING]
     for kind in rng.choices(kinds, k=6):
         with _answered():

@@ -136,14 +136,14 @@ def values(text: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def deletes(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    wish = EditForm("delete", {"where": text})
-    return stage_code(wish), {"edit": "delete", "words": [text], "where": None}
+    form = EditForm("delete", {"where": text})
+    return stage_code(form), {"edit": "delete", "words": [text], "where": None}
 
 
 def updates(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    wish = EditForm("update", {"set": {"price": text, text: "1"}, "where": text})
+    form = EditForm("update", {"set": {"price": text, text: "1"}, "where": text})
     said = {"edit": "update", "words": [f"price={text}", f"{text}=1"], "where": text}
-    return stage_code(wish), said
+    return stage_code(form), said
 
 
 def appends(text: str) -> tuple[dict[str, str], dict[str, Any]]:

@@ -70,8 +70,8 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
         ("compact", {"target_rows_per_fragment": 1000}, 105),
     ):
         told = ProgressReporter("commit")
-        wish = EditForm.of(verb, args, "spark")
-        card = deck.add(lance_nb.dataset(uri), wish, names, ProgressReporter())
+        form = EditForm.of(verb, args, "spark")
+        card = deck.add(lance_nb.dataset(uri), form, names, ProgressReporter())
         shown = card_json(card)["where"]
         assert (card.state, shown["name"], shown["movable"]) == (PLANNED, "spark", True)
         deck.commit(card.id, f"{verb} on Spark", told)
@@ -96,8 +96,8 @@ def test_a_card_on_spark_fails_and_is_cancelled_without_a_trace(
     made = lance_nb.write_dataset(pa.table({"id": range(900)}), uri)
     names: dict[str, Any] = {"spark": session}
     deck = staging_area_of(made)
-    wish = EditForm.of("cast_column", {"column": "id", "type": "int8"}, "spark")
-    card = deck.add(made, wish, names, ProgressReporter())
+    form = EditForm.of("cast_column", {"column": "id", "type": "int8"}, "spark")
+    card = deck.add(made, form, names, ProgressReporter())
     with pytest.raises(PredicateError, match="not in range"):
         deck.prepare(card.id, ProgressReporter())
     assert card.state == PLANNED

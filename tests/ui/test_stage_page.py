@@ -119,7 +119,7 @@ def test_what_is_typed_is_checked_and_completed(
     expect(where).not_to_have_attribute("aria-invalid", "true")
     expect(stage.page.locator(".lnb-code-line")).to_contain_text("delete('price < 3')")
     stage.fill("cast_column", column="id", to="int")
-    expect(panel.locator(".lnb-sg-said")).to_contain_text("is no type")
+    expect(panel.locator(".lnb-sg-said")).to_contain_text("is not a type")
     stage.fill("append", rows="nope")
     expect(panel.locator(".lnb-sg-said")).to_contain_text("neither a variable nor a file")
     stage.fill("rename_column", column="nope", new_name="x")
@@ -187,7 +187,7 @@ def test_columns_versions_and_names_are_changed_too(
         ("drop_columns", {"columns": "name"}, "Drop columns name"),
         ("restore", {"version": "main:1"}, "Restore main:1"),
         ("compact", {"rows_per_fragment": "1000"}, "target rows per fragment 1000"),
-        ("cleanup", {"keep_the_newest": "1"}, "0 versions and 0 data files go"),
+        ("cleanup", {"keep_the_newest": "1"}, "0 versions and 0 data files to delete"),
         ("tag", {"tag": "v1"}, "tag v1 on main:1"),
     ):
         card = stage.stage(verb, **fields)
@@ -202,7 +202,7 @@ def test_columns_versions_and_names_are_changed_too(
     cards.nth(1).get_by_role("button", name="↑").click()
     expect(cards.first).to_contain_text("branch try-out from main:1")
     expect(stage.panel.get_by_role("button", name="Commit 2 as one version")).to_be_disabled()
-    expect(stage.panel.locator(".lnb-sg-why")).to_contain_text("no part of a transaction")
+    expect(stage.panel.locator(".lnb-sg-why")).to_contain_text("cannot be part of a transaction")
     stage.panel.get_by_role("button", name="Commit 2 one by one").click()
     expect(cards.locator(".lnb-sg-done")).to_have_count(2)
     expect(stage.page.locator(".lnb-tl-flag")).to_contain_text("v1")

@@ -110,7 +110,7 @@ def test_every_byte_is_accounted_for_when_asked(
 def test_a_dataset_whose_files_are_unknown_says_so_in_place(open_widget: OpenWidget) -> None:
     page = open_storage(open_widget, small_dataset())
     problem = page.locator(".lnb-panel-storage .lnb-st-problem")
-    expect(problem).to_contain_text("does not tell where its bytes are")
+    expect(problem).to_contain_text("gives no access to its files")
 
 
 def test_a_damaged_deletion_file_is_explained_beside_the_rest(

@@ -126,5 +126,5 @@ def test_a_branch_and_a_dataset_that_go_away_beneath_their_reader_are_told(
 
     shutil.rmtree(uri)
     look_for_news(page)
-    expect(marks).to_contain_text("the dataset is not there any more")
+    expect(marks).to_contain_text("the dataset no longer exists")
     screenshot(page, "dataset")

@@ -4,7 +4,7 @@
 transactions  version, side (of a fork), operation, what it did, message, time; newest first
 schema        column, type, nullable, field id, metadata
 fragments     fragment, rows, deleted rows, files, bytes, what differs
-deletions     fragment, stored rows, deleted rows, newly deleted, back again
+deletions     fragment, stored rows, deleted rows, newly deleted, restored
 indices       index, type, columns, fragments covered, uuid
 config        where, key, value
 ============  =================================================================================
@@ -152,7 +152,7 @@ def _described(diff: Diff, versions: Sequence[VersionBetween]) -> list[Row]:
         middle = len(versions) // 2
         return _described(diff, versions[:middle]) + _described(diff, versions[middle:])
     known = {(row["branch"], row["version"]): row for row in found}
-    gone = "cleaned up meanwhile"
+    gone = "cleaned up since"
     return [known.get((one.branch, one.version)) or _unread(one, gone) for one in versions]
 
 
@@ -231,7 +231,7 @@ def _deletions(diff: Diff, span: slice, _kinds: object) -> Level:
         _Column("stored rows", lambda row: text.count(row["physical_rows"] or 0), numeric=True),
         _Column("deleted", *_counts("deleted"), numeric=True),
         _Column("newly deleted", lambda row: text.count(row["rows_deleted"]), numeric=True),
-        _Column("back again", lambda row: text.count(row["rows_undeleted"]), numeric=True),
+        _Column("restored", lambda row: text.count(row["rows_undeleted"]), numeric=True),
     ]
     places = tuple({"fragment": row["fragment_id"]} for row in rows)
     return Level(len(pairs), _window(rows, columns), places)

@@ -84,7 +84,7 @@ def column_profiles(
 ) -> list[ColumnProfile]:
     """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the query shows.
 
-    Ends early where ``progress`` raises, which is told after every run of rows.
+    ``progress`` is called after every run of rows, and what it raises ends the profile.
     """
     fields = {field.name: field for field in dataset.schema}
     names = query.names(dataset)[first : first + min(count, MAX_COLUMNS)]
@@ -109,7 +109,7 @@ def column_profiles(
 
 
 def profile_kind(kind: pa.DataType) -> str:
-    """Tell what a profile of a type shows: number, time, bool, text; empty for none."""
+    """Return the kind of profile of a type: number, time, bool, text; empty for none."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):

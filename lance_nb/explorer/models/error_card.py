@@ -39,7 +39,7 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.RefConflictError,
-        "Not as things stand",
+        "The tag or branch is in the way",
         "Nothing was changed. Look at the tag or branch as it is now, and do it again.",
     ),
     (
@@ -62,8 +62,8 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.CommitStateUnknownError,
-        "Nobody knows whether this was committed",
-        "Look again before you do anything else; every file was kept.",
+        "The outcome of this commit is unknown",
+        "Check again before you do anything else; all files were kept.",
     ),
     (
         errors.AlreadyExistsError,
@@ -96,7 +96,7 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.InvalidInputError,
-        "This cannot be done as it is written",
+        "This input is not valid",
         "Correct what is named above.",
     ),
     (

@@ -112,7 +112,7 @@ def stored_time(kind: pa.DataType, milliseconds: float | None) -> float | None:
         return milliseconds / 86_400_000
     if pa.types.is_timestamp(kind):
         return milliseconds * _PER_SECOND[kind.unit] / 1000
-    raise NotSupportedError(f"values of {kind} are no times")
+    raise NotSupportedError(f"values of {kind} are not times")
 
 
 def _literal(kind: pa.DataType, place: float, width: float, *, up: bool) -> str:

@@ -135,7 +135,7 @@ class _Writers:
         if at >= len(self._numbers):
             return "unknown"
         label = text.ref_label(self._dataset.branch, self._numbers[at])
-        return label if at or self._numbers[0] == 1 else f"{label} or before"
+        return label if at or self._numbers[0] == 1 else f"{label} or earlier"
 
     def _named(self, number: int) -> frozenset[str]:
         if number not in self._files:

@@ -37,7 +37,7 @@ _MARK_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What a value is: ``kind`` image, audio or bytes; ``why`` says why it is not shown."""
+    """The media type of a value: ``kind`` image, audio or bytes; ``why`` it is not shown."""
 
     kind: str
     mime: str
@@ -52,7 +52,7 @@ class Media:
 
 
 def media_of(head: bytes, size_bytes: int) -> Media:
-    """Tell what a value of ``size_bytes`` is by its first bytes (``HEAD_BYTES`` are enough)."""
+    """Recognize a value of ``size_bytes`` by its first bytes (``HEAD_BYTES`` are enough)."""
     found = _image(head) or _audio(head)
     if found is None:
         return Media("bytes", "application/octet-stream", "bytes")
@@ -130,7 +130,7 @@ def _audio(head: bytes) -> Media | None:
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """One picture: the position of its row, what it is, its bytes."""
+    """One image: the position of its row, its media type, its bytes."""
 
     at: int
     media: Media
@@ -138,9 +138,9 @@ class Thumbnail:
 
 
 def image_marks(column: pa.Array) -> str:
-    """Return "1" for every binary value that is a small picture and "0" for others; "" if none is.
+    """Return "1" for every binary value that is a small image and "0" for others; "" if none is.
 
-    The size in pixels is looked at when the picture is asked for.
+    The size in pixels is checked when the image is requested.
     """
     marks = "".join(
         "1" if head is not None and _is_small_image(*head) else "0"
@@ -154,7 +154,7 @@ def _is_small_image(head: bytes, size_bytes: int) -> bool:
 
 
 def thumbnails(column: pa.Array) -> list[Thumbnail]:
-    """Return the pictures among binary values, as they are stored."""
+    """Return the small images among binary values, as they are stored."""
     found = []
     for at, value in enumerate(heads_of(column, THUMBNAIL_BYTES + 1)):
         if value is None or value[1] > THUMBNAIL_BYTES:

@@ -47,20 +47,20 @@ SIDES = ("base", "source", "target")
 Json = dict[str, Any]
 
 _WORDS = {
-    "up-to-date": "nothing to do: the target holds all of it",
-    "fast-forward": "fast-forward: the target has not moved since",
-    "replay": "three-way: both sides have moved since",
+    "up-to-date": "nothing to do: the target already contains the source",
+    "fast-forward": "fast-forward: the target has no newer versions than the merge base",
+    "replay": "three-way: both sides have newer versions than the merge base",
 }
 _OUTCOMES = {
-    "replayed": "no conflict, done again as it was",
-    "merged": "both touch the same, and the merge brings it together",
+    "replayed": "no conflict, applied as it is",
+    "merged": "both change the same data, and the merge combines the changes",
     "conflict": "conflict",
 }
 _RULES = {
-    "compatible": "the commit rules let both through",
-    "rebasable": "the commit rules let both through if they changed different rows",
-    "retryable": "the commit rules would have it done again",
-    "incompatible": "the commit rules let only one of them through",
+    "compatible": "the commit rules allow both",
+    "rebasable": "the commit rules allow both if they changed different rows",
+    "retryable": "the commit rules require a retry",
+    "incompatible": "the commit rules allow only one of them",
 }
 
 
@@ -209,9 +209,7 @@ def _step(step: Step) -> Json:
         "version": step.version,
         "label": text.ref_label(step.branch, step.version),
         "operation": "" if operation is None else operation_name(operation.arm),
-        "text": "not recorded any more"
-        if operation is None
-        else text.line(operation.describe(), 200),
+        "text": "no longer recorded" if operation is None else text.line(operation.describe(), 200),
     }
 
 

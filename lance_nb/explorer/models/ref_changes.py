@@ -28,7 +28,7 @@ Code = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """One thing that comes of it."""
+    """One consequence."""
 
     level: str
     text: str
@@ -39,24 +39,24 @@ class Consequence:
 
 
 def of_creating(book: RefBook, kind: str, place: Place, num_rows: int) -> list[Consequence]:
-    """Tell what a new tag or branch at a version does."""
+    """List the consequences of a new tag or branch at a version."""
     shown = text.ref_label(*place)
     kept = Consequence(OK, f"{shown} is kept from clean-up as long as the {kind} exists.")
     if kind == "tag":
         others = book.tags_at(place)
         return [
             kept,
-            *([Consequence(OK, f"It is tagged {_names(others)} already.")] if others else []),
+            *([Consequence(OK, f"It already has the tag {_names(others)}.")] if others else []),
         ]
     rows = text.plural(num_rows, "row")
     return [Consequence(OK, f"Starts at {shown} with its {rows}; no data is copied."), kept]
 
 
 def of_moving(book: RefBook, tag: str, place: Place, latest: int | None) -> list[Consequence]:
-    """Tell what moving a tag to another version does; ``latest`` of the branch it leaves."""
+    """List the consequences of moving a tag; ``latest`` is that of the branch it leaves."""
     before = tag_place(book.tags[tag])
     if before == place:
-        return [Consequence(STOP, f"It is at {text.ref_label(*place)} already.")]
+        return [Consequence(STOP, f"It is already at {text.ref_label(*place)}.")]
     kept = f"{text.ref_label(*place)} is kept from clean-up as long as the tag exists."
     return [
         Consequence(OK, f"From {text.ref_label(*before)} to {text.ref_label(*place)}."),
@@ -66,15 +66,15 @@ def of_moving(book: RefBook, tag: str, place: Place, latest: int | None) -> list
 
 
 def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]:
-    """Tell what the version of a tag loses when the tag leaves it."""
+    """List the consequences for the version that a tag leaves."""
     place = tag_place(book.tags[tag])
     found = [_protection(book, place, [one for one in book.tags_at(place) if one != tag], latest)]
     if tag.startswith(f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"):
         found.append(
             Consequence(
                 WARN,
-                f"A merge has made this tag: another branch reads files of {text.ref_label(*place)}"
-                " where they are. pylance does not know that, and can clean them up without it.",
+                f"A merge created this tag: another branch reads files of {text.ref_label(*place)}"
+                " in place. pylance does not know that, and may delete them without the tag.",
             )
         )
     return found
@@ -83,7 +83,7 @@ def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]
 def _protection(
     book: RefBook, place: Place, tags: Sequence[str], latest: int | None, without: str = ""
 ) -> Consequence:
-    """Tell whether a version is still kept from clean-up."""
+    """Return whether a version is still protected from clean-up."""
     shown = text.ref_label(*place)
     forks = [one for one in book.forks_at(place) if one != without]
     if tags or forks:
@@ -100,7 +100,7 @@ def _protection(
 def of_deleting_branch(
     book: RefBook, deletion: BranchDeletion, latest_of_parent: int | None, *, stands_here: bool
 ) -> list[Consequence]:
-    """Tell what goes with a branch, and who is in the way."""
+    """List what is deleted with a branch, and what prevents it."""
     users, name = deletion.users, text.name(deletion.name)
     found = [Consequence(STOP, one) for one in _refusals(deletion)]
     own = [one for one in deletion.versions if one > (deletion.fork.version or 0)]

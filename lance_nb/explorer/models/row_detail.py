@@ -29,7 +29,6 @@ from lance_nb.explorer.models.media import HEAD_BYTES, Media, media_of
 from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
-from lance_nb.explorer.session import Session
 
 MAX_NODES = 1200
 MAX_CHILDREN = 60
@@ -46,7 +45,7 @@ CellPlace = tuple[Any, ...]
 
 
 class _Budget:
-    """How many nodes may still be made; one per tree."""
+    """The number of nodes that may still be added to one tree."""
 
     def __init__(self) -> None:
         self.left = MAX_NODES
@@ -94,7 +93,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _is_flat(kind: pa.DataType) -> bool:
-    """Tell lists of plain numbers (vectors), which read better as one line."""
+    """Whether a list holds plain numbers (a vector), which reads better as one line."""
     if pa.types.is_map(kind):
         return False
     inner = kind.value_type
@@ -126,7 +125,7 @@ def clipboard_text(table: pa.Table) -> ClipboardText:
 
 @dataclass(frozen=True, slots=True)
 class CellBytes:
-    """One value: how long it is, what it is, and reading ``(offset, length)`` of it."""
+    """One value: its size, its media type, and a function that reads ``(offset, length)`` of it."""
 
     size_bytes: int
     media: Media
@@ -134,9 +133,9 @@ class CellBytes:
 
 
 class CellBytesCache:
-    """Opens values; remembers the last one."""
+    """Opens values, and caches the last one."""
 
-    def __init__(self, _session: Session) -> None:
+    def __init__(self, _session: object) -> None:
         self._last: tuple[CellPlace, CellBytes | None] | None = None
 
     def open(self, dataset: Source, query: RowQuery, row: int, column: int) -> CellBytes | None:
@@ -186,7 +185,7 @@ def _binary_value(
         raise InvalidInputError(f"there is no row {row:,}")
     scalar = cells.plain(found)[0]
     if not cells.is_binary(scalar.type):
-        raise NotSupportedError(f"values of {name!r} are no bytes")
+        raise NotSupportedError(f"values of {name!r} are not binary")
     if not scalar.is_valid:
         return None, 0
     data = memoryview(scalar.as_buffer())

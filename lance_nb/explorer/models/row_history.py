@@ -43,7 +43,7 @@ Key = tuple[str, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Which row: its place in the version in view, and the columns by which it is followed."""
+    """The position of a row in the version shown, and the key columns by which it is matched."""
 
     branch: str | None
     version: int
@@ -54,7 +54,7 @@ class RowPlace:
 
 @dataclass(slots=True)
 class _Search:
-    """A life as far as it is known; owns the search that goes on with it."""
+    """The part of a history that is known, and the search that continues it."""
 
     history: RowHistory
     steps: Iterator[RowEvent]
@@ -74,7 +74,7 @@ class _Search:
 
 
 class RowHistoryCache:
-    """The lives that were asked for lately."""
+    """The searches of the rows that were requested last."""
 
     def __init__(self, _session: object) -> None:
         self._kept: OrderedDict[RowPlace, _Search] = OrderedDict()
@@ -140,12 +140,12 @@ def values_at(dataset: ComparedSource, row: RowPlace, names: Sequence[str]) -> d
 
 
 def _followed(label: str) -> str:
-    """Say what the way in which the row is followed can tell."""
+    """Explain how the row is matched between versions."""
     if label == "stable row id":
-        return "the row keeps its id whatever is done to it"
+        return "the row keeps its id through updates and compactions"
     if label.startswith("key"):
-        return "the row is the one with these values, wherever it was written"
-    return "an update writes a row anew elsewhere, and an address cannot tell it from a new row"
+        return "the row is identified by the values of its key"
+    return "an update writes the row to a new address, where it looks like a new row"
 
 
 def place_of_row(found: pa.Table) -> tuple[int, int, str]:
@@ -188,7 +188,7 @@ def _cell(
 
 
 def value_text(value: Any, kind: pa.DataType | None) -> str:
-    """Say a Python value as the grid does; ``kind`` is the type it is thought to have."""
+    """Format a Python value as the grid does; ``kind`` is its expected type."""
     for wanted in (kind, None):
         try:
             return cells.scalar_text(pa.scalar(value, wanted), VALUE_CHARS)

@@ -75,7 +75,7 @@ MAX_NAMES = 12
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Row ids in the order of the grid. ``scanned`` rows were looked at for them."""
+    """Row ids in the order of the grid. ``scanned`` rows were read for it."""
 
     ids: npt.NDArray[np.uint64]
     scanned: int
@@ -98,7 +98,7 @@ class SortedRows:
 
 @dataclass(frozen=True, slots=True)
 class FilteredRows:
-    """Where the rows that pass ``filter`` are: ``ends`` counts them up to the end of each group."""
+    """The rows that pass ``filter``: ``ends`` counts them up to the end of each group."""
 
     filter: str
     groups: tuple[FragmentGroup, ...]
@@ -176,7 +176,7 @@ def _keys(batch: pa.RecordBatch) -> pa.Table:
 
 
 def _merged(held: pa.Table | None, found: pa.Table, *, ascending: bool) -> pa.Table:
-    """Return the first rows of both in order; rows that cannot be among them are passed over."""
+    """Return the first rows of both in order; rows that cannot be among them are skipped."""
     import pyarrow.compute as pc
 
     if held is not None and held.num_rows >= MAX_ORDERED:
@@ -244,7 +244,7 @@ def _nearest(parts: list[pa.Table], k: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RowQuery:
-    """Which rows and which columns are looked at."""
+    """The rows and columns that the grid shows."""
 
     filter: str | None = None
     system: bool = False
@@ -266,7 +266,7 @@ class RowQuery:
 
 
 def query_of(args: Mapping[str, Any]) -> RowQuery:
-    """Take a query, without an arrangement, from the arguments of a request.
+    """Take a query, without an order, from the arguments of a request.
 
     Raises InvalidInputError.
     """
@@ -312,7 +312,7 @@ def query_code(
 
 @dataclass(frozen=True, slots=True)
 class FilterCost:
-    """What the filter of a scan reads."""
+    """The cost of a filter."""
 
     columns: tuple[str, ...]
     rows: int
@@ -325,7 +325,7 @@ class FilterCost:
 
 
 def filter_cost(dataset: StoredSource, filter: str) -> FilterCost:
-    """Tell what a filter reads, from metadata. Raises PredicateError."""
+    """Estimate what a filter reads, from metadata. Raises PredicateError."""
     snapshot = dataset.opened[1]
     condition = compile_filter(filter, project(snapshot.manifest.schema, None).schema)
     names = dict.fromkeys(text.name(".".join(path)) for path in condition.paths)
@@ -354,7 +354,7 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class GridRequest:
-    """What is asked for. Neighbours come by distance, whatever the order."""
+    """A request for rows. Nearest neighbors are sorted by distance, whatever the order."""
 
     query: RowQuery
     order: SortOrder | None = None
@@ -363,7 +363,7 @@ class GridRequest:
 
 @dataclass(frozen=True, slots=True)
 class GridRows:
-    """What the grid shows from now on."""
+    """The rows that the grid is to show, with the code that reads them."""
 
     query: RowQuery
     num_rows: int

@@ -165,7 +165,7 @@ class StoredSource(Source, Protocol):
 def stored_source(dataset: Source) -> StoredSource:
     """Return the dataset as one whose files can be looked at. Raises NotSupportedError."""
     if not hasattr(dataset, "opened"):
-        raise NotSupportedError(f"{type(dataset).__name__} does not tell where its bytes are")
+        raise NotSupportedError(f"{type(dataset).__name__} gives no access to its files")
     return cast("StoredSource", dataset)
 
 

@@ -105,7 +105,7 @@ def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
     freed = int((counts.size_bytes * share)[many].sum())
     return Advice(
         key="deletions",
-        title="Deleted rows still take room",
+        title="Deleted rows still use space",
         text=(
             f"{text.plural(rows, 'deleted row')} in "
             f"{text.plural(int(many.sum()), 'fragment')} "

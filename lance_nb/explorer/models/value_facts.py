@@ -1,10 +1,10 @@
-"""What is told of a single value: a version, a diff, a transaction, a fragment, a schema, a stage.
+"""Describe a single value: a version, a diff, a transaction, a fragment, a schema, a stage.
 
 One description serves every form of a value's display: the text and the static HTML are made of its
-``rows`` (see ``value_pictures``), the widget of its ``nodes`` (see ``widgets.value``), which hold
+``rows`` (see ``display``), the widget of its ``nodes`` (see ``widgets.metadata``), which hold
 what one line cannot: the decoded operation as a tree, some of the rows of a preview.
 
-Layout of a node: as in ``row_tree``.
+Layout of a node: as in ``row_detail``.
 
 Limits: ``MAX_NODES`` nodes, ``MAX_CHILDREN`` of one and ``MAX_DEPTH`` levels; ``MAX_ROWS`` example
 rows. Nothing here reads data; values that were read before are described.
@@ -179,8 +179,8 @@ def _transaction(value: Any) -> ValueFacts:
     nodes = tree_of({"read version": value.read_version, "transaction": value.uuid}
                     | dict(value.details) | {"properties": value.properties})  # fmt: skip
     heading = f"Transaction: {value.operation}"
-    told = _facts(heading, (value.description,), about + details, nodes, value.operation)
-    return replace(told, is_whole=True)
+    facts = _facts(heading, (value.description,), about + details, nodes, value.operation)
+    return replace(facts, is_whole=True)
 
 
 def _fragment(value: Any) -> ValueFacts:

@@ -1,1 +1,1 @@
-"""Changes that wait to be committed: cards on a deck that the explorer and ``%lance`` share."""
+"""Staged edits that wait to be committed, shared by the explorer and ``%lance``."""

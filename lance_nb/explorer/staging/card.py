@@ -57,7 +57,7 @@ UNKNOWN, FAILED = "unknown", "failed"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What would be done. ``run`` does it and says what was done, in one line."""
+    """An operation with its effect. ``run`` does it and returns what was done, in one line."""
 
     lines: tuple[str, ...]
     run: Callable[[Progress], str]
@@ -65,18 +65,18 @@ class Action:
     files: pa.Table | None = field(default=None, repr=False)
 
 
-def action_of(dataset: LanceDataset, wish: EditForm, progress: Progress) -> Action:
-    """Look at what a wish would do; nothing is changed. Raises LanceError."""
-    if wish.verb == "cleanup":
-        return _cleanup(dataset, wish.args, progress)
-    return _tag(dataset, wish.args) if wish.verb == "tag" else _branch(dataset, wish.args, progress)
+def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Action:
+    """Return the action of a form; nothing is changed yet. Raises LanceError."""
+    if form.verb == "cleanup":
+        return _cleanup(dataset, form.args, progress)
+    return _tag(dataset, form.args) if form.verb == "tag" else _branch(dataset, form.args, progress)
 
 
 def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     name, action = args["name"], args["action"]
     known = dataset.tags.list().get(name)
     if action == "create" and known is not None:
-        raise InvalidInputError(f"tag {name!r} is there already: move it")
+        raise InvalidInputError(f"tag {name!r} already exists: move it instead")
     if action != "create" and known is None:
         raise InvalidInputError(f"there is no tag {name!r}")
     seen = None if known is None else (known.get("branch"), int(known["version"]))
@@ -85,10 +85,10 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
 
         def delete(_: Progress) -> str:
             dataset.tags.delete(name, expected=seen)
-            return f"tag {text.name(name)} is gone"
+            return f"tag {text.name(name)} was deleted"
 
-        kept = f"{was} stays, and the next clean-up may take it"
-        return Action((f"tag {text.name(name)} on {was} goes", kept), delete)
+        kept = f"{was} is kept, but the next clean-up may delete it"
+        return Action((f"tag {text.name(name)} on {was} is deleted", kept), delete)
     target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
     place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
 
@@ -100,7 +100,7 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
         return f"tag {text.name(name)} is on {label}"
 
     moved = f" (it was on {was})" if was else ""
-    return Action((f"tag {text.name(name)} on {label}{moved}; no clean-up takes it then",), write)
+    return Action((f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version",), write)
 
 
 def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
@@ -109,13 +109,13 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
         going = dataset.branches.explain_delete(name, progress=progress)
         lines = tuple(text.line(one) for one in str(going).splitlines())
 
-        def delete(told: Progress) -> str:
-            dataset.branches.delete(name, progress=told)
-            return f"branch {text.name(name)} is gone"
+        def delete(report: Progress) -> str:
+            dataset.branches.delete(name, progress=report)
+            return f"branch {text.name(name)} was deleted"
 
         return Action(lines, delete, going.size_bytes)
     if name in dataset.branches.names():
-        raise InvalidInputError(f"there is a branch {name!r} already")
+        raise InvalidInputError(f"branch {name!r} already exists")
     target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
     label = text.ref_label(target.branch, target.version)
 
@@ -131,7 +131,7 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
 def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
     days, keep = args.get("older_than"), args.get("keep")
     if days is not None and days > 36_500:
-        raise InvalidInputError("older than a hundred years is nothing")
+        raise InvalidInputError("older_than must be at most 36,500 days")
     rules: dict[str, Any] = {
         "older_than": None if days is None else timedelta(days=days),
         "retain_versions": keep,
@@ -141,14 +141,15 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
     stats = found.stats
     going = (
         f"{text.plural(stats.old_versions, 'version')} and "
-        f"{text.plural(stats.data_files_removed, 'data file')} go, {text.size(stats.bytes_removed)}"
+        f"{text.plural(stats.data_files_removed, 'data file')} to delete, "
+        f"{text.size(stats.bytes_removed)}"
     )
 
-    def run(told: Progress) -> str:
-        done = dataset.cleanup_old_versions(**rules, progress=told)
+    def run(report: Progress) -> str:
+        done = dataset.cleanup_old_versions(**rules, progress=report)
         return (
             f"{text.plural(done.old_versions, 'version')} and "
-            f"{text.plural(done.data_files_removed, 'data file')} are gone, "
+            f"{text.plural(done.data_files_removed, 'data file')} deleted, "
             f"{text.size(done.bytes_removed)}"
         )
 
@@ -160,12 +161,12 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
 
 
 class Card:
-    """A change on a deck; owns the files that it wrote until it is committed or discarded."""
+    """A staged change; owns the files that it wrote until it is committed or discarded."""
 
-    def __init__(self, dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> None:
+    def __init__(self, dataset: LanceDataset, form: EditForm, namespace: Namespace) -> None:
         self.id = uuid.uuid4().hex[:12]
         self.dataset = dataset
-        self.wish = wish
+        self.form = form
         self.message = ""
         self.state = READY
         self.where = Placement()
@@ -184,70 +185,76 @@ class Card:
         """Whether it can still be committed or discarded."""
         return self.state in (PLANNED, READY, FAILED)
 
-    def prepare(self, teller: ProgressReporter, *, run_large: bool = False) -> None:
-        """Plan it, and do its work unless that is large and not asked for. Raises LanceError."""
-        if self.wish.verb in ACTION_VERBS:
-            self.action = action_of(self.dataset, self.wish, teller.count)
-            self.where = Placement(LOCAL, "files of names are changed, no data")
+    def prepare(self, reporter: ProgressReporter, *, run_large: bool = False) -> None:
+        """Plan the edit, and execute it unless it is large and ``run_large`` is false.
+
+        Raises LanceError.
+        """
+        if self.form.verb in ACTION_VERBS:
+            self.action = action_of(self.dataset, self.form, reporter.count)
+            self.where = Placement(LOCAL, "changes refs or files, and writes no data")
             self.state = READY
             return
-        self.where = placement_of(self.dataset, self.wish, self._namespace)
+        self.where = placement_of(self.dataset, self.form, self._namespace)
         if self.where.is_put_off and not run_large:
             self.state = PLANNED
             return
-        self.adopt(self._done(teller))
+        self.adopt(self._done(reporter))
 
-    def _done(self, teller: ProgressReporter) -> Stage:
-        """Do the work where it is to run; return it staged."""
+    def _done(self, reporter: ProgressReporter) -> Stage:
+        """Execute the edit where it is to run, and return it staged."""
         where, plan = self.where, None
-        if where.name != LOCAL or self.wish.verb not in BY_ROWS:
+        if where.name != LOCAL or self.form.verb not in BY_ROWS:
             plan = where.plan
-            if self.wish.verb == "upsert":  # now with its rows
-                there = replace(self.wish, engine=where.name)
+            if self.form.verb == "upsert":  # now with its rows
+                there = replace(self.form, engine=where.name)
                 plan = plan_of(self.dataset, there, self._namespace)
-        edits = [] if plan is None else self._run(plan, teller)
+        edits = [] if plan is None else self._run(plan, reporter)
         self.notes = ()
         if not edits:
-            if plan is not None and self.wish.verb in ("delete", "update"):
-                self.notes = ("no row is concerned: a commit would change nothing",)
-            return stage_of(self.dataset, self.wish, self._namespace, teller.count)
+            if plan is not None and self.form.verb in ("delete", "update"):
+                self.notes = ("no row matches: a commit would change nothing",)
+            return stage_of(self.dataset, self.form, self._namespace, reporter.count)
         return self.dataset.stage().include(*edits)
 
     def adopt(self, stage: Stage) -> None:
-        """Take a stage whose work is done, and look at what it would change."""
+        """Take over a stage whose work is done, and preview what it would change."""
         self.stage, self.preview = stage, stage.preview()
         self.meetings = self.preview.meetings
         self.state = READY
 
-    def _run(self, plan: Plan, teller: ProgressReporter) -> list[Any]:
+    def _run(self, plan: Plan, reporter: ProgressReporter) -> list[Any]:
         how: dict[str, Any] = {"engine": self.where.name}
         if self.where.name == SPARK:
             how["spark"] = engines().find_session(self._namespace)
-        found = engines().run_edits(plan, progress=teller.run, stop=teller.is_stopped, **how)
-        teller.check()
+        found = engines().run_edits(plan, progress=reporter.run, stop=reporter.is_stopped, **how)
+        reporter.check()
         return plan.edits(found)
 
     def look(self) -> None:
-        """Ask again what others have committed since it was made."""
+        """Read again what others have committed since the card was made."""
         if self.state in (READY, FAILED) and self.stage is not None:
             self.meetings = self.stage.meetings()
 
-    def commit(self, message: str | None, teller: ProgressReporter) -> None:
-        """Commit it; what went wrong is in ``problem`` and ``state``. Raises before it began."""
+    def commit(self, message: str | None, reporter: ProgressReporter) -> None:
+        """Commit the card; a failed commit is recorded in ``problem`` and ``state``.
+
+        Raises LanceError if the commit cannot begin.
+        """
         if self.state == PLANNED:
-            self.prepare(teller, run_large=True)
+            self.prepare(reporter, run_large=True)
         if self.state not in (READY, UNKNOWN):
             raise InvalidInputError(f"this card is {self.state}: it cannot be committed")
         self.message = message or self.message
-        teller.phase("committing")
+        reporter.phase("committing")
         if self.action is not None:
-            self.done = self.action.run(teller.count)
+            self.done = self.action.run(reporter.count)
             self.state = COMMITTED
         elif self.stage is not None:
             self.commit_stage(self.stage, message)
 
     def commit_stage(self, stage: Stage, message: str | None) -> None:
-        """Commit the stage of this card, or one that it was joined to, and take note."""
+        """Commit the stage of this card, or one that it was joined to, and record the outcome."""
         try:
             self.land(stage.commit(message or self.message or None))
         except CommitStateUnknownError as error:
@@ -256,17 +263,17 @@ class Card:
             self.fail(error)
 
     def land(self, version: int) -> None:
-        """Take note that it is in a version."""
+        """Record the version that contains the card."""
         self.state, self.version, self.problem = COMMITTED, version, None
 
     def fail(self, error: LanceError, state: str = FAILED) -> None:
-        """Take note of a commit that did not land, or of which nobody knows."""
+        """Record a commit that failed, or whose outcome is unknown."""
         self.state, self.problem = state, error
         if self.stage is not None and state == FAILED:
             self.meetings = self.stage.meetings()
 
     def look_again(self) -> None:
-        """After an unknown outcome, look whether the commit landed."""
+        """After an unknown outcome, check whether the commit is in the dataset."""
         if self.state != UNKNOWN or self.stage is None:
             raise InvalidInputError("the outcome of this card is known")
         version = self.stage.look_again()
@@ -274,29 +281,29 @@ class Card:
             self.land(version)
 
     def discard(self) -> int:
-        """Let go of it; return how many files were deleted. Raises InvalidInputError."""
+        """Discard the card and return the number of deleted files. Raises InvalidInputError."""
         if self.stage is None or self.stage.state != "open":
             return 0
         return self.stage.discard()
 
-    def rerun(self, teller: ProgressReporter) -> None:
-        """Make it anew on the newest version of its branch; as it was when that fails."""
+    def rerun(self, reporter: ProgressReporter) -> None:
+        """Re-run the card on the newest version of its branch; it is unchanged if that fails."""
         if not self.is_open:
-            raise InvalidInputError(f"this card is {self.state}: there is nothing to make anew")
-        if self.wish.verb == IN_CODE:
+            raise InvalidInputError(f"this card is {self.state}: it cannot be re-run")
+        if self.form.verb == IN_CODE:
             raise InvalidInputError("this was staged in code: run that code again")
         newest = self.dataset.checkout_version((self.dataset.branch, None))
-        anew = Card(newest, self.wish, self._namespace)
-        anew.prepare(teller, run_large=self.state != PLANNED)
+        anew = Card(newest, self.form, self._namespace)
+        anew.prepare(reporter, run_large=self.state != PLANNED)
         self.discard()
         self.dataset, self.state, self.where = anew.dataset, anew.state, anew.where
         self.stage, self.action, self.preview = anew.stage, anew.action, anew.preview
         self.meetings, self.notes, self.problem = anew.meetings, anew.notes, None
 
-    def move(self, engine: str, teller: ProgressReporter) -> None:
-        """Have it run elsewhere; what was done already is thrown away."""
-        self.wish = EditForm(self.wish.verb, self.wish.args, engine)
+    def move(self, engine: str, reporter: ProgressReporter) -> None:
+        """Run the card on another engine; work that is done already is discarded."""
+        self.form = EditForm(self.form.verb, self.form.args, engine)
         if self.is_open:
             self.discard()
             self.stage = self.preview = None
-            self.prepare(teller)
+            self.prepare(reporter)

@@ -50,10 +50,10 @@ MAX_FRAGMENTS = 12
 MAX_MEETINGS = 20
 CELL_CHARS = 60
 _VERDICTS = {
-    "compatible": "goes together with this card",
+    "compatible": "is compatible with this card",
     "rebasable": "this card is rebased onto it automatically",
     "retryable": "this card must be re-run after it",
-    "incompatible": "this card makes no sense after it",
+    "incompatible": "conflicts with this card: discard it",
 }
 # What a verb is called where it names one thing; in the menu it names any.
 _TITLES = {
@@ -64,9 +64,9 @@ _TITLES = {
 }
 
 
-def stage_code(wish: EditForm, message: str = "") -> dict[str, str]:
+def stage_code(form: EditForm, message: str = "") -> dict[str, str]:
     """Return ``{python, magic}``; ``ds`` is the dataset at the newest version of its branch."""
-    return offered(_python(wish.verb, wish.args, message), _magic(wish.verb, wish.args))
+    return offered(_python(form.verb, form.args, message), _magic(form.verb, form.args))
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -206,18 +206,18 @@ def _magic(verb: str, args: Mapping[str, Any]) -> str:
 
 def card_json(card: Card) -> dict[str, Any]:
     """Return a card as JSON-able values."""
-    wish, dataset = card.wish, card.dataset
+    form, dataset = card.form, card.dataset
     return {
         "id": card.id,
-        "verb": wish.verb,
-        "title": title_of(wish),
+        "verb": form.verb,
+        "title": title_of(form),
         "on": text.ref_label(dataset.branch, dataset.version),
         "branch": dataset.branch,
         "read_version": dataset.version,
         "state": card.state,
         "message": text.line(card.message),
-        "code": stage_code(wish, card.message),
-        "where": None if card.action else {**card.where.to_json(), "asked": wish.engine},
+        "code": stage_code(form, card.message),
+        "where": None if card.action else {**card.where.to_json(), "asked": form.engine},
         "lines": [text.line(one) for one in (card.action.lines if card.action else card.notes)],
         "has_rows": card.action is None,
         "facts": [] if card.preview is None else facts_of(card.preview),
@@ -230,21 +230,21 @@ def card_json(card: Card) -> dict[str, Any]:
     }
 
 
-def title_of(wish: EditForm) -> str:
+def title_of(form: EditForm) -> str:
     """Say in one line what a card is."""
-    args = wish.args
-    if wish.verb in ("tag", "branch"):
-        return text.line(f"{args['action'].capitalize()} {wish.verb} {text.name(args['name'])}")
-    if wish.verb == IN_CODE:
+    args = form.args
+    if form.verb in ("tag", "branch"):
+        return text.line(f"{args['action'].capitalize()} {form.verb} {text.name(args['name'])}")
+    if form.verb == IN_CODE:
         return "Staged in code"
-    about = _about(wish)
-    colon = ":" if about and wish.verb in ("compact", "cleanup") else ""
-    label = _TITLES.get(wish.verb, VERBS[wish.verb].label)
+    about = _about(form)
+    colon = ":" if about and form.verb in ("compact", "cleanup") else ""
+    label = _TITLES.get(form.verb, VERBS[form.verb].label)
     return text.line(f"{label}{colon} {about}".strip(), 200)
 
 
-def _about(wish: EditForm) -> str:
-    args, verb = wish.args, wish.verb
+def _about(form: EditForm) -> str:
+    args, verb = form.args, form.verb
     if verb == "delete":
         return f"where {args['where']}"
     if verb == "update":
@@ -306,15 +306,15 @@ def _samples(card: Card) -> list[dict[str, Any]]:
     preview = card.preview
     if preview is None or preview.operation == "Rewrite":
         return []
-    first = _concerned(card.wish)
+    first = _concerned(card.form)
     moves = preview.num_added_rows or preview.num_deleted_rows
     stays = preview.num_updated_rows or not moves
     names = ("before", "after") if stays else ("deleted", "added")
     signs = ("~", "~") if names[0] == "before" else ("−", "+")
     pairs = zip(names, signs, (preview.removed, preview.added), strict=True)
     samples = [_sample(*pair, first) for pair in pairs if pair[2].num_rows]
-    if card.wish.verb == "upsert" and stays and samples:
-        samples[-1]["signs"] = _upserted(preview, card.wish.args["on"])
+    if card.form.verb == "upsert" and stays and samples:
+        samples[-1]["signs"] = _upserted(preview, card.form.args["on"])
     return samples
 
 
@@ -330,9 +330,9 @@ def _upserted(preview: StagePreview, on: list[str]) -> list[str]:
     return ["~" if key in old else rest for key in new]
 
 
-def _concerned(wish: EditForm) -> tuple[str, ...]:
+def _concerned(form: EditForm) -> tuple[str, ...]:
     """Return the columns that a card is about: a sample shows these first."""
-    args = wish.args
+    args = form.args
     named = [*args.get("set", ()), *args.get("on", ()), *args.get("columns", ())]
     return (*named, *(args[key] for key in ("column", "name") if key in args))
 

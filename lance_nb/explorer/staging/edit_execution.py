@@ -35,100 +35,100 @@ from lance_nb.explorer.staging.row_sources import (
     streamed_source,
 )
 
-# Done here these tell every row, as a plan they tell tasks.
+# In this process these report progress by rows, as a plan by tasks.
 BY_ROWS = ("upsert", "compact", "add_column", "cast_column")
 LOCAL, SPARK = "local", "spark"
 LARGE_BYTES = 1536 * 1024**2  # from here on a card says how much work it is before it is done
 _STAYS = "a DataFrame stays on Spark"
 
 
-def plan_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
-    """Plan work that can run anywhere; None for what is done in this process. Raises LanceError."""
-    make = _PLANS.get(wish.verb)
-    return None if make is None else make(dataset, wish, namespace)
+def plan_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
+    """Plan an edit for any engine; None if it runs in this process. Raises LanceError."""
+    make = _PLANS.get(form.verb)
+    return None if make is None else make(dataset, form, namespace)
 
 
-def rough_plan_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
-    """Plan as far as no row is read for it: how much work there is. Raises LanceError."""
-    if wish.verb != "upsert":
-        return plan_of(dataset, wish, namespace)
-    held = namespace.get(wish.args["source"])
+def rough_plan_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
+    """Plan without reading rows, to estimate the work. Raises LanceError."""
+    if form.verb != "upsert":
+        return plan_of(dataset, form, namespace)
+    held = namespace.get(form.args["source"])
     if is_spark_frame(held) or isinstance(held, pa.RecordBatchReader):
         return None
     nothing = pa.Table.from_batches([], dataset.schema)
-    return engines().plan_upsert(dataset, nothing, wish.args["on"])
+    return engines().plan_upsert(dataset, nothing, form.args["on"])
 
 
-def local_reason(wish: EditForm) -> str:
-    """Say why work that has no plan is done in this process."""
-    if wish.verb in ("append", "overwrite"):
+def local_reason(form: EditForm) -> str:
+    """Return why work that has no plan is done in this process."""
+    if form.verb in ("append", "overwrite"):
         return "its rows are in this process"
-    is_heavy = wish.verb in VERBS and VERBS[wish.verb].is_heavy
-    return "done in this process" if is_heavy and "type" not in wish.args else "no data is read"
+    is_heavy = form.verb in VERBS and VERBS[form.verb].is_heavy
+    return "done in this process" if is_heavy and "type" not in form.args else "no data is read"
 
 
-def _append(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
-    name = wish.args["source"]
+def _append(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
+    name = form.args["source"]
     if is_spark_frame(namespace.get(name)):
         return engines().plan_frame(dataset, namespace[name])
     source = streamed_source(name, namespace)
     return None if source is None else engines().plan_append(dataset, source)
 
 
-def _upsert(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Plan | None:
-    rows = fitted(find_rows(wish.args["source"], namespace), dataset.schema)
+def _upsert(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
+    rows = fitted(find_rows(form.args["source"], namespace), dataset.schema)
     if isinstance(rows, pa.RecordBatchReader):
         return None  # it can be read once
-    spark = engines().find_session(namespace) if wish.engine == "spark" else None
-    how = {"engine": wish.engine, "spark": spark}
-    return engines().plan_upsert(dataset, rows, wish.args["on"], **how)
+    spark = engines().find_session(namespace) if form.engine == "spark" else None
+    how = {"engine": form.engine, "spark": spark}
+    return engines().plan_upsert(dataset, rows, form.args["on"], **how)
 
 
-def _columns(dataset: LanceDataset, wish: EditForm, _: Namespace) -> Plan | None:
-    if "sql" not in wish.args:
+def _columns(dataset: LanceDataset, form: EditForm, _: Namespace) -> Plan | None:
+    if "sql" not in form.args:
         return None
-    return engines().plan_columns(dataset, {wish.args["name"]: wish.args["sql"]})
+    return engines().plan_columns(dataset, {form.args["name"]: form.args["sql"]})
 
 
 _PLANS: dict[str, Callable[[LanceDataset, EditForm, Namespace], Plan | None]] = {
-    "delete": lambda ds, wish, _: engines().plan_delete(ds, wish.args["where"]),
-    "update": lambda ds, wish, _: engines().plan_update(
-        ds, wish.args["set"], wish.args.get("where")
+    "delete": lambda ds, form, _: engines().plan_delete(ds, form.args["where"]),
+    "update": lambda ds, form, _: engines().plan_update(
+        ds, form.args["set"], form.args.get("where")
     ),
     "append": _append,
     "upsert": _upsert,
     "add_column": _columns,
-    "cast_column": lambda ds, wish, _: engines().plan_cast(
-        ds, {wish.args["column"]: type_of(wish.args["type"])}
+    "cast_column": lambda ds, form, _: engines().plan_cast(
+        ds, {form.args["column"]: type_of(form.args["type"])}
     ),
-    "compact": lambda ds, wish, _: engines().plan_compaction(ds, **wish.args),
+    "compact": lambda ds, form, _: engines().plan_compaction(ds, **form.args),
 }
 
 
 def stage_of(
-    dataset: LanceDataset, wish: EditForm, namespace: Namespace, progress: Progress
+    dataset: LanceDataset, form: EditForm, namespace: Namespace, progress: Progress
 ) -> Stage:
-    """Do the work of a wish in this process, and return it staged. Raises LanceError."""
-    stage, args = dataset.stage(), wish.args
-    if wish.verb == "delete":
+    """Execute an edit in this process, and return it staged. Raises LanceError."""
+    stage, args = dataset.stage(), form.args
+    if form.verb == "delete":
         return stage.delete(args["where"])
-    if wish.verb == "update":
+    if form.verb == "update":
         return stage.update(args["set"], args.get("where"))
-    if wish.verb == "append":
+    if form.verb == "append":
         return stage.append(find_rows(args["source"], namespace))
-    if wish.verb == "overwrite":
+    if form.verb == "overwrite":
         return stage.overwrite(_held(find_rows(args["source"], namespace)))
-    if wish.verb == "upsert":
+    if form.verb == "upsert":
         builder = stage.merge_insert(args["on"]).when_matched_update_all()
         rows = _held(find_rows(args["source"], namespace))
         return builder.when_not_matched_insert_all().stage(rows, progress=progress)
-    if wish.verb == "restore":
+    if form.verb == "restore":
         return stage.restore(_older(dataset, args["version"]))
-    if wish.verb == "compact":
+    if form.verb == "compact":
         return stage.compact(progress=progress, **args)
-    if wish.verb == "drop_columns":
+    if form.verb == "drop_columns":
         return stage.drop_columns(args["columns"])
-    if wish.verb == "add_column":
+    if form.verb == "add_column":
         return stage.add_columns(_new_column(args), progress=progress)
     return stage.alter_columns(_alteration(args), progress=progress)
 
@@ -162,28 +162,28 @@ def _older(dataset: LanceDataset, ref: str) -> int:
     return found.version
 
 
-def check_edit(dataset: LanceDataset, wish: EditForm) -> str:
-    """Check what can be known before anything is read; return what is worth saying. Raises."""
-    snapshot, args = dataset.opened[1], wish.args
-    if wish.verb == "delete":
+def check_edit(dataset: LanceDataset, form: EditForm) -> str:
+    """Check an edit before anything is read, and return a note about it. Raises LanceError."""
+    snapshot, args = dataset.opened[1], form.args
+    if form.verb == "delete":
         deleting.check(snapshot, args["where"])
-    elif wish.verb == "update":
+    elif form.verb == "update":
         updating.check(snapshot, args["set"], args.get("where"))
-    elif wish.verb == "add_column":
+    elif form.verb == "add_column":
         return _check_new(dataset, args)
-    elif wish.verb in ("rename_column", "cast_column"):
+    elif form.verb in ("rename_column", "cast_column"):
         schema_evolution.alterations_of([_alteration(args)])
         _check_columns(dataset, [args["column"]])
-    elif wish.verb in ("drop_columns", "upsert"):
-        _check_columns(dataset, args["columns"] if wish.verb == "drop_columns" else args["on"])
-    elif wish.verb == "restore":
+    elif form.verb in ("drop_columns", "upsert"):
+        _check_columns(dataset, args["columns"] if form.verb == "drop_columns" else args["on"])
+    elif form.verb == "restore":
         return f"version {_older(dataset, args['version'])} becomes the newest again"
     return ""
 
 
 def _check_new(dataset: LanceDataset, args: dict[str, Any]) -> str:
     if args["name"] in dataset.schema.names:
-        raise InvalidInputError(f"there is a column {args['name']!r} already")
+        raise InvalidInputError(f"column {args['name']!r} already exists")
     made = _new_column(args)
     if isinstance(made, pa.Field):
         return f"a column of nulls, {made.type}: no data is written"
@@ -202,7 +202,7 @@ def _check_columns(dataset: LanceDataset, names: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the work runs, or ran, and why. ``is_movable``: it could run somewhere else.
+    """Where the work runs, or ran, and why. ``is_movable``: it could run on another engine.
 
     ``plan`` is the work cut into tasks, where that is known without reading a row.
     """
@@ -230,20 +230,20 @@ class Placement:
         }
 
 
-def placement_of(dataset: LanceDataset, wish: EditForm, namespace: Namespace) -> Placement:
-    """Say where a wish would run; no row is read for it.
+def placement_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Placement:
+    """Choose where an edit would run, without reading rows.
 
     Raises LanceError: NotSupportedError when Spark is asked for and cannot be had.
     """
-    if wish.verb == "upsert" and is_spark_frame(namespace.get(wish.args["source"])):
-        is_open = wish.engine == "auto"
-        return Placement(SPARK if is_open else wish.engine, _STAYS if is_open else "asked for",
+    if form.verb == "upsert" and is_spark_frame(namespace.get(form.args["source"])):
+        is_open = form.engine == "auto"
+        return Placement(SPARK if is_open else form.engine, _STAYS if is_open else "asked for",
                      is_movable=True)  # fmt: skip
-    plan = rough_plan_of(dataset, wish, namespace)
+    plan = rough_plan_of(dataset, form, namespace)
     if plan is None:
-        return Placement(LOCAL, local_reason(wish))
-    session = engines().find_session(namespace) if wish.engine == SPARK else None
-    choice = engines().choose(plan, wish.engine, session)
+        return Placement(LOCAL, local_reason(form))
+    session = engines().find_session(namespace) if form.engine == SPARK else None
+    choice = engines().choose(plan, form.engine, session)
     reason = choice.reason
     if choice.name == SPARK and engines().find_session(namespace) is None:
         missing = engines().why_not()

@@ -64,7 +64,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One thing that can be staged; ``group`` says what it changes.
+    """One kind of edit that can be staged; ``group`` says what it changes.
 
     ``is_heavy``: it reads or writes data, so that it can run elsewhere.
     """
@@ -144,13 +144,13 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
-# What was staged in code is no form: it lies on the deck as it is.
+# An edit that was staged in code has no form; its card holds the stage itself.
 IN_CODE = "in_code"
 
 
 @dataclass(frozen=True, slots=True)
 class EditForm:
-    """A verb with checked arguments; ``engine`` is where it is to run."""
+    """A filled-in form: a verb with checked arguments, and the engine it is to run on."""
 
     verb: str
     args: dict[str, Any]
@@ -158,7 +158,7 @@ class EditForm:
 
     @classmethod
     def of(cls, verb: object, args: object, engine: object = "auto") -> EditForm:
-        """Check what a browser, or a line of ``%lance``, asked for. Raises InvalidInputError."""
+        """Check the input of a browser or of a ``%lance`` line. Raises InvalidInputError."""
         name, meant = ALIASES.get(str(verb), (str(verb), {}))
         if name not in VERBS:
             raise InvalidInputError(f"{str(verb)[:40]!r} is none of {', '.join(VERBS)}")
@@ -229,7 +229,7 @@ def type_of(name: str) -> pa.DataType:
         return pa.type_for_alias(name.strip())
     except (ValueError, pa.ArrowException):
         raise InvalidInputError(
-            f"{name!r} is no type; for example int64, float32, string, bool, date32, "
+            f"{name!r} is not a type; examples are int64, float32, string, bool, date32, "
             "timestamp[us], float16[128]"
         ) from None
 
@@ -261,5 +261,5 @@ def form_choices(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
 
 def _spark(namespace: Namespace) -> str:
     if engines().find_session(namespace) is not None:
-        return "a Spark session is there"
+        return "a Spark session is running"
     return engines().why_not() or "a local Spark session would be started"

@@ -33,7 +33,7 @@ class RunProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Work at one moment, as a card shows it."""
+    """A snapshot of running work, as a card shows it."""
 
     what: str
     phase: str = "planning"
@@ -46,11 +46,11 @@ class Running:
 
 
 def quiet(_done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 class ProgressReporter:
-    """One piece of work that is under way."""
+    """The progress of one running piece of work."""
 
     def __init__(self, what: str = "", progress: Progress = quiet) -> None:
         self._what = what
@@ -60,33 +60,33 @@ class ProgressReporter:
         self.now = Running(what)
 
     def seen(self) -> Running:
-        """Say how far it is at this moment: time goes on also while nothing is told."""
+        """Return the current progress; the elapsed time is that of the call."""
         return replace(self.now, elapsed_s=time.monotonic() - self._began)
 
     def phase(self, phase: str) -> None:
-        """Say that another phase begins."""
+        """Begin another phase."""
         self.now = replace(self.now, phase=phase)
         self._hear()
 
     def count(self, done: int, total: int) -> None:
-        """Take note of steps. Raises CancelledError."""
+        """Record steps. Raises CancelledError."""
         self._tell(phase="running", done=done, total=total)
         self.check()
 
     def run(self, now: RunProgress) -> None:
-        """Take note of a run; may be called from any thread, and never raises."""
+        """Record the progress of a run; may be called from any thread, and never raises."""
         self._tell(
             phase=now.phase, engine=now.engine or "local", done=now.num_done, total=now.num_tasks,
             rows=now.num_rows, size_bytes=now.done_bytes,
         )  # fmt: skip
 
     def is_stopped(self) -> bool:
-        """Whether somebody has cancelled."""
+        """Whether the work was cancelled."""
         self._hear()
         return self._stopped is not None
 
     def check(self) -> None:
-        """End here if somebody has cancelled. Raises CancelledError."""
+        """Raise CancelledError if the work was cancelled."""
         if self._stopped is not None:
             raise self._stopped
 

@@ -78,7 +78,7 @@ def open_dataset(uri: str) -> LanceDataset:
 
 
 def is_spark_frame(value: object) -> bool:
-    """Whether a value is a DataFrame of Spark's; told without importing PySpark."""
+    """Whether a value is a DataFrame of Spark's; decided without importing PySpark."""
     kind = type(value)
     return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == "pyspark"
 
@@ -99,7 +99,7 @@ def streamed_source(name: str, namespace: Namespace) -> str | LanceDataset | Non
 def variable_choices(namespace: Namespace, schema: pa.Schema) -> list[dict[str, str]]:
     """List the variables that hold rows: ``{name, kind, text}``, those that fit the schema first.
 
-    Nothing is read or computed for it: counts are told where they are known.
+    Nothing is read or computed for it: counts are shown where they are known.
     """
     found = []
     for name, value in list(namespace.items()):
@@ -129,7 +129,7 @@ def _columns(value: object) -> list[str] | None:
 
 
 def _fits(columns: list[str], schema: pa.Schema) -> str:
-    """Say why rows with these columns do not fit; empty when they may."""
+    """Return why rows with these columns do not fit; empty if they may."""
     unknown = [one for one in columns if one not in schema.names]
     return f"column {text.name(unknown[0])!r} is not in the dataset" if unknown else ""
 

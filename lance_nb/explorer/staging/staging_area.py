@@ -37,13 +37,13 @@ class StagingArea:
     def __init__(self) -> None:
         self.cards: list[Card] = []
         self._lock = threading.Lock()
-        self._teller: ProgressReporter | None = None
+        self._reporter: ProgressReporter | None = None
 
     @property
     def running(self) -> Running | None:
         """The work that is under way."""
-        teller = self._teller
-        return None if teller is None else teller.seen()
+        reporter = self._reporter
+        return None if reporter is None else reporter.seen()
 
     @property
     def open_cards(self) -> list[Card]:
@@ -55,24 +55,28 @@ class StagingArea:
         for one in self.cards:
             if one.id == card_id:
                 return one
-        raise InvalidInputError("this card is not there any more")
+        raise InvalidInputError("this card no longer exists")
 
     def add(
-        self, dataset: LanceDataset, wish: EditForm, namespace: Namespace, teller: ProgressReporter
+        self,
+        dataset: LanceDataset,
+        form: EditForm,
+        namespace: Namespace,
+        reporter: ProgressReporter,
     ) -> Card:
-        """Make a card on the newest version of the dataset's branch. Raises LanceError."""
-        with self._alone(teller):
+        """Add a card on the newest version of the dataset's branch. Raises LanceError."""
+        with self._alone(reporter):
             self._put_away()
             if len(self.cards) >= MAX_CARDS:
                 raise InvalidInputError(f"{MAX_CARDS} cards are staged: commit or discard some")
             newest = dataset.checkout_version((dataset.branch, None))
-            made = Card(newest, wish, namespace)
-            made.prepare(teller)
+            made = Card(newest, form, namespace)
+            made.prepare(reporter)
             self.cards.append(made)
             return made
 
     def adopt(self, stage: Stage) -> Card:
-        """Lay a stage that was made in code on the deck; it is there once. Raises LanceError."""
+        """Add a card for a stage that was made in code, once. Raises LanceError."""
         for one in self.cards:
             if one.stage is stage:
                 return one
@@ -84,13 +88,13 @@ class StagingArea:
             return card
 
     def _put_away(self) -> None:
-        """Forget cards that were committed long ago."""
+        """Forget all but the last committed cards."""
         done = [one for one in self.cards if one.state == COMMITTED]
         for one in done[: max(0, len(done) - KEPT_DONE)]:
             self.cards.remove(one)
 
     def forget_strangers(self, dataset: LanceDataset) -> None:
-        """Forget cards of another dataset, which was in this place before it was written anew."""
+        """Forget cards of a former dataset at this location, which has been replaced since."""
         for one in self.open_cards:
             branch, version = one.dataset.branch, one.dataset.version
             try:
@@ -101,62 +105,67 @@ class StagingArea:
                 self.cards.remove(one)
 
     def remove(self, card_id: str) -> int:
-        """Take a card away; return how many files of its were deleted."""
+        """Remove a card and return the number of its files that were deleted."""
         with self._alone(ProgressReporter()):
             card = self.card(card_id)
             self.cards.remove(card)
             return card.discard()
 
     def earlier(self, card_id: str) -> None:
-        """Commit a card before the one that stands before it."""
+        """Move a card one position up in the order of commits."""
         at = self.cards.index(self.card(card_id))
         if at:
             self.cards[at - 1], self.cards[at] = self.cards[at], self.cards[at - 1]
 
-    def prepare(self, card_id: str, teller: ProgressReporter, engine: str | None = None) -> None:
-        """Do the work of a card: where it is planned, or somewhere else."""
-        with self._alone(teller):
+    def prepare(self, card_id: str, reporter: ProgressReporter, engine: str | None = None) -> None:
+        """Execute the edit of a card, on its planned engine or on another one."""
+        with self._alone(reporter):
             card = self.card(card_id)
             if engine is None:
-                card.prepare(teller, run_large=True)
+                card.prepare(reporter, run_large=True)
             else:
-                card.move(EditForm.of(card.wish.verb, card.wish.args, engine).engine, teller)
+                card.move(EditForm.of(card.form.verb, card.form.args, engine).engine, reporter)
 
-    def rerun(self, card_id: str, teller: ProgressReporter) -> None:
-        """Make a card anew on the newest version."""
-        with self._alone(teller):
-            self.card(card_id).rerun(teller)
+    def rerun(self, card_id: str, reporter: ProgressReporter) -> None:
+        """Re-run a card on the newest version."""
+        with self._alone(reporter):
+            self.card(card_id).rerun(reporter)
 
-    def commit(self, card_id: str, message: str | None, teller: ProgressReporter) -> Card:
-        """Commit one card. Raises what keeps it from beginning; the rest is on the card."""
-        with self._alone(teller):
+    def commit(self, card_id: str, message: str | None, reporter: ProgressReporter) -> Card:
+        """Commit one card; a failed commit is recorded on the card.
+
+        Raises LanceError if the commit cannot begin.
+        """
+        with self._alone(reporter):
             card = self.card(card_id)
-            card.commit(message, teller)
+            card.commit(message, reporter)
             return card
 
-    def commit_each(self, message: str | None, teller: ProgressReporter) -> list[Card]:
-        """Commit every card, one after the other, until one of them does not land."""
+    def commit_each(self, message: str | None, reporter: ProgressReporter) -> list[Card]:
+        """Commit every card, one after the other, until one of them fails."""
         done = []
-        with self._alone(teller):
+        with self._alone(reporter):
             for card in self.open_cards:
                 if card.state == FAILED:
-                    card.rerun(teller)
-                card.commit(message, teller)
+                    card.rerun(reporter)
+                card.commit(message, reporter)
                 done.append(card)
                 if card.state != COMMITTED:
                     break
         return done
 
-    def commit_together(self, message: str | None, teller: ProgressReporter) -> list[Card]:
-        """Commit every card as one version. Raises InvalidInputError when that cannot be said."""
-        with self._alone(teller):
+    def commit_together(self, message: str | None, reporter: ProgressReporter) -> list[Card]:
+        """Commit every card as one version. Raises InvalidInputError if they cannot be joined."""
+        with self._alone(reporter):
             cards = self.open_cards
             if not cards or any(one.action is not None for one in cards):
-                raise InvalidInputError("tags, branches and clean-ups are no part of a transaction")
-            self._bring_together(cards, teller)
+                raise InvalidInputError(
+                    "tags, branches and clean-ups cannot be part of a transaction"
+                )
+            self._bring_together(cards, reporter)
             stages = [one.stage for one in cards if one.stage is not None]
             joined = stages[0].joined(*stages[1:])
-            teller.phase("committing")
+            reporter.phase("committing")
             try:
                 version = joined.commit(message or cards[0].message or None)
             except CommitStateUnknownError as error:
@@ -171,17 +180,17 @@ class StagingArea:
                     one.land(version)
             return cards
 
-    def _bring_together(self, cards: Sequence[Card], teller: ProgressReporter) -> None:
-        """Have all cards ready, and on the same version."""
+    def _bring_together(self, cards: Sequence[Card], reporter: ProgressReporter) -> None:
+        """Prepare all cards on the same version."""
         newest = max(one.dataset.version for one in cards)
         for one in cards:
             if one.state == FAILED or one.dataset.version != newest:
-                one.rerun(teller)
+                one.rerun(reporter)
             if one.stage is None:
-                one.prepare(teller, run_large=True)
+                one.prepare(reporter, run_large=True)
 
     def preview(self) -> StagePreview | None:
-        """Say what a commit of all cards as one version would change; None when that is not so."""
+        """Preview a commit of all cards as one version; None if they cannot be joined."""
         stages = [one.stage for one in self.open_cards if one.stage is not None]
         if len(stages) != len(self.open_cards) or not stages:
             return None
@@ -190,12 +199,12 @@ class StagingArea:
         return stages[0].joined(*stages[1:]).preview()
 
     def why_not_together(self) -> str:
-        """Say why the open cards cannot be one transaction; empty when they can, or are few."""
+        """Return why the open cards cannot be one transaction; empty if they can."""
         cards = self.open_cards
         if len(cards) < 2:
             return "there is one card" if cards else "there is no card"
         if any(one.action is not None for one in cards):
-            return "tags, branches and clean-ups are no part of a transaction"
+            return "tags, branches and clean-ups cannot be part of a transaction"
         if len({one.dataset.branch for one in cards}) > 1:
             return "they are on different branches"
         stages = [one.stage for one in cards if one.stage is not None and one.stage.state == "open"]
@@ -205,7 +214,7 @@ class StagingArea:
 
     @staticmethod
     def _problem(stages: Sequence[Stage]) -> str:
-        """Say why stages of one version cannot be joined."""
+        """Return why stages of one version cannot be joined; empty if they can."""
         try:
             if stages:
                 stages[0].joined(*stages[1:])
@@ -214,31 +223,33 @@ class StagingArea:
         return ""
 
     @contextmanager
-    def _alone(self, teller: ProgressReporter) -> Iterator[None]:
-        """Do one thing at a time: cards share files and versions."""
+    def _alone(self, reporter: ProgressReporter) -> Iterator[None]:
+        """Hold the lock: cards share files and versions, so one operation runs at a time."""
         if not self._lock.acquire(blocking=False):
-            raise InvalidInputError("another card is being worked on: wait for it, or cancel it")
-        self._teller = teller
+            raise InvalidInputError(
+                "work on another card is in progress: wait for it, or cancel it"
+            )
+        self._reporter = reporter
         try:
             yield
         finally:
-            self._teller = None
+            self._reporter = None
             self._lock.release()
 
 
 def staging_area_of(dataset: LanceDataset) -> StagingArea:
-    """Return the deck of a dataset, whichever of its versions or branches is open."""
+    """Return the staging area of a dataset, whichever version or branch is open."""
     uri = _key(dataset.uri)
-    deck = _AREAS.setdefault(uri, StagingArea())
+    area = _AREAS.setdefault(uri, StagingArea())
     _AREAS.move_to_end(uri)
-    idle = [key for key, one in _AREAS.items() if not one.cards and one is not deck]
+    idle = [key for key, one in _AREAS.items() if not one.cards and one is not area]
     for key in idle[: max(0, len(_AREAS) - MAX_AREAS)]:
         del _AREAS[key]
-    return deck
+    return area
 
 
 def forget_staging_area(uri: str) -> None:
-    """Forget what is staged on a dataset, without touching a file: it is not there any more."""
+    """Forget the cards of a dataset that no longer exists, without touching a file."""
     _AREAS.pop(_key(uri), None)
 
 

@@ -72,7 +72,7 @@ MANY = 500  # records to read before it is long work
 
 
 def render_refs(dataset: Source) -> StaticRendering:
-    """Picture the branches and tags of a dataset, from their records alone."""
+    """Render the branches and tags of a dataset, from their records alone."""
     branches, tags = dataset.branches.list(), dataset.tags.list()
     lines = [("branch", MAIN, "")]
     for name, about in sorted(branches.items())[:MAX_RENDERED]:
@@ -92,7 +92,7 @@ def render_refs(dataset: Source) -> StaticRendering:
 
 
 class RefHandlers(RequestHandlers):
-    """The answers about tags and branches; keeps their records between requests."""
+    """Handlers about tags and branches; keep their records between requests."""
 
     requests: ClassVar[Mapping[str, str]] = {
         "refs.list": "on_list",
@@ -113,7 +113,7 @@ class RefHandlers(RequestHandlers):
         return self._book
 
     def _beside(self, work: Callable[[], Answer]) -> Answer | Job:
-        """Do work that reads the records; beside the messages when there are many."""
+        """Do work that reads the records; as a job if there are many."""
         dataset = self.session.dataset
         if len(dataset.tags.names()) + len(dataset.branches.names()) <= MANY:
             return work()
@@ -159,7 +159,7 @@ class RefHandlers(RequestHandlers):
         return self._beside(work)
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
-        """Say what is wrong with a form while it is filled in, or what would come of it."""
+        """Check a form while it is filled in, and list the consequences."""
         kind, action = kind_of(args), words(args, "action", 20)
         name, at = words(args, "name", MAX_NAME), words(args, "at", refs.MAX_CHARS)
         dataset, book = self.session.dataset, self._records()
@@ -171,18 +171,18 @@ class RefHandlers(RequestHandlers):
             return Answer({**found, "problem": text.line(str(error), 300), "consequences": []})
         place = (source.branch, source.version)
         if action == "create":
-            told = consequences.of_creating(book, kind, place, source.count_rows())
+            effects = consequences.of_creating(book, kind, place, source.count_rows())
         else:
-            told = consequences.of_moving(
+            effects = consequences.of_moving(
                 book, known_name(book.tags, "tag", name), place, self._latest(book, name)
             )
         found["place"] = place_json(place)
         if name and not reason:
             found["code"] = change_code(dataset, kind, action, name, place)
-        return Answer({**found, "consequences": [one.to_json() for one in told]})
+        return Answer({**found, "consequences": [one.to_json() for one in effects]})
 
     def on_explain(self, args: Mapping[str, Any]) -> Job:
-        """Say what comes of deleting a ref."""
+        """List the consequences of deleting a ref."""
         kind, name = kind_of(args), words(args, "name", MAX_NAME)
         dataset = self.session.dataset
 
@@ -190,7 +190,7 @@ class RefHandlers(RequestHandlers):
             book = self._records(fresh=True)
             if kind == "tag":
                 place = tag_place(book.tags[known_name(book.tags, kind, name)])
-                told = consequences.of_leaving(book, name, self._latest(book, name))
+                effects = consequences.of_leaving(book, name, self._latest(book, name))
                 seen: Any = place_json(place)
             else:
                 known_name(book.branches, kind, name)
@@ -200,12 +200,12 @@ class RefHandlers(RequestHandlers):
                 (head,) = branch_heads(dataset, book, [name])
                 parent = _latest(dataset, fork_of(book.branches[name])[0])
                 here = dataset.branch == name
-                told = consequences.of_deleting_branch(book, deletion, parent, stands_here=here)
+                effects = consequences.of_deleting_branch(book, deletion, parent, stands_here=here)
                 seen = identity_of(book.branches[name], head)
             return Answer(
                 {
-                    "consequences": [one.to_json() for one in told],
-                    "refused": any(one.level == consequences.STOP for one in told),
+                    "consequences": [one.to_json() for one in effects],
+                    "refused": any(one.level == consequences.STOP for one in effects),
                     "seen": seen,
                     "code": change_code(dataset, kind, "delete", name, None),
                 }
@@ -214,7 +214,7 @@ class RefHandlers(RequestHandlers):
         return Job(work)
 
     def on_bytes(self, args: Mapping[str, Any]) -> Job:
-        """Count what a clean-up frees once a tag is gone."""
+        """Count the bytes that a clean-up frees once a tag is deleted."""
         name = words(args, "name", MAX_NAME)
         branch, version = tag_place(
             self._records().tags[known_name(self._records().tags, "tag", name)]
@@ -250,7 +250,7 @@ def name_problem(book: RefBook, kind: str, name: str) -> str:
         return ""
     records = book.tags if kind == "tag" else book.branches
     if name in records:
-        return f"There is a {kind} of this name already."
+        return f"A {kind} of this name already exists."
     try:
         (check_tag_name if kind == "tag" else check_branch_name)(name)
     except LanceError as error:
@@ -277,7 +277,7 @@ def _latest(dataset: Source, branch: str | None) -> int | None:
 
 
 class RefChangeHandlers(RequestHandlers):
-    """Creates, moves, describes and deletes."""
+    """Handlers that create, move, describe and delete tags and branches."""
 
     requests: ClassVar[Mapping[str, str]] = {
         "refs.create": "on_create",
@@ -300,7 +300,7 @@ class RefChangeHandlers(RequestHandlers):
             owner = dataset.tags if kind == "tag" else dataset.branches
             owner.replace_metadata(name, {NOTE: note})
         there = (name, place[1]) if kind == "branch" else place
-        shown = f"{kind.capitalize()} {text.name(name)} is made at {text.ref_label(*place)}."
+        shown = f"{kind.capitalize()} {text.name(name)} was created at {text.ref_label(*place)}."
         return self._done(shown, there)
 
     def on_move(self, args: Mapping[str, Any]) -> Answer:
@@ -322,9 +322,7 @@ class RefChangeHandlers(RequestHandlers):
         records = book.tags if kind == "tag" else book.branches
         record = records[known_name(records, kind, name)]
         if whole_note(record) != before:
-            raise RefConflictError(
-                f"somebody has written another note on {kind} {name!r} meanwhile"
-            )
+            raise RefConflictError(f"the note on {kind} {name!r} was changed by somebody else")
         metadata = {**record.get("metadata", {}), NOTE: note}
         dataset = writable_dataset(self.session.dataset)
         owner = dataset.tags if kind == "tag" else dataset.branches
@@ -354,7 +352,7 @@ class RefChangeHandlers(RequestHandlers):
         return Job(work)
 
     def _leave(self, fork: Place) -> Place:
-        """Go where the branch started from, or to main where that is gone."""
+        """Go to the version that the branch started from, or to main if that fails."""
         try:
             self.session.stand(fork)
         except LanceError:
@@ -368,8 +366,8 @@ class RefChangeHandlers(RequestHandlers):
         (head,) = branch_heads(self.session.dataset, book, [name])
         if identity_of(record, head) != seen:
             raise RefConflictError(
-                f"branch {name!r} has changed meanwhile: its newest version is "
-                f"{head.get('version')}; nothing was deleted, look at it again"
+                f"branch {name!r} has changed: its newest version is now "
+                f"{head.get('version')}; nothing was deleted, reload it and try again"
             )
         return fork_of(record)
 
@@ -403,7 +401,7 @@ class RefsManager(LanceWidget):
         return super().picture() if self.error is not None else render_refs(self.dataset)
 
     @classmethod
-    def answers(cls, session: Session) -> dict[str, Handler]:
+    def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests about tags and branches."""
-        desks = (RefHandlers, RefChangeHandlers, MergeHandlers)
-        return {kind: do for desk in desks for kind, do in session.keep(desk).handlers().items()}
+        handlers = (RefHandlers, RefChangeHandlers, MergeHandlers)
+        return {kind: do for one in handlers for kind, do in session.keep(one).handlers().items()}

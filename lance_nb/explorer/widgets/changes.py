@@ -60,7 +60,7 @@ NEAR_S = 0.04
 
 
 class ChangeHandlers(RequestHandlers):
-    """The answers about changes; diffs are kept by the session."""
+    """Handlers about changes; the session keeps the diffs."""
 
     requests: ClassVar[Mapping[str, str]] = {
         "changes.counts": "on_counts",
@@ -88,13 +88,13 @@ class ChangeHandlers(RequestHandlers):
         end, numbers = words(args, "end", 1), args.get("versions")
         if end not in ends or not isinstance(numbers, list) or len(numbers) > MAX_NEAR:
             raise InvalidInputError(f"end must be a or b, versions a list of up to {MAX_NEAR}")
-        desk, near = self.session.keep(DiffCache), []
+        cache, near = self.session.keep(DiffCache), []
         until = time.monotonic() + NEAR_S
         for number in numbers:
             version = integer({"n": number}, "n", low=0, high=MAX_COUNT)
             passed = ends | {end: (ends[end][0], version)}
-            with suppress(NotFoundError):  # cleaned up meanwhile
-                diff = desk.passing(passed["a"], passed["b"], key_of(args))
+            with suppress(NotFoundError):  # cleaned up since
+                diff = cache.passing(passed["a"], passed["b"], key_of(args))
                 counts = change_counts(diff, self.session.dataset.uri).to_json()
                 near.append({"version": version, "counts": counts})
             if time.monotonic() > until:
@@ -176,7 +176,7 @@ class DiffView(LanceWidget):
 
     entry: ClassVar[str] = "widgets/changes.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
-    desk: ClassVar[type[RequestHandlers]] = ChangeHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = ChangeHandlers
     default_height: ClassVar[int] = 420
 
     def __init__(

@@ -53,7 +53,7 @@ class ValueView(LanceWidget):
     parts: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, facts: ValueFacts, *, height: int | None = None) -> None:
-        """Show what is told of a value."""
+        """Show the facts of a value."""
         self._facts = facts
         super().__init__(None, height=height)
         self.screen = {"error": None, "value": facts.to_json()}

@@ -71,7 +71,7 @@ _NUMBER_MAX = 1e308
 
 
 class RowHandlers(RequestHandlers):
-    """The answers about rows."""
+    """Handlers about rows."""
 
     requests: ClassVar[Mapping[str, str]] = {
         "rows.look": "on_look",
@@ -88,7 +88,7 @@ class RowHandlers(RequestHandlers):
     }
 
     def on_look(self, args: Mapping[str, Any]) -> Job:
-        """Look at other rows, or at rows in another order."""
+        """Filter, sort, or search for nearest neighbors."""
         source, request = self.source(args), grid_request_of(args, self.session.row_orders)
         place = place_of(args)
 
@@ -102,11 +102,11 @@ class RowHandlers(RequestHandlers):
         return Job(work)
 
     def on_like(self, args: Mapping[str, Any]) -> Answer:
-        """Keep the vector of a row, to look for its neighbours."""
+        """Keep the vector of a row, to search for its nearest neighbors."""
         name, scalar = self._cell(args)
         kind = scalar.type
         if not pa.types.is_fixed_size_list(kind):
-            raise NotSupportedError(f"{name!r} holds no vectors of one length")
+            raise NotSupportedError(f"{name!r} has no vectors of one length")
         if not scalar.is_valid:
             raise InvalidInputError("this row has no vector")
         source, query = self.source(args), self.session.query(args)
@@ -181,11 +181,11 @@ class RowHandlers(RequestHandlers):
         return Job(work)
 
     def on_range(self, args: Mapping[str, Any]) -> Answer:
-        """Write the condition that a brush over a histogram means."""
+        """Return the condition of a range of a histogram."""
         name = self._name(args)
         names = self.source(args).schema.names
         if name not in names:
-            raise NotSupportedError(f"{name} is no column of the schema")
+            raise NotSupportedError(f"{name} is not a column of the schema")
         field = self.source(args).schema.field(name)
         if args.get("null") is True:
             return Answer({"where": null_condition(name)})
@@ -200,7 +200,7 @@ class RowHandlers(RequestHandlers):
         """Write the condition that picks the value of a cell."""
         where = value_condition(*self._cell(args))
         if not where:
-            raise NotSupportedError("a value of this kind or length makes no condition")
+            raise NotSupportedError("a value of this type or length cannot be used in a condition")
         return Answer({"where": where})
 
     def on_row(self, args: Mapping[str, Any]) -> Answer:
@@ -215,12 +215,12 @@ class RowHandlers(RequestHandlers):
         return Answer({"nodes": nodes})
 
     def on_media(self, args: Mapping[str, Any]) -> Answer:
-        """Tell what the bytes of a cell are, and give a piece of them if they can be shown."""
+        """Return the media type of a cell, and a piece of its bytes if they can be shown."""
         row, column, offset = (
             integer(args, key, low=0, high=MAX_COUNT) for key in ("row", "column", "offset")
         )
-        desk = self.session.keep(CellBytesCache)
-        found = desk.open(self.source(args), self.session.query(args), row, column)
+        cache = self.session.keep(CellBytesCache)
+        found = cache.open(self.source(args), self.session.query(args), row, column)
         if found is None:
             return Answer({"null": True})
         shown = found.media.kind != "bytes" and not found.media.why
@@ -229,13 +229,13 @@ class RowHandlers(RequestHandlers):
         return Answer(result, pieces)
 
     def on_thumbs(self, args: Mapping[str, Any]) -> Answer:
-        """Give the small pictures of some rows of a column."""
+        """Return the thumbnails of some rows of a column."""
         row = integer(args, "row", low=0, high=MAX_COUNT)
         rows = integer(args, "count", low=1, high=media.THUMBNAIL_ROWS)
         source, name = self.source(args), self._name(args)
         column = cells.plain(self.session.query(args).rows(source, [name], row, rows).column(0))
         if not cells.is_binary(column.type):
-            raise NotSupportedError(f"values of {name!r} are no bytes")
+            raise NotSupportedError(f"values of {name!r} are not binary")
         found = media.thumbnails(column)
         about = [{"at": row + one.at, "mime": one.media.mime, "width": one.media.width,
                   "height": one.media.height} for one in found]  # fmt: skip
@@ -286,7 +286,7 @@ class RowGrid(LanceWidget):
 
     entry: ClassVar[str] = "widgets/rows.js"
     parts: ClassVar[tuple[str, ...]] = ("rows",)
-    desk: ClassVar[type[RequestHandlers]] = RowHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = RowHandlers
 
     @property
     def selection(self) -> pa.Table:

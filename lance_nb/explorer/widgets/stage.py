@@ -1,7 +1,8 @@
-"""Changes before they happen: forms, cards with what they would do, commit and undo.
+"""Edits before they are committed: forms, cards with their effect, commit and undo.
 
-Its ES module is ``stage.js``. The cards lie on the deck of the dataset, which every explorer of it
-and ``%lance`` share. Requests (with ``branch`` and ``version`` where the dataset is looked at):
+Its ES module is ``stage.js``. The cards are those of the dataset's staging area, which every
+explorer of it and ``%lance`` share. Requests (with ``branch`` and ``version`` where the dataset is
+looked at):
 
 =============== ================================ ==============================================
 request         args                             result
@@ -20,7 +21,7 @@ stage.remove    id                               deck
 stage.earlier   id                               deck
 =============== ================================ ==============================================
 
-What writes is refused while the lock is shut.
+Requests that write are refused while the lock is shut.
 """
 
 from __future__ import annotations
@@ -68,12 +69,14 @@ class StagePanel(LanceWidget):
         super().__init__(dataset, height=height, read_only=read_only)
 
     @classmethod
-    def answers(cls, session: Session) -> dict[str, Handler]:
+    def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests about staged changes."""
-        return _Answers(session).handlers()
+        return StageHandlers(session).handlers()
 
 
-class _Answers(RequestHandlers):
+class StageHandlers(RequestHandlers):
+    """Handlers about staged changes."""
+
     requests: ClassVar[Mapping[str, str]] = {
         "stage.menu": "on_menu",
         "stage.check": "on_check",
@@ -93,91 +96,107 @@ class _Answers(RequestHandlers):
         return _writable(self.session.open(place_of(args)))
 
     @property
-    def _deck(self) -> StagingArea:
+    def _area(self) -> StagingArea:
         return staging_area_of(_writable(self.session.dataset))
 
     def on_menu(self, args: Mapping[str, Any]) -> Answer:
+        """Return the verbs and what their forms offer."""
         dataset = self._dataset(args)
-        self._deck.forget_strangers(dataset)
+        self._area.forget_strangers(dataset)
         return Answer(form_choices(dataset, row_sources.notebook_variables()))
 
     def on_check(self, args: Mapping[str, Any]) -> Answer:
-        wish = _wish_of(args)
+        """Check a form while it is filled in."""
+        form = _form_of(args)
         dataset = self._dataset(args)
-        if "source" in wish.args:
-            row_sources.check_rows(wish.args["source"], row_sources.notebook_variables())
-        note = check_edit(dataset, wish)
+        if "source" in form.args:
+            row_sources.check_rows(form.args["source"], row_sources.notebook_variables())
+        note = check_edit(dataset, form)
         where = None
-        if wish.verb not in ACTION_VERBS:
-            where = placement_of(dataset, wish, row_sources.notebook_variables()).to_json()
-        return Answer({"note": note, "code": stage_code(wish), "where": where})
+        if form.verb not in ACTION_VERBS:
+            where = placement_of(dataset, form, row_sources.notebook_variables()).to_json()
+        return Answer({"note": note, "code": stage_code(form), "where": where})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:
-        deck = self._deck
-        for card in deck.open_cards if deck.running is None else ():
+        """Return the cards, with what others have committed since."""
+        area = self._area
+        for card in area.open_cards if area.running is None else ():
             card.look()
-        return Answer({"deck": _deck_json(deck)})
+        return Answer({"deck": _area_json(area)})
 
     def on_running(self, args: Mapping[str, Any]) -> Answer:
-        running = self._deck.running
+        """Return the progress of the running work."""
+        running = self._area.running
         return Answer({"running": None if running is None else asdict(running)})
 
     def on_add(self, args: Mapping[str, Any]) -> Job:
-        wish, dataset = _wish_of(args), self._dataset(args)
+        """Stage an edit."""
+        form, dataset = _form_of(args), self._dataset(args)
         variables = row_sources.notebook_variables()
-        return self._work("stage", lambda deck, told: deck.add(dataset, wish, variables, told))
+        return self._work(
+            "stage", lambda area, reporter: area.add(dataset, form, variables, reporter)
+        )
 
     def on_prepare(self, args: Mapping[str, Any]) -> Job:
+        """Execute the edit of a card, on another engine if one is named."""
         card_id, engine = _id_of(args), args.get("engine")
         where = None if engine is None else words({"engine": engine}, "engine", 20)
-        return self._work("prepare", lambda deck, told: deck.prepare(card_id, told, where))
+        return self._work("prepare", lambda area, reporter: area.prepare(card_id, reporter, where))
 
     def on_rerun(self, args: Mapping[str, Any]) -> Job:
+        """Re-run a card on the newest version."""
         card_id = _id_of(args)
-        return self._work("re-run", lambda deck, told: deck.rerun(card_id, told))
+        return self._work("re-run", lambda area, reporter: area.rerun(card_id, reporter))
 
     def on_commit(self, args: Mapping[str, Any]) -> Job:
+        """Commit one card."""
         card_id, message = _id_of(args), _message_of(args)
-        return self._work("commit", lambda deck, told: [deck.commit(card_id, message, told)])
+        return self._work(
+            "commit", lambda area, reporter: [area.commit(card_id, message, reporter)]
+        )
 
     def on_all(self, args: Mapping[str, Any]) -> Job:
+        """Commit all cards, one by one or together."""
         message, together = _message_of(args), args.get("together") is True
 
-        def commit(deck: StagingArea, told: ProgressReporter) -> list[Card]:
+        def commit(area: StagingArea, reporter: ProgressReporter) -> list[Card]:
             if together:
-                return deck.commit_together(message, told)
-            return deck.commit_each(message, told)
+                return area.commit_together(message, reporter)
+            return area.commit_each(message, reporter)
 
         return self._work("commit", commit)
 
     def on_look(self, args: Mapping[str, Any]) -> Answer:
-        card = self._deck.card(_id_of(args))
+        """Check whether a commit with an unknown outcome succeeded."""
+        card = self._area.card(_id_of(args))
         card.look_again()
         return self._answer([card])
 
     def on_remove(self, args: Mapping[str, Any]) -> Answer:
-        self._deck.remove(_id_of(args))
+        """Remove a card."""
+        self._area.remove(_id_of(args))
         return self._answer()
 
     def on_earlier(self, args: Mapping[str, Any]) -> Answer:
-        self._deck.earlier(_id_of(args))
+        """Move a card one position up."""
+        self._area.earlier(_id_of(args))
         return self._answer()
 
     def _work(self, what: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
-        """Do something that may write, in a thread of its own."""
+        """Return a job for work that may write."""
         self.session.check_unlocked()
-        deck = self._deck
+        area = self._area
 
         def work(progress: Progress) -> Answer:
-            done = do(deck, ProgressReporter(what, progress))
+            done = do(area, ProgressReporter(what, progress))
             return self._answer(done if isinstance(done, list) else ())
 
         return Job(work)
 
     def _answer(self, committed: Sequence[Card] = ()) -> Answer:
-        """Tell what lies on the deck, and the newest version that was made."""
+        """Return the cards, and the newest version that was created."""
         made = [one for one in committed if one.version is not None]
-        result: dict[str, Any] = {"deck": _deck_json(self._deck)}
+        result: dict[str, Any] = {"deck": _area_json(self._area)}
         if made:
             result |= {"branch": made[-1].dataset.branch, "version": made[-1].version}
         elif any(one.done for one in committed):
@@ -191,7 +210,7 @@ def _writable(source: object) -> LanceDataset:
     return source
 
 
-def _wish_of(args: Mapping[str, Any]) -> EditForm:
+def _form_of(args: Mapping[str, Any]) -> EditForm:
     return EditForm.of(args.get("verb"), args.get("args"), args.get("engine", "auto"))
 
 
@@ -203,13 +222,13 @@ def _message_of(args: Mapping[str, Any]) -> str | None:
     return words({"message": args.get("message") or ""}, "message", MAX_MESSAGE_CHARS) or None
 
 
-def _deck_json(deck: StagingArea) -> dict[str, Any]:
-    cards = [card_json(card) for card in deck.cards]
-    return {"cards": cards, "not_together": _why(deck)}
+def _area_json(area: StagingArea) -> dict[str, Any]:
+    cards = [card_json(card) for card in area.cards]
+    return {"cards": cards, "not_together": _why(area)}
 
 
-def _why(deck: StagingArea) -> str:
+def _why(area: StagingArea) -> str:
     try:
-        return deck.why_not_together()
+        return area.why_not_together()
     except LanceError as error:
         return str(error)

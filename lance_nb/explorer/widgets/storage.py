@@ -41,7 +41,7 @@ MAX_PATH_CHARS = 4096
 
 
 class StorageHandlers(RequestHandlers):
-    """The answers about storage."""
+    """Handlers about storage."""
 
     requests: ClassVar[Mapping[str, str]] = {
         "storage.map": "on_map",
@@ -109,7 +109,7 @@ class StorageView(LanceWidget):
 
     entry: ClassVar[str] = "widgets/storage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
-    desk: ClassVar[type[RequestHandlers]] = StorageHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
 
 
 class FragmentMap(LanceWidget):
@@ -120,7 +120,7 @@ class FragmentMap(LanceWidget):
 
     entry: ClassVar[str] = "widgets/fragment_map.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
-    desk: ClassVar[type[RequestHandlers]] = StorageHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
 
 
 class DeletionMap(LanceWidget):
@@ -132,7 +132,7 @@ class DeletionMap(LanceWidget):
 
     entry: ClassVar[str] = "widgets/deletion_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
-    desk: ClassVar[type[RequestHandlers]] = StorageHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
 
     def __init__(
         self, dataset: Target, fragment: int | None = None, *, height: int | None = None
@@ -149,4 +149,4 @@ class SpaceView(LanceWidget):
 
     entry: ClassVar[str] = "widgets/space_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
-    desk: ClassVar[type[RequestHandlers]] = StorageHandlers
+    handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers

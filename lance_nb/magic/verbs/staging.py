@@ -47,7 +47,7 @@ def status(desk: Desk, said: Namespace) -> Answer:
     cards = desk.deck.open_cards
     if not cards:
         return answer_of_lines("Nothing is staged", ["%lance stage append df stages rows."])
-    lines = [f"{title_of(one.wish)} ({one.state})" for one in cards]
+    lines = [f"{title_of(one.form)} ({one.state})" for one in cards]
     preview = desk.deck.preview()
     heading = f"Staged on {label(desk.dataset)}"
     if preview is None:

@@ -19,7 +19,7 @@ from tests.unit.explorer.stored_datasets import worn_dataset
 
 
 def taken(dataset: Any, **how: Any) -> dict[str, Any]:
-    return take_snapshot(dataset, Explorer.answers, Explorer.parts, **how).to_json()
+    return take_snapshot(dataset, Explorer.request_handlers, Explorer.parts, **how).to_json()
 
 
 def test_it_keeps_the_version_shown_first_then_tags_and_heads() -> None:
@@ -52,7 +52,7 @@ def test_answers_about_storage_changes_and_refs_are_kept(tmp_path: Path) -> None
 
 def test_it_has_a_size_however_many_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_BYTES", 150_000)
-    found = take_snapshot(many_versions(60), Explorer.answers, Explorer.parts)
+    found = take_snapshot(many_versions(60), Explorer.request_handlers, Explorer.parts)
     assert found.left >= 0
     assert 0 < len(found.screens) < module.MAX_VERSIONS
     with pytest.raises(LanceError):

@@ -28,7 +28,9 @@ PAGE = {"kinds": None, "offset": 0, "limit": 100}
 def ask(session: Session, kind: str, **args: Any) -> int:
     """Ask, and return how many bytes the answer has."""
     handlers = (
-        session.handlers() | session.keep(HeaderHandlers).handlers() | Explorer.answers(session)
+        session.handlers()
+        | session.keep(HeaderHandlers).handlers()
+        | Explorer.request_handlers(session)
     )
     reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
     assert reply["ok"], reply

@@ -26,7 +26,7 @@ def handlers():
     session = Session(small_dataset())
     tables = (session, session.keep(HeaderHandlers), session.keep(RowHistoryHandlers))
     own = {kind: do for table in tables for kind, do in table.handlers().items()}
-    return own | Explorer.answers(session)
+    return own | Explorer.request_handlers(session)
 
 
 def test_every_request_is_in_one_list(handlers) -> None:

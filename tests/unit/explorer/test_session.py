@@ -225,6 +225,6 @@ def test_requests_are_answered_by_their_methods() -> None:
 
 @pytest.mark.parametrize("name", sorted(VIEWS))
 def test_every_view_has_a_method_for_each_of_its_requests(name: str) -> None:
-    desk = VIEWS[name].desk
-    assert all(callable(getattr(desk, method)) for method in desk.requests.values())
-    assert all(kind.count(".") == 1 for kind in desk.requests)
+    kind = VIEWS[name].handlers_type
+    assert all(callable(getattr(kind, method)) for method in kind.requests.values())
+    assert all(kind.count(".") == 1 for kind in kind.requests)

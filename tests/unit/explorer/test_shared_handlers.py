@@ -97,7 +97,7 @@ def test_a_branch_that_was_deleted_is_told_with_a_way_on(tmp_path: Path) -> None
     )
     shutil.rmtree(tmp_path / "a.lance")
     found = ask(session, "news", latest=2, mark="")
-    assert (found["lost"], found["way"]) == ("the dataset is not there any more", None)
+    assert (found["lost"], found["way"]) == ("the dataset no longer exists", None)
 
 
 def test_the_lock_is_shut_until_somebody_opens_it() -> None:

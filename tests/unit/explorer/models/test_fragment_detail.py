@@ -37,7 +37,7 @@ def test_files_of_cleaned_up_versions_are_from_then_or_before(tmp_path: Path) ->
     dataset.tags.delete("v1")
     dataset.cleanup_old_versions(retain_versions=2)
     first, _ = fragment_detail(lance_nb.dataset(dataset.uri), 0).files
-    assert first.written == "main:5 or before"
+    assert first.written == "main:5 or earlier"
 
 
 def test_pages_tell_layout_codecs_and_what_they_save(tmp_path: Path) -> None:

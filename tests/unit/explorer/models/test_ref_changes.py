@@ -62,7 +62,7 @@ def test_the_tag_of_a_merge_says_what_it_is_for() -> None:
 
 
 def test_moving_to_where_it_is_makes_no_sense() -> None:
-    assert said(of_moving(BOOK, "old", (None, 1), 9)) == [("stop", "It is at main:1 already.")]
+    assert said(of_moving(BOOK, "old", (None, 1), 9)) == [("stop", "It is already at main:1.")]
     moved = of_moving(BOOK, "old", ("dev", 4), 9)
     assert [one.level for one in moved] == ["ok", "ok", "warn"]
     assert moved[0].text == "From main:1 to dev:4."

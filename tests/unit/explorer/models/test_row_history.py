@@ -70,7 +70,7 @@ def test_without_stable_ids_the_label_is_honest_and_a_key_helps() -> None:
     row = named(plain, "id = 5")
     by_address = RowHistoryCache(None).steps(plain, row, 50, quiet)
     assert by_address["label"] == "row address"
-    assert "cannot tell it from a new row" in by_address["followed"]
+    assert "looks like a new row" in by_address["followed"]
     assert by_address["steps"][-1]["event"] == "written"
     by_key = RowHistoryCache(None).steps(plain, named(plain, "id = 5", ("id",)), 50, quiet)
     assert by_key["label"] == "key: id"

@@ -40,7 +40,7 @@ def shown(card: Card) -> dict[str, Any]:
     """What a card says of its change; tasks put what an upsert inserts into a file of its own."""
     found = card_json(card)
     facts = {one["label"]: one["value"] for one in found["facts"]}
-    if card.wish.verb == "upsert":
+    if card.form.verb == "upsert":
         facts = {name: facts[name] for name in ("rows", "updated", "added")}
     return {"facts": facts, "lines": found["lines"], "samples": found["samples"]}
 
@@ -87,8 +87,8 @@ def test_a_light_card_stays(verb: str, args: dict[str, Any], add: Add) -> None:
 def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) -> None:
     assert add("append", "spark", source="more").where.reason == "its rows are in this process"
     stream = {"more": MORE.to_reader()}
-    wish = EditForm.of("upsert", {"source": "more", "on": ["id"]}, "spark")
-    where = placement_of(dataset, wish, stream)
+    form = EditForm.of("upsert", {"source": "more", "on": ["id"]}, "spark")
+    where = placement_of(dataset, form, stream)
     assert (where.name, where.is_movable) == ("local", False)
     assert stream["more"].read_all().num_rows == 2  # looking has not read it
 
@@ -119,8 +119,8 @@ def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: StagingArea
 @pytest.mark.usefixtures("session")
 def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, deck: StagingArea) -> None:
     dataset.delete("true")
-    wish = EditForm.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
-    card = deck.add(dataset, wish, {}, ProgressReporter())
+    form = EditForm.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
+    card = deck.add(dataset, form, {}, ProgressReporter())
     deck.commit(card.id, None, ProgressReporter())
     found = dataset.checkout_latest()
     assert found.schema.field("twice").type == pa.float64()

@@ -10,8 +10,8 @@ from lance_nb.explorer.staging.edit_forms import VERBS, EditForm, type_of
 
 
 def test_empty_arguments_are_left_out_and_texts_trimmed() -> None:
-    wish = EditForm.of("delete", {"where": "  id = 1 "})
-    assert wish == EditForm("delete", {"where": "id = 1"})
+    form = EditForm.of("delete", {"where": "  id = 1 "})
+    assert form == EditForm("delete", {"where": "id = 1"})
     given = {"set": {"a": "1"}, "where": ""}
     assert EditForm.of("update", given).args == {"set": {"a": "1"}}
 
@@ -66,7 +66,7 @@ def test_types_are_read_by_name_and_vectors_by_their_length() -> None:
     assert type_of("int32") == pa.int32()
     assert type_of("timestamp[us]") == pa.timestamp("us")
     assert type_of(" float16[128] ") == pa.list_(pa.float16(), 128)
-    with pytest.raises(InvalidInputError, match="is no type"):
+    with pytest.raises(InvalidInputError, match="is not a type"):
         type_of("int")
-    with pytest.raises(InvalidInputError, match="is no type"):
+    with pytest.raises(InvalidInputError, match="is not a type"):
         type_of("blob[4]")

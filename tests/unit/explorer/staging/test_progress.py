@@ -14,31 +14,31 @@ def cancelled(_done: int, _total: int) -> None:
 
 def test_steps_and_runs_are_told() -> None:
     told: list[tuple[int, int]] = []
-    teller = ProgressReporter("commit", lambda done, total: told.append((done, total)))
-    teller.count(2, 5)
-    assert (teller.now.what, teller.now.done, teller.now.total) == ("commit", 2, 5)
+    reporter = ProgressReporter("commit", lambda done, total: told.append((done, total)))
+    reporter.count(2, 5)
+    assert (reporter.now.what, reporter.now.done, reporter.now.total) == ("commit", 2, 5)
     run = SimpleNamespace(
         phase="running", engine="spark", num_done=3, num_tasks=4, num_rows=70, done_bytes=9
     )
-    teller.run(run)
-    assert (teller.now.engine, teller.now.rows, teller.now.size_bytes) == ("spark", 70, 9)
-    teller.phase("committing")
-    assert (teller.now.phase, teller.now.engine) == ("committing", "spark")
+    reporter.run(run)
+    assert (reporter.now.engine, reporter.now.rows, reporter.now.size_bytes) == ("spark", 70, 9)
+    reporter.phase("committing")
+    assert (reporter.now.phase, reporter.now.engine) == ("committing", "spark")
     assert told[:2] == [(2, 5), (3, 4)]
-    assert not teller.is_stopped()
+    assert not reporter.is_stopped()
 
 
 def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
     with pytest.raises(CancelledError):
         ProgressReporter("stage", cancelled).count(1, 2)
-    teller = ProgressReporter("stage", cancelled)
-    assert teller.is_stopped()
+    reporter = ProgressReporter("stage", cancelled)
+    assert reporter.is_stopped()
     with pytest.raises(CancelledError):
-        teller.check()
+        reporter.check()
 
 
 def test_time_goes_on_while_nothing_is_told() -> None:
-    teller = ProgressReporter("commit")
-    first, then = teller.seen(), teller.seen()
+    reporter = ProgressReporter("commit")
+    first, then = reporter.seen(), reporter.seen()
     assert then.elapsed_s > first.elapsed_s > 0.0
-    assert teller.now.elapsed_s == 0.0
+    assert reporter.now.elapsed_s == 0.0

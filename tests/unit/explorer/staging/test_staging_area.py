@@ -104,7 +104,7 @@ def test_a_card_that_was_taken_away_leaves_nothing(tmp_path: Path) -> None:
     assert len(sorted(tmp_path.rglob("*"))) == len(before) + 1
     assert deck.remove(card.id) == 1
     assert sorted(tmp_path.rglob("*")) == before
-    with pytest.raises(InvalidInputError, match="not there any more"):
+    with pytest.raises(InvalidInputError, match="no longer exists"):
         deck.remove(card.id)
 
 
@@ -138,9 +138,9 @@ def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: StagingArea
     def cancelled(_done: int, _total: int) -> None:
         raise CancelledError("cancelled")
 
-    wish = EditForm.of("delete", {"where": "id = 1"})
+    form = EditForm.of("delete", {"where": "id = 1"})
     with pytest.raises(CancelledError):
-        deck.add(dataset, wish, {}, ProgressReporter("stage", cancelled))
+        deck.add(dataset, form, {}, ProgressReporter("stage", cancelled))
     assert deck.cards == []
     assert deck.running is None
 

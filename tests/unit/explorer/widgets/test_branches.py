@@ -36,7 +36,7 @@ def session(tmp_path: Path) -> Session:
 
 def ask(session: Session, what: str, **args: Any) -> dict[str, Any]:
     request = {"id": "1", "type": f"refs.{what}", "args": args}
-    reply, _ = handle(request, RefsManager.answers(session))
+    reply, _ = handle(request, RefsManager.request_handlers(session))
     found: dict[str, Any] = reply["result"] if reply["ok"] else {"error": reply["error"]["message"]}
     return found
 
@@ -88,7 +88,7 @@ def test_a_form_is_checked_while_it_is_filled_in(session: Session) -> None:
 
 def test_tags_are_made_moved_described_and_deleted(session: Session) -> None:
     made = ask(session, "create", kind="tag", name="t", branch="dev", version=3, note=" hi ")
-    assert made["words"] == "Tag t is made at dev:3."
+    assert made["words"] == "Tag t was created at dev:3."
     assert "t" in [one["name"] for one in made["parts"]["timeline"]["tags"]]
     assert other(session).tags.list()["t"]["metadata"] == {"note": "hi"}
     seen = {"branch": "dev", "version": 3}
@@ -100,7 +100,8 @@ def test_tags_are_made_moved_described_and_deleted(session: Session) -> None:
     assert "moved meanwhile" in ask(session, "delete", kind="tag", name="t", seen=seen)["error"]
     assert other(session).tags.get_version("t") == 2
     assert (
-        "another note" in ask(session, "note", kind="tag", name="t", note="x", before="")["error"]
+        "changed by somebody else"
+        in ask(session, "note", kind="tag", name="t", note="x", before="")["error"]
     )
     ask(session, "note", kind="tag", name="t", note="", before="hi")
     assert other(session).tags.list()["t"]["metadata"] == {}
@@ -115,7 +116,7 @@ def test_a_branch_that_changed_since_it_was_looked_at_stays(session: Session) ->
     seen = ask(session, "explain", kind="branch", name="dev")["seen"]
     other(session).checkout_version(("dev", None)).insert(rows(50, 1))
     refused = ask(session, "delete", kind="branch", name="dev", seen=seen)
-    assert "its newest version is 4" in refused["error"]
+    assert "its newest version is now 4" in refused["error"]
     other(session).tags.create("needs", ("dev", 4))
     explained = ask(session, "explain", kind="branch", name="dev")
     assert explained["refused"]

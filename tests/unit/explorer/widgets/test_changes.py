@@ -28,7 +28,7 @@ def session(dataset: Any) -> Session:
 
 def ask(session: Session, kind: str, **args: Any) -> tuple[dict[str, Any], list[bytes]]:
     request = {"id": "1", "type": f"changes.{kind}", "args": ENDS | args}
-    reply, buffers = handle(request, DiffView.answers(session))
+    reply, buffers = handle(request, DiffView.request_handlers(session))
     return (reply["result"] if reply["ok"] else reply["error"]), buffers
 
 

@@ -30,7 +30,7 @@ def test_its_module_mounts_the_view_without_the_other_views() -> None:
 
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
     place = {"branch": None, "version": session.dataset.version}
-    handlers = session.handlers() | RowGrid.answers(session)
+    handlers = session.handlers() | RowGrid.request_handlers(session)
     reply, _ = handle({"id": "1", "type": kind, "args": place | args}, handlers)
     return reply["result"] if reply["ok"] else reply["error"]
 
@@ -56,7 +56,7 @@ def test_profiles_are_made_beside_what_a_person_does() -> None:
     session = Session(small_dataset())
     args = {"branch": None, "version": session.dataset.version, "first": 0, "count": 1}
     request = {"id": "1", "type": "rows.profile", "args": args | {"num_rows": 5}}
-    assert isinstance(begin(request, RowGrid.answers(session))[1], Job)
+    assert isinstance(begin(request, RowGrid.request_handlers(session))[1], Job)
 
 
 def test_a_filter_that_cannot_be_used_says_why() -> None:
@@ -144,18 +144,18 @@ def test_conditions_are_written_from_brushes_and_values() -> None:
 
 def test_bytes_are_told_apart_and_travel_only_when_they_are_shown() -> None:
     session = Session(stored())
-    handlers = RowGrid.answers(session)
+    handlers = RowGrid.request_handlers(session)
     args = {"branch": None, "version": session.dataset.version, "row": 0, "column": 2, "offset": 3}
     reply, buffers = handle({"id": "1", "type": "rows.media", "args": args}, handlers)
     assert (reply["result"]["mime"], buffers) == ("image/gif", [GIF[3:]])
     assert ask(session, "rows.media", row=1, column=2, offset=0) == {"null": True}
-    assert "no bytes" in ask(session, "rows.media", row=1, column=1, offset=0)["message"]
+    assert "not binary" in ask(session, "rows.media", row=1, column=1, offset=0)["message"]
     assert ask(session, "cell", row=0, column=2)["bytes"] is True
     page = ask(session, "rows", offset=0, limit=2, first_column=0, num_columns=9)
     assert page["columns"][2]["pictures"] == "10"
     (small,) = ask(session, "rows.thumbs", row=0, count=2, column=2)["thumbs"]
     assert (small["at"], small["mime"]) == (0, "image/gif")
-    assert "no bytes" in ask(session, "rows.thumbs", row=0, count=2, column=1)["message"]
+    assert "not binary" in ask(session, "rows.thumbs", row=0, count=2, column=1)["message"]
     assert "count" in ask(session, "rows.thumbs", row=0, count=99, column=2)["message"]
 
 

@@ -26,7 +26,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
     place = {"branch": session.dataset.branch, "version": session.dataset.version}
     request = {"id": "1", "type": f"stage.{kind}", "args": place | args}
-    reply, _ = handle(request, StagePanel.answers(session))
+    reply, _ = handle(request, StagePanel.request_handlers(session))
     found: dict[str, Any] = reply["result"] if reply["ok"] else reply["error"]
     return found
 
@@ -93,12 +93,12 @@ def test_every_explorer_of_a_dataset_has_the_same_cards(session: Session) -> Non
         ("add", {"verb": "format", "args": {}}, "none of"),
         ("check", {"verb": "delete", "args": 7}, "an object"),
         ("commit", {"id": 7}, "id"),
-        ("commit", {"id": "x"}, "not there any more"),
+        ("commit", {"id": "x"}, "no longer exists"),
         ("commit", {"id": "x", "message": "m" * 2000}, "message"),
         ("prepare", {"id": "x", "engine": 7}, "engine"),
-        ("look", {"id": "x"}, "not there any more"),
-        ("remove", {"id": "x"}, "not there any more"),
-        ("earlier", {"id": "x"}, "not there any more"),
+        ("look", {"id": "x"}, "no longer exists"),
+        ("remove", {"id": "x"}, "no longer exists"),
+        ("earlier", {"id": "x"}, "no longer exists"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused(

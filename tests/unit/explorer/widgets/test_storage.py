@@ -21,7 +21,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 def ask(session: Session, kind: str, **args: Any) -> tuple[dict[str, Any], list[bytes]]:
     place = {"branch": None, "version": 6}
     request = {"id": "1", "type": f"storage.{kind}", "args": place | args}
-    reply, buffers = handle(request, StorageView.answers(session))
+    reply, buffers = handle(request, StorageView.request_handlers(session))
     return (reply["result"] if reply["ok"] else reply["error"]), buffers
 
 
@@ -65,7 +65,7 @@ def test_requests_that_make_no_sense_are_refused(
 
 def test_a_dataset_without_files_says_so() -> None:
     found, _ = ask(Session(small_dataset()), "health", version=4)
-    assert "where its bytes are" in found["message"]
+    assert "gives no access to its files" in found["message"]
 
 
 def test_it_works_alone_on_a_dataset_and_on_a_path(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_fragments_with_most_deleted_rows_come_first(tmp_path: Path) -> None
     dataset.delete("id < 5")
     args = {"branch": None, "version": dataset.version}
     request = {"id": "1", "type": "storage.deleted", "args": args}
-    reply, _ = handle(request, DeletionMap.answers(Session(dataset)))
+    reply, _ = handle(request, DeletionMap.request_handlers(Session(dataset)))
     assert reply["result"]["most"] == [
         {"id": 1, "rows": 100, "deleted": 30}, {"id": 0, "rows": 100, "deleted": 5},
     ]  # fmt: skip
