@@ -19,7 +19,6 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
-    calendar_functions,
     comparison,
     list_functions,
     list_results,
@@ -38,16 +37,25 @@ from lance_nb.table.predicate.coercion import (
     uncast,
     unify,
 )
-from lance_nb.table.predicate.expression import Expression, Literal, call, null_of_null
+from lance_nb.table.predicate.expression import (
+    Expression,
+    Literal,
+    Names,
+    call,
+    child,
+    null_of_null,
+)
 from lance_nb.table.predicate.functions import call_of
-from lance_nb.table.predicate.logic import chain_of, is_null, negation, true_or_null
-from lance_nb.table.predicate.membership import (
+from lance_nb.table.predicate.logic import (
+    chain_of,
     in_bulk,
     in_members,
+    is_null,
     join_equalities,
     literal_value,
+    negation,
+    true_or_null,
 )
-from lance_nb.table.predicate.names import Names, child
 from lance_nb.table.predicate.sql_text import SqlText, sql_of
 from lance_nb.table.predicate.type_names import type_of
 
@@ -295,7 +303,7 @@ class _Binder:
 
     def _bind_interval(self, node: Any) -> Expression:
         unit = node.args.get("unit")
-        return calendar_functions.interval(str(node.this.name), str(unit.name) if unit else "")
+        return time_functions.interval(str(node.this.name), str(unit.name) if unit else "")
 
     def _bind_extract(self, node: Any) -> Expression:
         field = Literal(pa.scalar(str(node.this.this).lower()))

@@ -4,11 +4,15 @@ A filter is SQL text or a pyarrow.compute.Expression; a computed column is SQL t
 can be wrong about them, apart from the values of rows, is found when they are bound.
 
 pyarrow expressions are computed by Arrow itself, with Arrow's rules where those differ from SQL's
-(NaN is unlike every number, sums that overflow are errors).
+(NaN is unlike every number, sums that overflow are errors). Such an expression cannot be walked
+from Python: it is bound to no columns, and the column that Arrow misses is added, until it binds.
+An expression that names columns by number is given all of them. Row columns (``_rowid`` ...) may be
+named too.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +24,6 @@ import pyarrow.types as pt
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.format.schema import format_column_path
 from lance_nb.table.predicate.arithmetic import arithmetic
-from lance_nb.table.predicate.arrow_expression import arrow_paths, evaluate_arrow
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.comparison import as_bits, as_mask, count_true
@@ -31,6 +34,7 @@ from lance_nb.table.predicate.expression import (
     Columns,
     Expression,
     Literal,
+    Names,
     Path,
     Value,
     call,
@@ -39,11 +43,66 @@ from lance_nb.table.predicate.expression import (
     one_array,
     paths_of,
 )
-from lance_nb.table.predicate.logic import is_null
-from lance_nb.table.predicate.names import Names
-from lance_nb.table.predicate.nullability import may_be_null
+from lance_nb.table.predicate.logic import is_null, may_be_null
 from lance_nb.table.predicate.pattern_functions import as_test
 from lance_nb.table.predicate.sql_text import parse_sql, shown, with_quoted_columns
+from lance_nb.table.projection import ROW_COLUMNS
+
+_MISSED = re.compile(
+    r"No match for FieldRef\.(?:Name\((.*?)\) in |Nested\(FieldRef\.Name\((.*?)\))"
+)
+
+
+def arrow_paths(expression: Any, schema: pa.Schema) -> tuple[Path, ...]:
+    """List the top-level columns that the expression needs. Raises PredicateError."""
+    fields = {field.name: field for field in schema}
+    for name in ROW_COLUMNS:
+        fields.setdefault(name, pa.field(name, pa.uint64()))
+    if "FieldPath(" in str(expression):
+        wanted = list(schema.names)
+        _try_bind(expression, [fields[name] for name in wanted])
+        return tuple((name,) for name in wanted)
+    wanted = []
+    while True:
+        missed = _try_bind(expression, [fields[name] for name in wanted])
+        if missed is None:
+            return tuple((name,) for name in wanted)
+        if missed not in fields or missed in wanted:
+            Names(schema).resolve([missed], quoted=True)
+            raise PredicateError(f"filter {expression}: column {missed!r} cannot be used")
+        wanted.append(missed)
+
+
+def _try_bind(expression: Any, fields: list[pa.Field]) -> str | None:
+    """Return the name of a column that is missing, None when the expression is complete."""
+    schema = pa.schema(fields)
+    try:
+        found = _project(expression, pa.Table.from_batches([], schema))
+    except pa.ArrowException as exc:
+        match = _MISSED.search(str(exc))
+        if match is None:
+            raise PredicateError(f"filter {expression}: {first_line(exc)}") from exc
+        return match[1] if match[1] is not None else match[2]
+    if not pt.is_boolean(found.type):
+        raise PredicateError(f"filter {expression} is {found.type}, not a condition")
+    return None
+
+
+def evaluate_arrow(expression: Any, columns: Columns, num_rows: int) -> pa.ChunkedArray:
+    """Compute the expression over rows."""
+    if not columns:
+        columns = {("_",): pa.chunked_array([pa.nulls(num_rows)])}
+    table = pa.table({path[0]: values for path, values in columns.items()})
+    return _project(expression, table)
+
+
+def _project(expression: Any, table: pa.Table) -> pa.ChunkedArray:
+    from pyarrow import acero
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(table))
+    options = acero.ProjectNodeOptions([expression], ["found"])
+    plan = acero.Declaration("project", options, [source])
+    return plan.to_table(use_threads=False).column("found")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,7 @@ from difflib import get_close_matches
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
-    calendar_functions,
-    digest_functions,
-    float_functions,
     json_functions,
-    list_elements,
     list_functions,
     list_results,
     list_sizes,
@@ -23,25 +19,19 @@ from lance_nb.table.predicate import (
     string_functions,
     struct_functions,
     time_functions,
-    token_functions,
 )
 from lance_nb.table.predicate.expression import Expression
 
 FUNCTIONS = {
     **string_functions.FUNCTIONS,
     **pattern_functions.FUNCTIONS,
-    **float_functions.FUNCTIONS,
     **number_functions.FUNCTIONS,
     **time_functions.FUNCTIONS,
     **list_functions.FUNCTIONS,
     **list_results.FUNCTIONS,
     **list_sizes.FUNCTIONS,
-    **list_elements.FUNCTIONS,
     **json_functions.FUNCTIONS,
     **struct_functions.FUNCTIONS,
-    **digest_functions.FUNCTIONS,
-    **token_functions.FUNCTIONS,
-    **calendar_functions.FUNCTIONS,
 }
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.amounts import check_amounts
 from lance_nb.table.predicate.coercion import cast, plain
 from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.list_functions import (
@@ -31,6 +30,7 @@ from lance_nb.table.predicate.lists import (
     opened,
 )
 from lance_nb.table.predicate.string_functions import literal_of
+from lance_nb.table.predicate.text_kernels import check_amounts
 
 
 def whole(expression: Expression) -> Expression:

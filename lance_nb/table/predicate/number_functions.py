@@ -1,10 +1,19 @@
-"""Functions of whole numbers and of null: abs, gcd, factorial, greatest, coalesce, nullif, ..."""
+"""Functions of numbers and of null: sqrt, power, log, round, abs, gcd, greatest, coalesce, ...
+
+A float32 is computed in float32, every other fraction in float64. Arrow's kernels are used where
+they exist: like pylance they call the C library, so that results agree to the last bit, which
+numpy's vectorized ones do not. Outside of a function's domain the result is NaN; its sign, which
+decides where comparisons place it, is that of pylance on x86-64.
+
+``log`` is to base 10, ``log(base, x)`` to another. A zero has no negative power (an error).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from decimal import Decimal
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +23,335 @@ import pyarrow.types as pt
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.coercion import as_float16, cast, plain, unify, unify_all
-from lance_nb.table.predicate.comparison import extreme, identical
+from lance_nb.table.predicate.comparison import extreme, identical, less
 from lance_nb.table.predicate.expression import (
     Expression,
+    Kernel,
     Literal,
     Value,
+    aligned,
     call,
+    only_value,
+    per_row,
+    to_numpy,
+    with_nulls_of,
 )
-from lance_nb.table.predicate.float_functions import Binder, numeric, numpy_kernel
+
+Binder = Callable[[str, Sequence[Expression]], Expression]
+_DIGITS_MAX = 400  # more make every factor zero or infinite
+
+
+def numeric(expression: Expression, *, name: str) -> Expression:
+    """Return a number operand. Raises PredicateError for another type."""
+    type_ = expression.type
+    expression = plain(expression)
+    if pt.is_null(expression.type) or pt.is_float16(type_):
+        return cast(expression, pa.float64())
+    type_ = expression.type
+    if not (pt.is_integer(type_) or pt.is_floating(type_) or pt.is_decimal(type_)):
+        raise PredicateError(f"{name} needs a number, not {type_}; write a cast")
+    return expression
+
+
+def floating(expression: Expression, *, name: str) -> Expression:
+    """Return a number operand as a float."""
+    expression = numeric(expression, name=name)
+    return expression if pt.is_floating(expression.type) else cast(expression, pa.float64())
+
+
+def numpy_kernel(function: Callable[..., Any], type_: pa.DataType | None = None) -> Kernel:
+    """Make a kernel of a numpy function; a null operand gives null."""
+
+    def kernel(*values: Value) -> Value:
+        arrays = aligned(*values)
+        with np.errstate(all="ignore"):
+            found = with_nulls_of(function(*map(to_numpy, arrays)), *arrays)
+        found = found.cast(type_ or values[0].type)
+        return only_value(found) if all(isinstance(one, pa.Scalar) for one in values) else found
+
+    return kernel
+
+
+def _arrow(name: str, fallback: Callable[..., Any]) -> Kernel:
+    """Return the kernel of Arrow; older releases lack some of them."""
+
+    def kernel(*values: Value) -> Value:
+        import pyarrow.compute as pc
+
+        function = getattr(pc, name, None)
+        return function(*values) if function is not None else numpy_kernel(fallback)(*values)
+
+    return kernel
+
+
+def _with_nan(kernel: Kernel, sign32: int, sign64: int) -> Kernel:
+    """Give NaNs of operands that are no NaN a sign; a NaN operand stays what it is."""
+
+    def signed(value: Value) -> Value:
+        import pyarrow.compute as pc
+
+        found = kernel(value)
+        sign = sign32 if pt.is_float32(value.type) else sign64
+        infinity = pa.scalar(np.inf, found.type)
+        # In the total order, only NaNs of the other sign lie beyond an infinity.
+        others = less(infinity, found) if sign < 0 else less(found, pc.negate(infinity))
+        if not pc.any(others).as_py():
+            return found
+        wrong = pc.fill_null(pc.and_not(others, pc.is_nan(value)), False)
+        return pc.if_else(wrong, pa.scalar(np.copysign(np.nan, sign), found.type), found)
+
+    return signed
+
+
+def _of_one(kernel: Kernel) -> Binder:
+    """Make a binder of a kernel of one float."""
+
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        return call(name, kernel, floating(operands[0], name=name))
+
+    return bind
+
+
+def _cbrt(value: Any) -> Any:
+    # The root is rounded once, from more digits than the result has.
+    wide = np.longdouble if value.dtype == np.float64 else np.float64
+    return np.cbrt(value.astype(wide)).astype(value.dtype)
+
+
+def _log1p(value: Any) -> Any:
+    return to_numpy(_arrow("log1p", np.log1p)(pa.array(value)))
+
+
+def _atanh(value: Any) -> Any:
+    half, two = value.dtype.type(0.5), value.dtype.type(2)
+    return half * _log1p((two * value) / (value.dtype.type(1) - value))
+
+
+def _signum(value: Any) -> Any:
+    found = np.sign(value)
+    return np.where(np.isnan(value), value.dtype.type(np.nan), found)
+
+
+def _degrees(value: Any) -> Any:
+    return value * value.dtype.type(180 / np.pi)
+
+
+def _round_half_away(values: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.round(values, 0, "half_towards_infinity")
+
+
+_ln = _with_nan(_arrow("ln", np.log), -1, 1)
+
+
+def _cot(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.divide(pa.scalar(1, value.type), pc.tan(value))
+
+
+def _log(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind log(value) and log(base, value), in the type of the value."""
+    half = pt.is_float16(operands[-1].type)
+    value = floating(operands[-1], name=name)
+    if half:
+        value = cast(value, pa.float32())
+    given = operands[0] if len(operands) == 2 else Literal(pa.scalar(10.0))
+    base = cast(floating(given, name=name), value.type)
+
+    def kernel(base: Value, value: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.divide(_ln(value), _ln(base))
+
+    found = call(name, kernel, base, value)
+    return cast(found, pa.float16()) if half else found
+
+
+def _power(name: str, operands: Sequence[Expression]) -> Expression:
+    base, exponent = (numeric(one, name=name) for one in operands)
+    if pt.is_decimal(base.type) and pt.is_integer(exponent.type):
+        return call(name, per_row(_decimal_power(base.type), base.type), base, exponent)
+    if pt.is_decimal(base.type):
+        raise PredicateError(f"{name} of a decimal needs a whole exponent; cast it to double")
+
+    def kernel(base: Value, exponent: Value) -> Value:
+        import pyarrow.compute as pc
+
+        zeros = pc.and_(pc.equal(base, 0.0), pc.less(exponent, 0.0))
+        if pc.any(zeros).as_py():
+            raise pa.ArrowInvalid("zero has no negative power")
+        return pc.power(base, exponent)
+
+    if isinstance(exponent, Literal) and exponent.scalar.is_valid and exponent.scalar.as_py() == 1:
+        return cast(base, pa.float64())  # a NaN keeps its sign
+    return call(name, kernel, *(cast(one, pa.float64()) for one in (base, exponent)))
+
+
+def _decimal_power(type_: pa.DataType) -> Callable[[Decimal, int], Decimal]:
+    """Raise a decimal to a whole power; digits that its type lacks are cut off."""
+    one = 10**type_.scale
+
+    def power(base: Decimal, exponent: int) -> Decimal:
+        whole = int(base.scaleb(type_.scale))
+        if exponent < 0 or abs(whole).bit_length() * exponent > _DECIMAL_BITS_MAX:
+            raise pa.ArrowInvalid(f"power: {base} ** {exponent} does not fit {type_}")
+        found = one if exponent == 0 else _cut(whole**exponent, one ** (exponent - 1))
+        return Decimal(found).scaleb(-type_.scale)
+
+    return power
+
+
+_DECIMAL_BITS_MAX = 1024
+
+
+def _cut(dividend: int, divisor: int) -> int:
+    found = abs(dividend) // divisor
+    return found if dividend >= 0 else -found
+
+
+def _alike(operands: Sequence[Expression], *, name: str) -> list[Expression]:
+    """Return operands in one float type: float64 where one is that or a decimal, else float32."""
+    wide = any(pt.is_float64(one.type) or pt.is_decimal(one.type) for one in operands)
+    bound = [numeric(one, name=name) for one in operands]
+    return [cast(one, pa.float64() if wide else pa.float32()) for one in bound]
+
+
+def _atan2(name: str, operands: Sequence[Expression]) -> Expression:
+    return call(name, _arrow("atan2", np.arctan2), *_alike(operands, name=name))
+
+
+def _nanvl(name: str, operands: Sequence[Expression]) -> Expression:
+    def kernel(value: Value, other: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.if_else(pc.is_nan(value), other, value)
+
+    found = call(name, kernel, *_alike(operands, name=name))
+    return cast(found, pa.float16()) if all(map(_fits_float16, operands)) else found
+
+
+def _fits_float16(operand: Expression) -> bool:
+    type_ = operand.type
+    return bool(pt.is_int8(type_) or pt.is_uint8(type_) or pt.is_float16(type_))
+
+
+def _digits(operand: Expression, *, name: str) -> Expression:
+    """Return the operand that counts digits. Raises PredicateError."""
+    bound = plain(operand)
+    if not pt.is_integer(bound.type) and not pt.is_null(bound.type):
+        raise PredicateError(f"{name} needs a whole number of digits, not {bound.type}")
+    return cast(bound, pa.int64())
+
+
+@cache
+def _powers_of_ten(dtype: type[np.floating[Any]]) -> Any:
+    """Return 10 to each power from -_DIGITS_MAX, multiplied as the C runtime's powi does it."""
+    powers = []
+    with np.errstate(over="ignore"):
+        for count in range(_DIGITS_MAX + 1):
+            found, factor, rest = dtype(1), dtype(10), count
+            while rest:
+                found = found * factor if rest & 1 else found
+                factor, rest = factor * factor, rest >> 1
+            powers.append(found)
+        whole = np.array(powers, dtype)
+        return np.concatenate([dtype(1) / whole[:0:-1], whole])
+
+
+def _scaled(rounding: Kernel, *, wraps: bool) -> Kernel:
+    """Make a kernel that rounds at a number of decimal digits, which is an int32.
+
+    ``wraps``: a larger number of digits is taken modulo 2**32, as pylance does in trunc.
+    """
+
+    def kernel(value: Value, digits: Value) -> Value:
+        import pyarrow.compute as pc
+
+        arrays = aligned(digits)
+        wide = to_numpy(arrays[0])
+        counts = wide.astype(np.int32)
+        if not wraps and not np.array_equal(counts, wide):
+            raise pa.ArrowInvalid("the number of digits is outside of int32")
+        counts = counts.clip(-_DIGITS_MAX, _DIGITS_MAX)
+        powers = _powers_of_ten(np.float32 if pt.is_float32(value.type) else np.float64)
+        factors = with_nulls_of(powers[counts + _DIGITS_MAX], *arrays)
+        factor = factors[0] if isinstance(digits, pa.Scalar) else factors
+        return pc.divide(rounding(pc.multiply(value, factor)), factor)
+
+    return kernel
+
+
+def _round(name: str, operands: Sequence[Expression]) -> Expression:
+    value = plain(operands[0])
+    if pt.is_decimal(value.type):
+        return _rounded_decimal(name, value, operands[1:])
+    value = floating(operands[0], name=name)
+    if len(operands) == 1:
+        return call(name, _round_half_away, value)
+    return call(
+        name, _scaled(_round_half_away, wraps=False), value, _digits(operands[1], name=name)
+    )
+
+
+def _rounded_decimal(name: str, value: Expression, given: Sequence[Expression]) -> Expression:
+    digits = 0
+    if given:
+        bound = _digits(given[0], name=name)
+        if not isinstance(bound, Literal) or not bound.scalar.is_valid:
+            raise PredicateError(f"{name} of a decimal needs its number of digits as a literal")
+        digits = bound.scalar.as_py()
+    kept = min(max(digits, 0), value.type.scale)
+    make = pa.decimal128 if pt.is_decimal128(value.type) else pa.decimal256
+
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        found = pc.round(rows, ndigits=digits, round_mode="half_towards_infinity")
+        return found.cast(make(value.type.precision, kept))
+
+    return call(name, kernel, value)
+
+
+def _trunc(name: str, operands: Sequence[Expression]) -> Expression:
+    if len(operands) == 1:
+        return call(name, _truncated, floating(operands[0], name=name))
+    value = _alike(operands[:1], name=name)[0]
+    return call(name, _scaled(_towards_zero, wraps=True), value, _digits(operands[1], name=name))
+
+
+def _towards_zero(value: Value) -> Value:
+    import pyarrow.compute as pc
+
+    return pc.trunc(value)
+
+
+def _truncated(value: Value) -> Value:
+    """Cut the fraction off: a zero loses its sign, a fraction below zero keeps it."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(value, 0.0), pa.scalar(0, value.type), pc.trunc(value))
+
+
+_KERNELS: dict[str, Kernel] = {
+    "ceil": numpy_kernel(np.ceil), "floor": numpy_kernel(np.floor),
+    "sqrt": _with_nan(numpy_kernel(np.sqrt), -1, -1), "cbrt": numpy_kernel(_cbrt),
+    "exp": _arrow("exp", np.exp), "ln": _ln, "log10": _with_nan(_arrow("log10", np.log10), 1, 1),
+    "log2": _with_nan(_arrow("log2", np.log2), -1, 1), "signum": numpy_kernel(_signum),
+    "sin": _arrow("sin", np.sin), "cos": _arrow("cos", np.cos), "tan": _arrow("tan", np.tan),
+    "asin": _with_nan(_arrow("asin", np.arcsin), 1, 1),
+    "acos": _with_nan(_arrow("acos", np.arccos), 1, 1), "atan": _arrow("atan", np.arctan),
+    "sinh": _arrow("sinh", np.sinh), "cosh": _arrow("cosh", np.cosh),
+    "tanh": _arrow("tanh", np.tanh), "asinh": _arrow("asinh", np.arcsinh),
+    "acosh": _with_nan(_arrow("acosh", np.arccosh), -1, -1),
+    "atanh": _with_nan(numpy_kernel(_atanh), -1, -1), "cot": _cot,
+    "degrees": numpy_kernel(_degrees), "radians": numpy_kernel(np.radians),
+    "isnan": numpy_kernel(np.isnan, pa.bool_()),
+    "iszero": numpy_kernel(lambda value: value == 0, pa.bool_()),
+}  # fmt: skip
+
+# name -> (binder, fewest operands, most operands)
 
 
 def _abs(name: str, operands: Sequence[Expression]) -> Expression:
@@ -162,4 +492,11 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     **dict.fromkeys(("nvl", "ifnull"), (_nvl, 2, 2)),
     "nullif": (_nullif, 2, 2),
     "nvl2": (_nvl2, 3, 3),
+    **{name: (_of_one(kernel), 1, 1) for name, kernel in _KERNELS.items()},
+    "atan2": (_atan2, 2, 2),
+    "log": (_log, 1, 2),
+    **dict.fromkeys(("power", "pow"), (_power, 2, 2)),
+    "round": (_round, 1, 2),
+    "trunc": (_trunc, 1, 2),
+    "nanvl": (_nanvl, 2, 2),
 }

@@ -1,11 +1,17 @@
-"""Functions of text: length, lower, substr, strpos, replace, concat, ... (see ``FUNCTIONS``).
+"""Functions of text and bytes: length, lower, substr, replace, concat, md5, encode, ...
 
-Lengths and positions count characters, positions from 1. What is not a function of Arrow lies in
-``text_kernels`` and ``text_patterns``; all of them take whole columns, but for the digest.
+Lengths and positions count characters, positions from 1. What Arrow does not offer is in
+``text_kernels``. In digests and encodings text counts as its UTF-8 bytes; base64 is written without
+padding, as in pylance.
+
+Limits: neither Arrow nor numpy has a digest of many values; each distinct one is visited once.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate import text_kernels, text_patterns
+from lance_nb.table.predicate import text_kernels
 from lance_nb.table.predicate.coercion import cast, plain, plain_for_cast
 from lance_nb.table.predicate.expression import (
     Expression,
@@ -23,8 +29,65 @@ from lance_nb.table.predicate.expression import (
     Value,
     aligned,
     call,
+    per_distinct,
     per_row,
 )
+
+_DIGESTS = ("md5", "sha224", "sha256", "sha384", "sha512", "blake2s", "blake2b")
+
+
+def _octets(expression: Expression, *, name: str) -> Expression:
+    expression = plain(expression)
+    type_ = expression.type
+    if pt.is_binary(type_) or pt.is_large_binary(type_):
+        return expression
+    if not (pt.is_string(type_) or pt.is_large_string(type_) or pt.is_null(type_)):
+        raise PredicateError(f"{name} needs text or bytes, not {type_}; write a cast")
+    return cast(expression, pa.large_binary() if pt.is_large_string(type_) else pa.binary())
+
+
+def _hashed(data: bytes, *, digest: str) -> bytes:
+    return hashlib.new(digest, data, usedforsecurity=False).digest()
+
+
+def _digest(name: str, operands: Sequence[Expression]) -> Expression:
+    digest = name if len(operands) == 1 else literal_of(operands[1], name=name)
+    if digest not in _DIGESTS:
+        raise PredicateError(f"{name} knows {', '.join(_DIGESTS)}, not {digest!r}")
+    kernel = per_distinct(partial(_hashed, digest=digest), pa.binary())
+    return call(name, kernel, _octets(operands[0], name=name))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii").rstrip("=")
+
+
+def _from_base64(data: bytes) -> bytes:
+    try:
+        return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
+    except binascii.Error as exc:
+        raise pa.ArrowInvalid(f"{data[:40]!r} is not base64: {exc}") from exc
+
+
+def _from_hex(data: bytes) -> bytes:
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError as exc:
+        raise pa.ArrowInvalid(f"{data[:40]!r} is not hexadecimal") from exc
+
+
+def _coded(codes: dict[str, Callable[[bytes], str | bytes]], type_: pa.DataType) -> Binder:
+    def bind(name: str, operands: Sequence[Expression]) -> Expression:
+        code = literal_of(operands[1], name=name)
+        if code not in codes:
+            raise PredicateError(f"{name} knows {', '.join(codes)}, not {code!r}")
+        return call(name, per_distinct(codes[code], type_), _octets(operands[0], name=name))
+
+    return bind
+
+
+# name -> (binder, fewest operands, most operands)
+
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
 
@@ -182,7 +245,7 @@ def _of_number(function: Callable[[pa.Array], pa.Array]) -> Binder:
 _OF_COLUMNS = {
     "starts_with": text_kernels.starts_with,
     "ends_with": text_kernels.ends_with,
-    "match_substring": text_patterns.contains,
+    "match_substring": text_kernels.contains,
 }
 _S, _I = pa.string(), pa.int32()
 # name -> (binder, fewest operands, most operands)
@@ -202,16 +265,16 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     "contains": (_with_literal("match_substring"), 2, 2),
     **dict.fromkeys(("substr", "substring"), (_whole(text_kernels.substr, _S), 2, 3)),
     **dict.fromkeys(
-        ("strpos", "instr", "position"), (_whole(text_patterns.strpos, _I, 2), 2, 2)
+        ("strpos", "instr", "position"), (_whole(text_kernels.strpos, _I, 2), 2, 2)
     ),
     "left": (_whole(text_kernels.left, _S), 2, 2),
     "right": (_whole(text_kernels.right, _S), 2, 2),
-    "replace": (_whole(text_patterns.replace, _S, 3), 3, 3),
+    "replace": (_whole(text_kernels.replace, _S, 3), 3, 3),
     "repeat": (_whole(text_kernels.repeat, _S), 2, 2),
     "lpad": (_padded, 2, 3),
     "rpad": (_padded, 2, 3),
-    "split_part": (_whole(text_patterns.split_part, _S, 2), 3, 3),
-    "translate": (_whole(text_patterns.translate, _S, 3), 3, 3),
+    "split_part": (_whole(text_kernels.split_part, _S, 2), 3, 3),
+    "translate": (_whole(text_kernels.translate, _S, 3), 3, 3),
     "initcap": (_whole(text_kernels.initcap, _S), 1, 1),
     "ascii": (_whole(text_kernels.ascii_, _I), 1, 1),
     "chr": (_of_number(text_kernels.chr_), 1, 1),
@@ -219,4 +282,8 @@ FUNCTIONS: dict[str, tuple[Binder, int, int]] = {
     "md5": (_bound(per_row(text_kernels.md5, _S)), 1, 1),
     "concat": (_concat, 1, 64),
     "concat_ws": (_concat_ws, 2, 64),
+    "encode": (_coded({"hex": bytes.hex, "base64": _base64}, pa.string()), 2, 2),
+    "decode": (_coded({"hex": _from_hex, "base64": _from_base64}, pa.binary()), 2, 2),
+    "digest": (_digest, 2, 2),
+    **dict.fromkeys(("sha224", "sha256", "sha384", "sha512"), (_digest, 1, 1)),
 }  # fmt: skip

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.arrow_types import shown_type, type_named
 from lance_nb.table.predicate.casts import null_of, try_cast_kernel
 from lance_nb.table.predicate.coercion import cast, plain
-from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.expression import Expression, Literal, call, child
 from lance_nb.table.predicate.lists import arrays_kernel
-from lance_nb.table.predicate.names import child
 from lance_nb.table.predicate.string_functions import Binder, literal_of
+from lance_nb.table.predicate.type_names import shown_type, type_named
 
 
 def _get_field(name: str, operands: Sequence[Expression]) -> Expression:

@@ -1,31 +1,121 @@
-"""Functions of whole columns of text: cut, fill, join, write characters as others.
+"""Text functions over whole columns: cut, pad, join, map, search, replace, split.
 
-Each takes arrays of one length without nulls (a literal is repeated) and returns one. Those that
-look for a pattern: ``text_patterns``.
+Arrow's own text functions take literals only (where to cut, how far to pad), so a column is decoded
+to code points: ``codes`` has the code points of all rows back to back, row ``i`` those from
+``offsets[i]`` up to ``offsets[i + 1]``. Cutting and mapping is then arithmetic, with another
+argument for every row. A pattern that Arrow takes as a literal only is applied once per distinct
+pattern; where nearly every row has its own pattern, row by row.
 
-Limits: a text made by repeat, lpad or rpad has at most 2**20 characters.
-Not vectorised: digests, for which neither Arrow nor numpy has a function of many texts.
+Each function takes arrays of one length without nulls (a literal is repeated) and returns one.
+
+Limits: what a dataset holds decides how long a result would become, so it is bounded before
+anything is allocated: ``MADE_MAX`` characters or elements for the rows that are evaluated at a
+time, 2**20 characters for one text made by repeat, lpad or rpad, 2 GiB for the text of one result.
+Not vectorised: digests, as neither Arrow nor numpy has a function for many texts.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
-from lance_nb.encodings.kernels.ranges import starts_of
-from lance_nb.table.predicate.amounts import check_amounts
-from lance_nb.table.predicate.expression import Kernel, Value, aligned
-from lance_nb.table.predicate.text_points import (
-    Ints,
-    Points,
-    points_of,
-    text_array,
-    text_of,
-)
+from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
+from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
+
+MADE_MAX = 1 << 27
+
+
+def check_amounts(counts: npt.NDArray[np.int64], each: int, what: str) -> None:
+    """Check the length of what each row becomes. Raises ArrowInvalid, a PredicateError then."""
+    largest = int(counts.max(initial=0))
+    if largest > each:
+        raise pa.ArrowInvalid(f"{what} of {largest:,} is longer than allowed: at most {each:,}")
+    total = int(counts.sum())
+    if total > MADE_MAX:
+        raise pa.ArrowInvalid(
+            f"{what} for each of {counts.size:,} rows makes {total:,} in all, more than "
+            f"{MADE_MAX:,}; make it shorter, or look at fewer rows (fragments=)"
+        )
+
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.uint32]
+
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The code points of some rows."""
+
+    codes: Codes
+    offsets: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """Characters of each row."""
+        return np.diff(self.offsets)
+
+    def cut(self, starts: Ints, stops: Ints) -> Points:
+        """Keep characters ``[start, stop)`` of each row; places beyond its ends are at its ends."""
+        lengths = self.lengths
+        first = np.clip(starts, 0, lengths)
+        counts = np.maximum(np.minimum(stops, lengths) - first, 0)
+        places = ragged_indices(self.offsets[:-1] + first, counts)
+        return Points(self.codes[places], starts_of(counts))
+
+    def cycled(self, counts: Ints) -> Points:
+        """Repeat the characters of each row, which has some, until it has ``counts`` of them."""
+        turn = ragged_indices(np.zeros(counts.size, np.int64), counts)
+        turn %= np.repeat(np.maximum(self.lengths, 1), counts)
+        return Points(self.codes[turn + np.repeat(self.offsets[:-1], counts)], starts_of(counts))
+
+
+def points_of(texts: pa.Array) -> Points:
+    """Return the code points of an array of text without nulls."""
+    if not len(texts):
+        return Points(np.zeros(0, np.uint32), np.zeros(1, np.int64))
+    raw, ends = text_bytes(texts)
+    if not raw.size or int(raw.max()) < 0x80:
+        return Points(raw.astype(np.uint32), ends)
+    codes = np.frombuffer(raw.tobytes().decode().encode("utf-32-le"), "<u4")
+    return Points(codes, starts_of((raw & 0xC0 != 0x80).astype(np.int64))[ends])
+
+
+def text_bytes(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints]:
+    """Return the bytes of an array of text that is not empty, and where each row ends in them."""
+    width = np.dtype(np.int64 if pt.is_large_string(texts.type) else np.int32)
+    _, offsets, data = texts.buffers()
+    begin = texts.offset * width.itemsize
+    ends = np.frombuffer(offsets, width, len(texts) + 1, begin).astype(np.int64)
+    raw = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return raw[int(ends[0]) : int(ends[-1])], ends - ends[0]
+
+
+def text_of(points: Points) -> pa.Array:
+    """Return the rows as text."""
+    codes = points.codes
+    if not codes.size or int(codes.max()) < 0x80:
+        return text_array(codes.astype(np.uint8), points.offsets)
+    sizes = 1 + (codes >= 0x80).astype(np.int64) + (codes >= 0x800) + (codes >= 0x10000)
+    data = codes.astype("<u4").tobytes().decode("utf-32-le").encode()
+    return text_array(np.frombuffer(data, np.uint8), starts_of(sizes)[points.offsets])
+
+
+def text_array(data: npt.NDArray[np.uint8], offsets: Ints) -> pa.Array:
+    """Wrap UTF-8 and where each row begins in it. Raises pa.ArrowInvalid for too much of it."""
+    if int(offsets[-1]) > _INT32_MAX:
+        raise pa.ArrowInvalid(f"text of {int(offsets[-1]):,} bytes is more than 2 GiB")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), offsets.size - 1, buffers)
+
 
 TEXT_CHARS_MAX = 1 << 20
 _FAR = 1 << 40  # beyond the end of any text, and no overflow when added up
@@ -200,3 +290,118 @@ def concat_ws(values: Sequence[pa.Array]) -> pa.Array:
         out = pc.binary_join_element_wise(out, gap, pc.fill_null(one, ""), "")
         begun = pc.or_(begun, is_there)
     return pc.if_else(separator.is_valid(), out, pa.scalar(None, pa.string()))
+
+
+_ROWS_PER_PATTERN = 16  # fewer than so many, and a row at a time is faster
+
+
+def by_pattern(
+    with_literals: Callable[..., pa.Array], row: Callable[..., Any], type_: pa.DataType, count: int
+) -> Callable[..., pa.Array]:
+    """Make a function of a text, ``count`` patterns and more of one that takes patterns as str.
+
+    ``row`` is the same for one row.
+    """
+
+    def function(texts: pa.Array, *others: pa.Array) -> pa.Array:
+        coded = [one.dictionary_encode() for one in others[:count]]
+        key: Ints = np.zeros(len(texts), np.int64)
+        for one in coded:
+            key *= max(len(one.dictionary), 1)
+            key += one.indices.to_numpy(zero_copy_only=False)
+        different = np.unique(key)
+        columns = (texts, *others[count:])
+        if different.size > 1 and different.size * _ROWS_PER_PATTERN > key.size:
+            return pa.chunked_array([per_row(row, type_)(texts, *others)]).combine_chunks()
+        if different.size <= 1:
+            patterns = [one[0].as_py() if len(one) else "" for one in others[:count]]
+            return with_literals(columns[0], *patterns, *columns[1:])
+        order = np.argsort(key, kind="stable")
+        parts = []
+        for places in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+            patterns = [one[int(places[0])].as_py() for one in others[:count]]
+            mine = [one.take(pa.array(places)) for one in columns]
+            parts.append(with_literals(mine[0], *patterns, *mine[1:]).cast(type_))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(order)))
+
+    return function
+
+
+def _strpos(texts: pa.Array, piece: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    if not piece:
+        return pa.array(np.ones(len(texts), np.int32))
+    parts = pc.split_pattern(texts, pattern=piece, max_splits=1)
+    ends = pc.list_value_length(parts).to_numpy(zero_copy_only=False)
+    before = pc.utf8_length(pc.list_element(parts, 0)).to_numpy(zero_copy_only=False)
+    return pa.array(np.where(ends > 1, before + 1, 0).astype(np.int32))
+
+
+def _contains(texts: pa.Array, piece: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.match_substring(texts, pattern=piece)
+
+
+def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    if old:
+        return pc.replace_substring(texts, pattern=old, replacement=new)
+    # Nothing is found before and behind every character.
+    return pc.replace_substring_regex(texts, pattern="", replacement=new.replace("\\", r"\\"))
+
+
+def _split_part(texts: pa.Array, delimiter: str, numbers: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    number = numbers_of(numbers)
+    if bool((number == 0).any()):
+        raise pa.ArrowInvalid("split_part counts from 1")
+    if delimiter:
+        parts = pc.split_pattern(texts, pattern=delimiter)
+        ends = parts.offsets.to_numpy().astype(np.int64)
+        values = parts.values
+    else:
+        ends, values = np.arange(len(texts) + 1, dtype=np.int64), texts
+    place = np.where(number > 0, number - 1, np.diff(ends) + number)
+    inside = (place >= 0) & (place < np.diff(ends))
+    wanted = pa.array(ends[:-1] + place, mask=~inside)
+    return values.take(wanted).fill_null("")
+
+
+def _split_one(value: str, delimiter: str, number: int) -> str:
+    if number == 0:
+        raise pa.ArrowInvalid("split_part counts from 1")
+    parts = value.split(delimiter) if delimiter else [value]
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+def _translate(texts: pa.Array, source: str, target: str) -> pa.Array:
+    table = _translation(source, target)
+    if not table:
+        return texts
+    points = points_of(texts)
+    keys = np.array(sorted(table), np.uint32)
+    become = np.array([ord(table[key] or "\0") for key in sorted(table)], np.uint32)
+    is_kept = np.array([table[key] is not None for key in sorted(table)])
+    place = np.minimum(np.searchsorted(keys, points.codes), keys.size - 1)
+    hit = keys[place] == points.codes
+    kept = ~hit | is_kept[place]
+    codes = np.where(hit, become[place], points.codes)[kept]
+    return text_of(Points(codes, starts_of(kept.astype(np.int64))[points.offsets]))
+
+
+def _translation(source: str, target: str) -> dict[int, str | None]:
+    return {ord(a): (target[i] if i < len(target) else None) for i, a in enumerate(source)}
+
+
+strpos = by_pattern(_strpos, lambda value, piece: value.find(piece) + 1, pa.int32(), 1)
+contains = by_pattern(_contains, lambda value, piece: piece in value, pa.bool_(), 1)
+replace = by_pattern(_replace, lambda value, old, new: value.replace(old, new), pa.string(), 2)
+split_part = by_pattern(_split_part, _split_one, pa.string(), 1)
+translate = by_pattern(
+    _translate, lambda value, *pair: value.translate(_translation(*pair)), pa.string(), 2
+)

@@ -10,7 +10,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.amounts import MADE_MAX, check_amounts
+from lance_nb.table.predicate.text_kernels import MADE_MAX, check_amounts
 
 ROWS = 2000
 

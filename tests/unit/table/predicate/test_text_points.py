@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.table.predicate.text_points import Points, points_of, text_array, text_of
+from lance_nb.table.predicate.text_kernels import Points, points_of, text_array, text_of
 
 TEXTS = ["", "a", "naïve", "データ", "🎉 ok", ""]
 

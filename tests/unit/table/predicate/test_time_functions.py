@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.calendar_functions import interval
+from lance_nb.table.predicate.time_functions import interval
 from tests.support.expressions import values_of
 
 _NOON = datetime(2021, 2, 3, 12, 30, 1, 500)  # noqa: DTZ001

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.arrow_types import CHARS_MAX, DEPTH_MAX, shown_type, type_named
+from lance_nb.table.predicate.type_names import CHARS_MAX, DEPTH_MAX, shown_type, type_named
 
 POINT = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field('a "b', pa.string())])
 # The name that is written, the type, and other names of it.
