@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from lance_nb.format.transaction_summary import TransactionSummary
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
-    from lance_nb.table.diff.biography import RowHistory
+    from lance_nb.table.diff.row_history import RowHistory
     from lance_nb.table.history import VersionInfo
     from lance_nb.table.indices import IndexDescription
     from lance_nb.table.snapshot import Snapshot

@@ -12,7 +12,7 @@ from typing import Any
 # What else is displayed, by the module and name of its class; nothing is imported for it.
 VALUES = {
     ("lance_nb.table.history", "VersionInfo"): "version",
-    ("lance_nb.table.diff.value", "Diff"): "diff",
+    ("lance_nb.table.diff.version_diff", "Diff"): "diff",
     ("lance_nb.format.transaction_summary", "TransactionSummary"): "transaction",
     ("lance_nb.dataset.fragment", "LanceFragment"): "fragment",
     ("lance_nb.format.lance_schema", "LanceSchema"): "schema",

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lance_nb.errors import NotSupportedError
+from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest import Manifest
+from lance_nb.storage.base import ByteRange
 from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.locations import Locations
+
+_LENGTH_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +55,23 @@ class Snapshot:
     def version(self) -> int:
         """The version number."""
         return self.manifest.version
+
+
+def read_transaction(snapshot: Snapshot) -> bytes | memoryview | None:
+    """Return the serialized transaction that made a version, None if it recorded none.
+
+    Raises ObjectNotFoundError when its file is gone.
+    """
+    manifest, home = snapshot.manifest, snapshot.locations.home
+    section = manifest.transaction_section
+    if section is not None and section.data is not None:
+        return section.data
+    if section is not None:  # before the tail that was read
+        path = manifest.path.removeprefix(f"{home.uri}/")
+        start = section.offset_bytes
+        size = home.read_range(path, ByteRange(start, start + _LENGTH_BYTES))
+        start += _LENGTH_BYTES
+        return home.read_range(path, ByteRange(start, start + int.from_bytes(size, "little")))
+    if not manifest.transaction_file:
+        return None
+    return home.read(transaction_path(manifest.transaction_file, manifest.path))

@@ -27,7 +27,7 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.change_rows import GLYPHS, Changes
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.fragment_changes import CHANGES, fragment_changes
+from lance_nb.table.diff.fragments import CHANGES, fragment_changes
 from lance_nb.table.diff.transactions_between import (
     VersionBetween,
     deletions_table,

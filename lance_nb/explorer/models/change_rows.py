@@ -27,7 +27,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.row_detail import row_tree
 from lance_nb.explorer.models.row_page import MAX_PAGE_BYTES, RowPage, Window, page_of
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.row_tables import ADDED, CHANGED, KINDS, REMOVED
+from lance_nb.table.diff.row_level import ADDED, CHANGED, KINDS, REMOVED
 from lance_nb.table.row_id_index import live_offsets
 from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot

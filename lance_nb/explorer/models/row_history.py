@@ -28,9 +28,8 @@ from lance_nb.explorer.models.source import ComparedSource
 from lance_nb.format.python_values import to_python
 from lance_nb.format.schema import primary_key
 from lance_nb.table.diff import has_row_ids
-from lance_nb.table.diff.biography import RowHistory
-from lance_nb.table.diff.placed import read_window
-from lance_nb.table.diff.row_event import RowEvent
+from lance_nb.table.diff.row_history import RowEvent, RowHistory
+from lance_nb.table.diff.row_locator import read_window
 from lance_nb.table.projection import project
 
 MAX_KEPT = 4

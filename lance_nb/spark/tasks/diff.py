@@ -18,8 +18,7 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.row_level import Compared, Page, RowLevel
-from lance_nb.table.diff.row_tables import KINDS
+from lance_nb.table.diff.row_level import KINDS, Compared, Page, RowLevel
 
 TASK_ROWS = 1_000_000
 

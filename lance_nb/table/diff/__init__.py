@@ -3,10 +3,10 @@
 ``ends`` says which two versions; ``value`` is what users hold. Nothing here writes.
 """
 
-from lance_nb.table.diff.ends import target_of
+from lance_nb.table.diff.compare_plan import has_row_ids
 from lance_nb.table.diff.feed import make_feed
-from lance_nb.table.diff.identity import has_row_ids
 from lance_nb.table.diff.last_seen import find_history
-from lance_nb.table.diff.value import Diff, make_diff
+from lance_nb.table.diff.merge_base import target_of
+from lance_nb.table.diff.version_diff import Diff, make_diff
 
 __all__ = ["Diff", "find_history", "has_row_ids", "make_diff", "make_feed", "target_of"]

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.table.diff.columns import choose_columns, pair_columns
-from lance_nb.table.diff.ends import Ends, Source, find_ends
-from lance_nb.table.diff.identity import BY_ADDRESS, Identity, choose_identity, has_row_ids
-from lance_nb.table.diff.renames import find_renames
-from lance_nb.table.diff.value import Diff
+from lance_nb.table.diff.columns import choose_columns, find_renames, pair_columns
+from lance_nb.table.diff.compare_plan import BY_ADDRESS, Identity, choose_identity, has_row_ids
+from lance_nb.table.diff.merge_base import Ends, Source, find_ends
+from lance_nb.table.diff.version_diff import Diff
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot

@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 
 from lance_nb.errors import InvalidInputError, NotFoundError
-from lance_nb.table.diff.biography import RowHistory
-from lance_nb.table.diff.ends import Source, find_ends
+from lance_nb.table.diff.compare_plan import has_row_ids
 from lance_nb.table.diff.feed import QUIET
 from lance_nb.table.diff.fragments import match_fragments
-from lance_nb.table.diff.identity import has_row_ids
 from lance_nb.table.diff.manifest_tables import fragments_at
-from lance_nb.table.diff.origins import find_origins
-from lance_nb.table.diff.past import VersionPath
-from lance_nb.table.diff.row_event import Stay
-from lance_nb.table.diff.whereabouts import Place, Wanted, is_live, place_in, vanished
+from lance_nb.table.diff.merge_base import Source, find_ends
+from lance_nb.table.diff.row_history import RowHistory, Stay
+from lance_nb.table.diff.row_locator import Place, Wanted, is_live, place_in, vanished
+from lance_nb.table.diff.row_origins import find_origins
+from lance_nb.table.diff.version_path import VersionPath
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.snapshot import Snapshot
 

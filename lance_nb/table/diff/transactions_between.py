@@ -20,8 +20,8 @@ import pyarrow as pa
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.fragments import Pair
+from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
 

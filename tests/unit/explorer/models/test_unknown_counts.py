@@ -16,7 +16,7 @@ from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.models.version_detail import dataset_card, version_detail
 from lance_nb.magic.verbs.looking import in_words
-from lance_nb.table.diff.counts import DiffCounts
+from lance_nb.table.diff.version_diff import DiffCounts
 from tests.unit.dataset.test_old_releases import PATHS
 
 

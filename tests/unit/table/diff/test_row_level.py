@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
-from lance_nb.table.diff.changed import FIRST_WINDOW_CELLS, FIRST_WINDOW_ROWS
+from lance_nb.table.diff.changed_rows import FIRST_WINDOW_CELLS, FIRST_WINDOW_ROWS
 
 
 @pytest.mark.parametrize("stable", [True, False])

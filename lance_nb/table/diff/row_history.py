@@ -1,22 +1,23 @@
-"""The life of one row across versions: created, updated, moved, restored, deleted.
+"""The history of one row across versions: created, updated, moved, restored, deleted.
 
-The row is followed backward from the version in view (or from the last one that had it). In a
-fragment it stays at its offset, so what is looked for is the version that brought it there, by
-halving; what that version did tells where the row came from: a Rewrite moved it, a Restore brought
-it back, an Update wrote it anew (by row id or key the old row is found among those that vanished),
-anything else created it. Columns written anew in place are found by halving, too.
+The row is followed backward from the open version (or from the last one that had it). It keeps its
+offset in a fragment, so a binary search finds the version that put it there; the transaction of
+that version tells where the row came from: a Rewrite moved it, a Restore brought it back, an Update
+rewrote it (by row id or key the old row is found among those that disappeared), anything else
+created it. Columns rewritten in place are found by binary search, too.
 
-Limits: about a logarithm of the number of versions is read per step of the life; see past.py for
-restores. By address
-an Update that wrote the row anew cannot be told from one that created or deleted it: the step is
-"written" or "gone". Versions that were cleaned up are not known: the first that is left tells where
-the row was "found".
+Limits: about a logarithm of the number of versions is read per step; see version_path.py for
+restores. By address an Update that rewrote the row cannot be distinguished from one that created or
+deleted it: the step is "written" or "gone". Versions that were cleaned up are not known: in the
+first one that is left the row was "found".
 Source: our own; transactions of lance.table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -24,30 +25,60 @@ import pyarrow as pa
 
 from lance_nb.format.python_values import to_python
 from lance_nb.format.rewrite_groups import restored_version
-from lance_nb.table.diff.columns import pair_columns
-from lance_nb.table.diff.ends import Source, find_ends
+from lance_nb.table.diff.columns import find_renames, pair_columns
 from lance_nb.table.diff.fragments import match_fragments
-from lance_nb.table.diff.origins import find_origins, read_transaction
-from lance_nb.table.diff.past import VersionPath
-from lance_nb.table.diff.placed import in_fragment, read_window
-from lance_nb.table.diff.renames import find_renames
-from lance_nb.table.diff.row_event import (
-    CREATED,
-    DELETED,
-    EXTENDED,
-    FOUND,
-    GONE,
-    MOVED,
-    RESTORED,
-    UPDATED,
-    WRITTEN,
-    RowEvent,
-    Stay,
+from lance_nb.table.diff.merge_base import Source, find_ends
+from lance_nb.table.diff.row_compare import Sides
+from lance_nb.table.diff.row_locator import (
+    Place,
+    Wanted,
+    in_fragment,
+    place_in,
+    read_window,
+    vanished,
 )
-from lance_nb.table.diff.sides import Sides
-from lance_nb.table.diff.whereabouts import Place, Wanted, place_in, vanished
+from lance_nb.table.diff.row_origins import find_origins
+from lance_nb.table.diff.version_path import VersionPath
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
+from lance_nb.table.snapshot import read_transaction
+
+CREATED, UPDATED, MOVED, DELETED = "created", "updated", "moved", "deleted"
+RESTORED, FOUND, EXTENDED = "restored", "found", "extended"
+WRITTEN, GONE = "written", "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class RowEvent:
+    """One step of the life of a row: what the version ``version`` did to it.
+
+    ``event``: created, updated, moved, restored, deleted; "extended" when it got a new column;
+    "written" or "gone" when a row known by address was created or deleted, or updated elsewhere;
+    "found" where the trace begins.
+    ``old`` and ``new`` are its values before and after, None where there are none or they did not
+    change; ``columns`` names those that differ. ``fragment_id`` and ``offset`` say where it is
+    afterwards (of a deleted row: where it was).
+    """
+
+    version: int
+    branch: str | None
+    timestamp: datetime | None
+    operation: str | None
+    event: str
+    fragment_id: int
+    offset: int
+    old: Mapping[str, Any] | None = None
+    new: Mapping[str, Any] | None = None
+    columns: tuple[str, ...] = ()
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A row at one place; ``position`` is that of a version that has it there."""
+
+    position: int
+    place: Place
 
 
 class RowHistory:

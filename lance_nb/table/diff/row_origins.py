@@ -23,17 +23,14 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import NotFoundError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.layout import transaction_path
 from lance_nb.format.rewrite_groups import ReplacedFragments, restored_version, rewrite_groups
-from lance_nb.storage.base import ByteRange
 from lance_nb.table.diff.columns import Home, Homes
-from lance_nb.table.diff.ends import Ends
 from lance_nb.table.diff.fragments import FileKey, Places
+from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.refs import Target
 from lance_nb.table.row_id_index import live_offsets
-from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.snapshot import Snapshot, read_transaction
 
-_LENGTH_BYTES = 4
 _DEPTH_MAX = 1000  # of compactions of compactions
 
 
@@ -186,23 +183,3 @@ def _collect(ends: Ends, target: Target, known: dict[FileKey, _Written]) -> Iter
         for number, fragment in enumerate(group.new):
             found = _Written(group, number, snapshot, homes)
             known |= dict.fromkeys(map(places.of_file, fragment.files), found)
-
-
-def read_transaction(snapshot: Snapshot) -> bytes | memoryview | None:
-    """Return the serialized transaction that made a version, None if it recorded none.
-
-    Raises ObjectNotFoundError when its file is gone.
-    """
-    manifest, home = snapshot.manifest, snapshot.locations.home
-    section = manifest.transaction_section
-    if section is not None and section.data is not None:
-        return section.data
-    if section is not None:  # before the tail that was read
-        path = manifest.path.removeprefix(f"{home.uri}/")
-        start = section.offset_bytes
-        size = home.read_range(path, ByteRange(start, start + _LENGTH_BYTES))
-        start += _LENGTH_BYTES
-        return home.read_range(path, ByteRange(start, start + int.from_bytes(size, "little")))
-    if not manifest.transaction_file:
-        return None
-    return home.read(transaction_path(manifest.transaction_file, manifest.path))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import lance_nb
-from lance_nb.table.diff.origins import read_transaction
+from lance_nb.table.snapshot import read_transaction
 from lance_nb.table.transaction_checks import transaction_findings
 from tests.unit.table.diff.conftest import rows
 

@@ -6,8 +6,8 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
-from lance_nb.table.diff.ends import Past, find_ends, target_of
-from lance_nb.table.diff.past import VersionPath
+from lance_nb.table.diff.merge_base import Past, find_ends, target_of
+from lance_nb.table.diff.version_path import VersionPath
 
 
 @pytest.fixture

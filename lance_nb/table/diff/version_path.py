@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.transaction_summary import TransactionSummary
-from lance_nb.table.diff.ends import Source, past_of
+from lance_nb.table.diff.merge_base import Source, past_of
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.table.diff.column_profile import Tally, kind_of
+from lance_nb.table.diff.drift import Tally, kind_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,15 @@
 ``drift``                                                  columns profiled, from a sample of rows
 ======================  ===================================================================
 
-Nothing is read twice: what has been found stays with the value.
+Nothing is read twice: results are cached in the value. Counts: added rows are those of fragments
+that only ``b`` has, and rows whose deletion was undone; removed rows are those of fragments that
+only ``a`` has, and rows newly deleted. An updated or moved row counts as both, so the numbers are
+bounds unless rows were only added or only removed; the row level (``Diff.summary``) is exact.
 
-Source: issue threads about diffs of Lance datasets; behaviour is ours, pylance has none.
+Limits: deletions are counted as the manifest counts them: where a version was restored in between
+and other rows were deleted then, the bounds can be too low. Indices need the index section, which
+lies in the manifest file.
+Source: message Manifest of lance.table; pylance has no diff.
 """
 
 from __future__ import annotations
@@ -22,19 +28,18 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
+from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.diff import manifest_tables, transactions_between
-from lance_nb.table.diff.columns import ColumnPair, choose_columns, pair_columns
-from lance_nb.table.diff.counts import DiffCounts, count_differences
-from lance_nb.table.diff.diff_text import diff_text
+from lance_nb.table.diff.columns import ColumnPair, choose_columns, find_renames, pair_columns
+from lance_nb.table.diff.compare_plan import Identity, choose_identity
 from lance_nb.table.diff.drift import ColumnDrift, column_drifts
-from lance_nb.table.diff.ends import Ends, Past, Source, find_ends
-from lance_nb.table.diff.fragment_changes import fragment_changes
-from lance_nb.table.diff.fragments import FragmentMatch, match_fragments
-from lance_nb.table.diff.identity import Identity, choose_identity
-from lance_nb.table.diff.renames import find_renames
+from lance_nb.table.diff.fragments import FragmentMatch, Places, fragment_changes, match_fragments
+from lance_nb.table.diff.merge_base import Ends, Past, Source, find_ends
 from lance_nb.table.diff.row_level import (
     DEFAULT_BATCH_ROWS,
+    KINDS,
     Columns,
     Compared,
     Page,
@@ -43,8 +48,169 @@ from lance_nb.table.diff.row_level import (
     RowsFound,
     RowSummary,
 )
-from lance_nb.table.diff.row_tables import KINDS
+from lance_nb.table.indices import read_indices
+from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class DiffCounts:
+    """Numbers of a diff from ``a`` to ``b``.
+
+    ``rows_in`` and ``rows_out`` are the most that can have been added and removed; with
+    ``rows_exact`` they are exactly the rows added and removed. ``rows_deleted`` and
+    ``rows_undeleted`` are those of fragments that both have. ``bytes_added`` and ``bytes_removed``
+    add up the data files of known size. ``transactions`` counts versions on both sides of the
+    common ancestor.
+    """
+
+    rows_before: int
+    rows_after: int
+    rows_in: int
+    rows_out: int
+    rows_exact: bool
+    rows_deleted: int
+    rows_undeleted: int
+    fragments_added: int
+    fragments_removed: int
+    fragments_changed: int
+    fragments_equal: int
+    files_added: int
+    files_removed: int
+    bytes_added: int
+    bytes_removed: int
+    fields_added: int
+    fields_removed: int
+    fields_changed: int
+    indices_added: int
+    indices_removed: int
+    indices_changed: int
+    config_added: int
+    config_removed: int
+    config_changed: int
+    transactions: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the two versions are the same but for their transactions."""
+        return not any(
+            getattr(self, name)
+            for name in self.__slots__
+            if name.endswith(("_added", "_removed", "_changed"))
+        )
+
+
+def count_differences(
+    ends: Ends, match: FragmentMatch, fields: pa.Table, settings: pa.Table
+) -> DiffCounts:
+    """Count. ``fields`` and ``settings`` are tables with a column ``change``."""
+    a, b = ends.a, ends.b
+    counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
+    has_forked = len({one.side for one in ends.between}) == 2
+    deleted, undeleted = _deletions(match, has_forked=has_forked)
+    rows_in = int(counts_b.num_rows[match.only_b].sum()) + undeleted
+    rows_out = int(counts_a.num_rows[match.only_a].sum()) + deleted
+    files_added, bytes_added, files_removed, bytes_removed = _files(a, b, match)
+    columns_changed = any(pair.files_differ for pair in match.changed)
+    same_count = any(
+        pair.deletions_differ and pair.a.num_deleted_rows == pair.b.num_deleted_rows
+        for pair in match.changed
+    )
+    unknown = _unknown(counts_a, match.only_a) or _unknown(counts_b, match.only_b)
+    exact = not (rows_in and rows_out) and not (columns_changed or same_count or unknown)
+    return DiffCounts(
+        int(live_counts(a).sum()), int(live_counts(b).sum()), rows_in, rows_out, exact,
+        deleted, undeleted, int(match.only_b.size), int(match.only_a.size), len(match.changed),
+        match.num_equal, files_added, files_removed, bytes_added, bytes_removed, *_kinds(fields),
+        *_indices(a, b), *_kinds(settings), sum(one.num_versions for one in ends.between),
+    )  # fmt: skip
+
+
+def _kinds(differences: pa.Table) -> tuple[int, int, int]:
+    """Count what was added, removed, and changed in any other way."""
+    kinds = differences.column("change").to_pylist()
+    added, removed = kinds.count("added"), kinds.count("removed")
+    return added, removed, len(kinds) - added - removed
+
+
+def _unknown(counts: FragmentCounts, positions: Ints) -> bool:
+    """Tell whether a manifest leaves a count of these fragments to the files."""
+    rows, deleted = counts.physical_rows[positions], counts.num_deleted_rows[positions]
+    return bool(((rows == 0) | (counts.num_deletion_files[positions] > deleted)).any())
+
+
+def _deletions(match: FragmentMatch, *, has_forked: bool) -> tuple[int, int]:
+    """Count rows newly deleted, and rows that are back; after a fork, the most that can be."""
+    deleted = undeleted = 0
+    for pair in match.changed:
+        before, after = pair.a.num_deleted_rows, pair.b.num_deleted_rows
+        if has_forked and pair.deletions_differ:  # each side may have deleted rows of its own
+            deleted, undeleted = deleted + after, undeleted + before
+        else:
+            deleted += max(after - before, 0)
+            undeleted += max(before - after, 0)
+    return deleted, undeleted
+
+
+def _files(a: Snapshot, b: Snapshot, match: FragmentMatch) -> tuple[int, int, int, int]:
+    """Count files and bytes that came, and those that went."""
+    counts_a, counts_b = a.manifest.fragments.counts(), b.manifest.fragments.counts()
+    added = int(counts_b.num_data_files[match.only_b].sum())
+    removed = int(counts_a.num_data_files[match.only_a].sum())
+    bytes_in = int(counts_b.size_bytes[match.only_b].sum())
+    bytes_out = int(counts_a.size_bytes[match.only_a].sum())
+    places_a, places_b = Places(a.locations), Places(b.locations)
+    for pair in match.changed:
+        if not pair.files_differ:
+            continue
+        before = {places_a.of_file(one): one.size_bytes for one in pair.a.files}
+        after = {places_b.of_file(one): one.size_bytes for one in pair.b.files}
+        added += len(after.keys() - before.keys())
+        removed += len(before.keys() - after.keys())
+        bytes_in += sum(after[key] for key in after.keys() - before.keys())
+        bytes_out += sum(before[key] for key in before.keys() - after.keys())
+    return added, bytes_in, removed, bytes_out
+
+
+def _indices(a: Snapshot, b: Snapshot) -> tuple[int, int, int]:
+    """Count indices that came, went, or changed."""
+    before = {one.uuid: one for one in read_indices(a)}
+    after = {one.uuid: one for one in read_indices(b)}
+    changed = [key for key in before.keys() & after.keys() if before[key] != after[key]]
+    return len(after.keys() - before.keys()), len(before.keys() - after.keys()), len(changed)
+
+
+def diff_text(ends: Ends, counts: DiffCounts, identity: str) -> str:
+    """Return the text; a level without differences has no line."""
+    bound = "" if counts.rows_exact else "at most "
+    lines = [
+        f"<lance_nb.Diff {_name(ends.a)} .. {_name(ends.b)}, {counts.transactions} transactions>",
+        f"  rows       {bound}{_rows(counts)}, matched by {identity}",
+        _line("fragments", counts.fragments_added, counts.fragments_removed,
+              counts.fragments_changed),
+        _line("files", counts.files_added, counts.files_removed, 0),
+        _line("fields", counts.fields_added, counts.fields_removed, counts.fields_changed),
+        _line("indices", counts.indices_added, counts.indices_removed, counts.indices_changed),
+        _line("settings", counts.config_added, counts.config_removed, counts.config_changed),
+    ]  # fmt: skip
+    return "\n".join(line for line in lines if line)
+
+
+def _name(snapshot: Snapshot) -> str:
+    return f"{snapshot.branch or 'main'}:{snapshot.version}"
+
+
+def _rows(counts: DiffCounts) -> str:
+    total = f"{counts.rows_before:,} -> {counts.rows_after:,}"
+    return f"+{counts.rows_in:,} -{counts.rows_out:,} ({total})"
+
+
+def _line(what: str, added: int, removed: int, changed: int) -> str:
+    """Return a line of the repr, nothing when there is nothing to tell."""
+    parts = ((added, "+"), (removed, "-"), (changed, "~"))
+    text = " ".join(f"{sign}{count:,}" for count, sign in parts if count)
+    return f"  {what:<10} {text}" if text else ""
+
 
 T = TypeVar("T")
 SAMPLE_ROWS = 10_000
@@ -190,7 +356,7 @@ class Diff:
         """Read the rows that differ as an Arrow stream; ``.read_all()`` makes it a table.
 
         ``kinds`` ("changed", "added", "removed") come one after the other. Columns and values: see
-        lance_nb.table.diff.row_tables; ``columns`` limits what counts as a change and, unless
+        lance_nb.table.diff.row_level; ``columns`` limits what counts as a change and, unless
         ``show`` names others, what is shown. Rows are compared as far as the stream is read, and
         what was found is kept.
         """
