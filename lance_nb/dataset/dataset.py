@@ -1077,7 +1077,7 @@ class LanceDataset(OpenedVersion):
     ) -> Diff:
         """Compare version ``a`` with version ``b`` (this one when it is left out).
 
-        Both are what ``checkout_version`` takes, or text as in lance_nb.diff.ends
+        Both are what ``checkout_version`` takes, or text as in lance_nb.table.diff.merge_base
         ("HEAD~2", a branch, "branch:12"), or an opened version of the same dataset. ``key`` names
         the columns that tell rows apart; without it stable row ids do, or the unenforced primary
         key, or the row's address (see ``Diff.identity``). Reads the two manifests; every level of
@@ -1147,7 +1147,7 @@ class LanceDataset(OpenedVersion):
         may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
         iterated newest first and worked out step by step; ``.steps()`` lists all, oldest first. A
         row that was deleted is found all the same while the versions that had it are there; see
-        lance_nb.diff.biography for what an address can tell. ``columns`` limits the values.
+        lance_nb.table.diff.row_history for what an address can tell. ``columns`` limits the values.
 
         Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
         """
