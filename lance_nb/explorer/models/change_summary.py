@@ -34,10 +34,9 @@ from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.column_profile import ColumnProfile
-from lance_nb.table.diff.counts import DiffCounts
-from lance_nb.table.diff.drift import ColumnDrift
-from lance_nb.table.diff.identity import BY_ADDRESS, BY_ROW_ID
+from lance_nb.table.diff.compare_plan import BY_ADDRESS, BY_ROW_ID
+from lance_nb.table.diff.drift import ColumnDrift, ColumnProfile
+from lance_nb.table.diff.version_diff import DiffCounts
 
 MAX_DIFFS = 4
 MAX_KEY = 16

@@ -25,7 +25,7 @@ from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.biography import RowHistory
+from lance_nb.table.diff.row_history import RowHistory
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.space import Space
 

@@ -17,7 +17,7 @@ from lance_nb.explorer.models.change_rows import (
     position_of,
 )
 from lance_nb.explorer.models.row_page import Window, page_texts
-from lance_nb.table.diff.row_tables import KINDS
+from lance_nb.table.diff.row_level import KINDS
 from tests.unit.explorer.payloads import PAYLOADS
 from tests.unit.explorer.stored_datasets import changed_dataset
 
