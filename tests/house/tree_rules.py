@@ -12,7 +12,6 @@ TOP_FOLDERS = frozenset({".ci", "binder", "lance_nb", "notebooks", "protos", "te
 LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",
     "lance_nb/encodings/layouts/",
-    "lance_nb/encodings/v2_0/arms/",
     "lance_nb/explorer/widgets/",
     "lance_nb/storage/exclusive/drivers/",
     "lance_nb/transactions/external/stores/",

@@ -15,8 +15,8 @@ from lance_nb._pb import encodings as pb
 from lance_nb.encodings.arrow_arrays import to_arrow
 from lance_nb.encodings.base import Rows
 from lance_nb.encodings.steps import Region, Steps, T
+from lance_nb.encodings.v2_0.array_encodings import array_codecs
 from lance_nb.encodings.v2_0.base import ItemRanges, Page, Values
-from lance_nb.encodings.v2_0.registry import array_codecs
 from tests.support.reading import rows_of, same
 
 GAP = b"\xee" * 3  # between buffers: nothing is aligned, and nobody may read it

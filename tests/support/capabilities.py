@@ -14,7 +14,7 @@ from pathlib import Path
 from lance_nb.encodings import registry
 from lance_nb.encodings.choose import COMPRESSORS, LAYOUT_ENCODERS
 from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
-from lance_nb.encodings.v2_0.registry import ARMS as ARRAY_ARMS
+from lance_nb.encodings.v2_0.array_encodings import ARMS as ARRAY_ARMS
 from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.file.versions import WRITABLE_VERSIONS

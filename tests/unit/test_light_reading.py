@@ -15,7 +15,7 @@ NOT_FOR_A_PREVIEW = (
     "pyroaring", "pyarrow.compute", "pyarrow.dataset", "concurrent.futures",
     "google.protobuf.descriptor_pb2",
     *(f"lance_nb.{name}" for name in (
-        "dataset.file_reader", "encodings.v2_0.registry", "encodings.describe",
+        "dataset.file_reader", "encodings.v2_0.array_encodings", "encodings.describe",
         "encodings.compression.general", "encodings.layouts.full_zip_layout", "file.array_reader",
         "file.legacy_reader", "file.page_listing", "file.writer", "format.deletion_vector",
         "format.index_metadata", "format.manifest_summary", "format.refs",

@@ -11,11 +11,6 @@ Source: message ``Fsst`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
-
-import numpy as np
-
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
     Chunks,
@@ -27,9 +22,6 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.kernels import fsst
-
-_TABLE_BYTES = 2312
-_MAGIC = 0x46535354
 
 
 class Fsst:
@@ -43,7 +35,7 @@ class Fsst:
         self, encoding: encodings21.Fsst, chunks: Chunks, codecs: Codecs
     ) -> VariableWidth:
         """Decode the strings of all chunks together."""
-        symbols = symbol_table(encoding.symbol_table)
+        symbols = fsst.symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_chunks(encoding.values, chunks))
 
     def can_gather(self, encoding: encodings21.Fsst, codecs: Codecs) -> bool:
@@ -54,42 +46,22 @@ class Fsst:
         self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: Codecs
     ) -> VariableWidth:
         """Decode the codes of the wanted strings only."""
-        symbols = symbol_table(encoding.symbol_table)
+        symbols = fsst.symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.gather(encoding.values, chunks, wanted))
 
     def decode_blocks(
         self, encoding: encodings21.Fsst, blocks: Chunks, codecs: Codecs
     ) -> VariableWidth:
         """Decode the strings of all blocks together."""
-        symbols = symbol_table(encoding.symbol_table)
+        symbols = fsst.symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_blocks(encoding.values, blocks))
 
     def decode_values(
         self, encoding: encodings21.Fsst, values: FixedWidth | VariableWidth, codecs: Codecs
     ) -> VariableWidth:
         """Decode strings that were compressed one by one, with one table for the page."""
-        symbols = symbol_table(encoding.symbol_table)
+        symbols = fsst.symbol_table(encoding.symbol_table)
         return _decode(symbols, codecs.decode_values(encoding.values, values))
-
-
-@lru_cache(maxsize=64)
-def symbol_table(table: bytes) -> fsst.Symbols | None:
-    """Parse a symbol table; None when its switch is off. Raises CorruptFileError."""
-    if len(table) != _TABLE_BYTES:
-        raise corrupt(f"an FSST symbol table of {_TABLE_BYTES} bytes", f"{len(table)} bytes")
-    (header,) = struct.unpack_from("<Q", table)
-    if header >> 32 != _MAGIC:
-        raise corrupt("the magic of an FSST symbol table", f"{header >> 32:#010x}")
-    if not header >> 24 & 1:
-        return None
-    count = header & 255
-    words = np.frombuffer(table, "<u8", count, 8).copy()
-    lengths = np.frombuffer(table, np.uint8, count, 8 + 8 * count).copy()
-    if count and not 1 <= int(lengths.min()) <= int(lengths.max()) <= 8:
-        raise corrupt("FSST symbols of 1 to 8 bytes", f"lengths {sorted(set(lengths.tolist()))}")
-    # Bytes beyond a symbol's length mean nothing: clear them, the kernels may copy whole words.
-    words &= np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> (np.uint64(8) * (np.uint64(8) - lengths))
-    return fsst.Symbols(words, lengths)
 
 
 def _decode(symbols: fsst.Symbols | None, codes: DataBlock) -> VariableWidth:

@@ -15,6 +15,7 @@ Source: FSST (Boncz, Neumann, Leis 2020), as written by pylance 14.0.2.
 
 from __future__ import annotations
 
+import struct
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,8 @@ Offsets = npt.NDArray[np.int32] | Ints
 Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 ESCAPE = 255
+_TABLE_BYTES = 2312
+_MAGIC = 0x46535354
 _WIDEST = 8  # bytes of a symbol
 _PAIR_TABLES = 8  # kept, about a megabyte each
 _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
@@ -54,6 +57,26 @@ class Symbols:
 
     words: npt.NDArray[np.uint64]
     lengths: npt.NDArray[np.uint8]
+
+
+@lru_cache(maxsize=64)
+def symbol_table(table: bytes) -> Symbols | None:
+    """Parse a symbol table; None when its switch is off. Raises CorruptFileError."""
+    if len(table) != _TABLE_BYTES:
+        raise corrupt(f"an FSST symbol table of {_TABLE_BYTES} bytes", f"{len(table)} bytes")
+    (header,) = struct.unpack_from("<Q", table)
+    if header >> 32 != _MAGIC:
+        raise corrupt("the magic of an FSST symbol table", f"{header >> 32:#010x}")
+    if not header >> 24 & 1:
+        return None
+    count = header & 255
+    words = np.frombuffer(table, "<u8", count, 8).copy()
+    lengths = np.frombuffer(table, np.uint8, count, 8 + 8 * count).copy()
+    if count and not 1 <= int(lengths.min()) <= int(lengths.max()) <= 8:
+        raise corrupt("FSST symbols of 1 to 8 bytes", f"lengths {sorted(set(lengths.tolist()))}")
+    # Bytes beyond a symbol's length mean nothing: clear them, the kernels may copy whole words.
+    words &= np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> (np.uint64(8) * (np.uint64(8) - lengths))
+    return Symbols(words, lengths)
 
 
 def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, Bytes]:

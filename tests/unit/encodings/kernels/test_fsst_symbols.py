@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_nb.encodings.compression.fsst import symbol_table
+from lance_nb.encodings.kernels.fsst import symbol_table
 from lance_nb.encodings.kernels.fsst_encode import encode_symbols
 from lance_nb.encodings.kernels.fsst_symbols import (
     LENGTH_SHIFT,

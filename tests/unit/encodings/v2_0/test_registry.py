@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings as pb
-from lance_nb.encodings.v2_0.registry import ARMS, MAX_DEPTH
+from lance_nb.encodings.v2_0.array_encodings import ARMS, MAX_DEPTH
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.support.array_pages import decode, flat, no_nulls
 
