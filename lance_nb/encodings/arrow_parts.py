@@ -95,7 +95,7 @@ def without_nested_null_items(array: pa.Array) -> pa.Array:
     type_ = array.type
     if pa.types.is_dictionary(type_):
         return without_null_items(array)
-    if not pa.types.is_nested(type_) or not _holds_dictionary(type_):
+    if not _holds_dictionary(type_):
         return array
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
@@ -129,7 +129,7 @@ def with_used_items(array: pa.Array) -> pa.Array:
         indices = pa.array(place, type_.index_type, mask=is_null and np.asarray(is_null))
         items = array.dictionary.take(pa.array(used))
         return pa.DictionaryArray.from_arrays(indices, items, ordered=type_.ordered)
-    if not pa.types.is_nested(type_) or not _holds_dictionary(type_):
+    if not _holds_dictionary(type_):
         return array
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(type_):
@@ -138,7 +138,7 @@ def with_used_items(array: pa.Array) -> pa.Array:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         kind = pa.ListArray if pa.types.is_list(type_) else pa.LargeListArray
         offsets = np.array(array.offsets)
-        first, stop = (int(offsets[0]), int(offsets[-1])) if offsets.size else (0, 0)
+        first, stop = int(offsets[0]), int(offsets[-1])
         items = with_used_items(array.values.slice(first, stop - first))
         return kind.from_arrays(pa.array(offsets - first), items, type=type_, mask=mask)
     return array

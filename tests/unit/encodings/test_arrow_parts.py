@@ -16,6 +16,7 @@ from lance_nb.encodings.arrow_parts import (
     taken,
     taken_rows,
     with_used_items,
+    without_nested_null_items,
     without_null_items,
 )
 from lance_nb.errors import NotSupportedError
@@ -186,3 +187,33 @@ def test_lists_beside_dictionaries_are_told_from_these():
     both = pa.StructArray.from_arrays([huge, hundred("a", [1])], ["l", "d"])
     with pytest.raises(NotSupportedError, match=r"2 values of type struct.*use fewer rows"):
         concatenated([both, both])
+
+
+def test_null_items_are_dropped_inside_structs_and_lists():
+    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), pa.array([None, "b"]))
+    for around, rows in zip(
+        nested(array),
+        (
+            [{"x": None, "l": [None]}, None, {"x": None, "l": ["b", None]}],
+            [None, ["b", None]],
+            [[None], [], ["b", None]],
+        ),
+        strict=True,
+    ):
+        found = without_nested_null_items(around)
+        found.validate(full=True)
+        assert found.type == around.type
+        assert found.to_pylist() == rows
+        inside = found.field("x") if pa.types.is_struct(found.type) else found.values
+        assert inside.dictionary.to_pylist() == ["b"]
+        assert concatenated([around, around]).to_pylist() == rows * 2
+    for plain in (pa.array([1]), pa.array([[1]]), pa.array([{"a": 1}])):
+        assert without_nested_null_items(plain) is plain
+
+
+@pytest.mark.parametrize("around", [pa.list_, pa.large_list])
+def test_lists_without_rows_keep_no_item(around):
+    kind = around(pa.dictionary(pa.int8(), pa.string()))
+    found = with_used_items(pa.array([["a"], ["b"]], kind).slice(2))
+    assert (found.type, len(found), len(found.values)) == (kind, 0, 0)
+    assert with_used_items(pa.array([], kind)).to_pylist() == []

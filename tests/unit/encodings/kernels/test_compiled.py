@@ -126,8 +126,11 @@ def test_without_a_folder_to_cache_in_it_is_compiled_anyway(
     numba = pytest.importorskip("numba")
     plain = numba.njit
 
+    asked = []
+
     def picky(*args, **options):
-        if options.pop("cache", False):
+        asked.append(options.pop("cache", False))
+        if asked[-1]:
             raise RuntimeError("cannot cache function: no locator available")
         return plain(*args, **options)
 
@@ -135,6 +138,7 @@ def test_without_a_folder_to_cache_in_it_is_compiled_anyway(
     with forced(Mode.ALWAYS):
         loop = kernel("decode_fsst", arguments())
     assert loop is not None
+    assert asked == [True, False]
     out = np.zeros(1, np.uint64)
     loop(np.zeros(1, np.uint8), np.array([7], np.uint64), np.ones(1, np.uint8), out)
     assert out[0] == 7
