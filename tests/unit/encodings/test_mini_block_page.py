@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb._pb import encodings21 as pb
+from lance_nb.encodings import mini_block_page
 from lance_nb.encodings.base import DecodedPage, PageBuffer
+from lance_nb.encodings.chunk_table import parse_chunks
 from lance_nb.encodings.mini_block_page import MiniBlockPage
 from lance_nb.encodings.repdef import unravel
 from lance_nb.errors import CorruptFileError
@@ -138,6 +140,29 @@ def test_damage_in_another_chunk_is_no_matter_to_those_who_do_not_want_it() -> N
         assert fetched(reader, damaged, 5, 1030) == [5, 1030]
         with pytest.raises(CorruptFileError):
             fetched(reader, damaged, 5, 4000)
+
+
+def test_the_headers_of_a_whole_page_are_read_when_it_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = nullable_page(list(range(5000)))
+    reader = page.open()
+    parsed: list[int] = []
+
+    def counted(layout: Any, table: Any, buffer: PageBuffer) -> Any:
+        parsed.append(table.starts.size)
+        return parse_chunks(layout, table, buffer)
+
+    monkeypatch.setattr(mini_block_page, "parse_chunks", counted)
+    for _ in range(4):
+        assert fetched(reader, page, 7, 3000) == [7, 3000]
+    assert parsed == [2, 5]  # those of two values, then all
+    parsed.clear()
+    rows = rows_of((7, 8))
+    for _ in range(3):
+        reader.decode(rows, page.only(reader.spans(rows)))
+    assert len(parsed) <= 3
+    assert set(parsed) <= {1}
 
 
 def test_chunks_at_hand_are_not_taken_for_the_whole_page() -> None:

@@ -78,3 +78,14 @@ def test_single_lists_of_lists_have_a_bitmap_of_each_layer() -> None:
 
 def bits_of(bitmap: np.ndarray, count: int) -> list[int]:
     return np.unpackbits(bitmap, count=count, bitorder="little").tolist()
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_bits_and_their_bitmap_take_as_many_bytes(width: int) -> None:
+    flags = pa.array([None if k % 3 == 0 else k % 2 == 0 for k in range(5 * width)])
+    block = measured(pa.FixedSizeListArray.from_arrays(flags, width))
+    found = LISTS.compress_values(block, V2_2, compressors)
+    assert found.values.bits_per_value == 2 * width
+    decoded = codecs.decode_values(found.encoding, found.values)
+    assert decoded.items.data.tobytes() == block.block.items.data.tobytes()
+    assert bits_of(decoded.validity, 5 * width) == [k % 3 != 0 for k in range(5 * width)]
