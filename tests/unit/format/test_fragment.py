@@ -275,3 +275,10 @@ def test_parts_of_a_fragment_are_json_text() -> None:
     assert plain.num_deletions == plain.num_deleted_rows == 4
     assert plain.deletion_file is not None
     assert json.loads(plain.deletion_file.json()) == plain.deletion_file.asdict()
+
+
+def test_what_a_newer_writer_added_is_not_shown() -> None:
+    deletion = DeletionFile(1, 2, DeletionFileType.ARROW, 3)
+    newer = dataclasses.replace(deletion, unknown=b"\xfa\x3f\x01x")
+    assert repr(newer) == repr(deletion)
+    assert "unknown" not in repr(newer)

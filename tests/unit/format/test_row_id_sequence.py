@@ -191,3 +191,8 @@ def test_any_damage_is_a_lance_error_or_a_sequence_of_the_right_length():
             continue
         except Exception as error:
             raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
+
+
+def test_no_segments_are_no_ids():
+    assert RowIdSequence(()).to_numpy().tolist() == []
+    assert RowIdSequence.from_bytes(b"").num_rows == 0
