@@ -19,6 +19,7 @@ from lance_nb.format.layout import QUARANTINE
 from lance_nb.table import refs
 from tests.torture.verb import AT_ONCE, OPTIONS, Verb, opened, rows
 
+CLOSING_S = 60
 SHORT = 20  # characters at most of a manifest's name in the first naming scheme
 NOTHING: dict[str, Any] = {}
 ROOT = Path(__file__).parents[2]
@@ -198,7 +199,11 @@ class Judge:
         """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        try:
+            self._process.wait(CLOSING_S)
+        except subprocess.TimeoutExpired:  # the machine is busy, and nothing is asked any more
+            self._process.kill()
+            self._process.wait()
 
 
 def _answer(question: str, place: str) -> Any:
