@@ -32,6 +32,7 @@ import pyarrow as pa
 
 import lance_nb
 from lance_nb.errors import CommitStateUnknownError, LanceError
+from lance_nb.storage.base import Store
 from lance_nb.storage.registry import open_store
 from lance_nb.table import refs
 from lance_nb.transactions.commit_options import CommitPlace
@@ -112,17 +113,22 @@ CHANGES = {
 def state(place: str) -> State:
     """What a reader sees: rows and number of versions of each branch, tags."""
     root = open_store(place)
-    if not root.list_names("_versions"):
+    if not _has_versions(root):
         return ("nothing",)
     main = lance_nb.dataset(place, allow_bases=[str(Path(place).parent)])
     branches = {}
     for name in refs.branch_names(root):
-        if root.child(f"tree/{name}").list_names("_versions"):
+        if _has_versions(root.child(f"tree/{name}")):
             branches[name] = _line(main.checkout_version((name, None)))
         else:
             branches[name] = "unfinished"
     tags = {name: (one["version"], one["metadata"]) for name, one in main.tags.list().items()}
     return _line(main), branches, tags
+
+
+def _has_versions(home: Store) -> bool:
+    """Look for manifests; temporary files may be there that a failing call could not remove."""
+    return any(one.endswith(".manifest") for one in home.list_names("_versions"))
 
 
 def _line(dataset: Any) -> tuple[Any, ...]:
