@@ -29,7 +29,7 @@ TABLE = """\
 # not in a result were measured before.
 ROWS: dict[str, tuple[str, str, str]] = {
     "kills": (
-        "Writers killed by SIGKILL at every call that changes the disk",
+        "Writers killed by SIGKILL at calls that change the disk (--per-verb: a sample of them)",
         "{rounds:,} kills, {num_verbs} verbs",
         (
             "measured before: 33 of 33 cells readable; leftovers `...manifest#1` stay after every "
