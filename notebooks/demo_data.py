@@ -2,7 +2,7 @@
 
 Run ``python notebooks/demo_data.py [PATH] [--force]``; ``make lab`` and ``make demo`` do, and
 ``lance-nb demo`` is the same for who has no checkout. The rows come from a seed, so everybody sees
-the same dataset: see lance_nb.magic.demo.history.
+the same dataset: see lance_nb.magic.demo.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from lance_nb.errors import LanceError
-from lance_nb.magic.demo.history import ensure
+from lance_nb.magic.demo import ensure
 
 DEFAULT_PATH = Path(__file__).resolve().parent / "data" / "demo.lance"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.magic.help import table_of_verbs
-from lance_nb.magic.registry import VERBS
+from lance_nb.magic.registry import VERBS, table_of_verbs
 from tests.support import badges, capabilities
 
 

@@ -1,6 +1,6 @@
-"""The ``%lance`` magic and the ``lance-nb`` command: the same verbs, by two doors.
+"""The ``%lance`` magic and the ``lance-nb`` command: the same verbs in a notebook and a terminal.
 
-A verb is one entry of ``registry``: its words, its help, and a function of the desk (the dataset in
-hand, the edits staged on it) and its arguments. ``shell`` is the door of IPython, ``command_line``
-the door of a terminal; neither knows a verb by name.
+A verb is one entry of ``registry.py``: its words, its help, and a function of the context (current
+dataset, staged edits) and of the parsed arguments. ``shell.py`` connects the verbs to IPython,
+``command_line.py`` to a terminal; neither contains code for a single verb.
 """

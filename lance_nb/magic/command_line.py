@@ -2,15 +2,15 @@
 
 ::
 
-    lance-nb lab [URI]                open JupyterLab, on a notebook that explores the dataset
-    lance-nb demo [PATH]              write the demo dataset (here: demo.lance), to try things on
+    lance-nb lab [URI]                open JupyterLab with a notebook that explores the dataset
+    lance-nb demo [PATH]              write the demo dataset (default: demo.lance)
     lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
     lance-nb diff photos.lance 3 5 --json
-    lance-nb doctor photos.lance      exit status 1 when there is something to mend
-    lance-nb doctor photos.lance --repair    show what can be mended, ask, and do it
+    lance-nb doctor photos.lance      exit status 1 if there are findings
+    lance-nb doctor photos.lance --repair    show the repair steps, ask, and run them
 
-Exit status: 0, 1 when the answer is a finding (unhealthy, conflicts), 2 for an error, which is one
-line on stderr; 130 when interrupted.
+Exit status: 0; 1 if the result is a finding (damage, conflicts); 2 for an error, which is one line
+on stderr; 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -29,23 +29,21 @@ from typing import TextIO
 
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
-from lance_nb.magic.answer import Answer, one_line
-from lance_nb.magic.demo.history import ensure
-from lance_nb.magic.desk import Desk
-from lance_nb.magic.help import help_of, help_of_all
-from lance_nb.magic.registry import find
-from lance_nb.magic.request import Request, parse_text, parse_words
-from lance_nb.magic.verbs.looking import in_words
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.demo import ensure
+from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
+from lance_nb.magic.result import Result, one_line
+from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines
 
 PROG = "lance-nb"
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
-# What lives between two lines of a notebook, which a terminal does not have.
+# Verbs that need the state of a notebook.
 _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
-# What only a terminal has: usage and what it does.
+# Commands of the terminal only: usage and description.
 COMMANDS = {
-    "lab": ("[URI]", "open JupyterLab, on a notebook that explores the dataset"),
-    "demo": ("[PATH] [--force]", "write the demo dataset, here as demo.lance"),
+    "lab": ("[URI]", "open JupyterLab with a notebook that explores the dataset"),
+    "demo": ("[PATH] [--force]", "write the demo dataset (default: demo.lance)"),
 }
 
 
@@ -55,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     is_debug = "--debug" in words
     words = [one for one in words if one != "--debug"]
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a sign that a terminal cannot show is no error
+        if isinstance(stream, TextIOWrapper):  # replace characters that the terminal cannot encode
             stream.reconfigure(errors="replace")
     try:
         status = _run(words)
@@ -87,30 +85,30 @@ def _run(words: list[str]) -> int:
         return _lab(words[1:])
     if words[0] == "demo":
         return _demo(words[1:])
-    desk = Desk(show=in_words, prog=PROG, ask=_ask if sys.stdin.isatty() else None)
-    request = _request(desk, words)
-    found = request.verb.run(desk, request.arguments)
+    context = MagicContext(
+        show=dataset_summary, prog=PROG, ask=_ask if sys.stdin.isatty() else None
+    )
+    request = _request(context, words)
+    found = request.verb.run(context, request.arguments)
     return _show(found, as_json=request.as_json)
 
 
-def _request(desk: Desk, words: list[str]) -> Request:
+def _request(context: MagicContext, words: list[str]) -> Request:
     verb = find(words[0])
     if verb.name in _NOTEBOOK_ONLY:
-        raise InvalidInputError(
-            f"{verb.name}: what is staged lives in a notebook; use %lance there"
-        )
+        raise InvalidInputError(f"{verb.name}: edits are staged in a notebook; use %lance there")
     rest = words[1:]
     if verb.needs_dataset or verb.is_text:
         if not rest or rest[0].startswith("-"):
             raise InvalidInputError(f"usage: {PROG} {verb.name} URI ...; the dataset comes first")
-        desk.open(rest.pop(0))
+        context.open(rest.pop(0))
     if verb.is_text:
         return parse_text(verb, " ".join(rest), PROG)
     return parse_words([Word(one) for one in (verb.name, *rest)], PROG)
 
 
 def _show(found: object, *, as_json: bool) -> int:
-    if isinstance(found, Answer):
+    if isinstance(found, Result):
         _say(found.json() if as_json else found.picture.text)
         return found.exit_code
     _say(repr(found))
@@ -118,7 +116,7 @@ def _show(found: object, *, as_json: bool) -> int:
 
 
 def _ask(question: str) -> bool:
-    """Ask somebody at a terminal; anything but yes is no."""
+    """Ask a question in the terminal; anything but yes is no."""
     _say(question)
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
@@ -128,7 +126,7 @@ def _version() -> int:
     try:
         _say(f"{PROG} {version('lance-nb')}")
     except PackageNotFoundError:
-        _say(f"{PROG}, from a checkout that is not installed")
+        _say(f"{PROG}, from a checkout that was not installed")
     return 0
 
 
@@ -145,18 +143,18 @@ def _help(words: list[str]) -> int:
 
 
 def _demo(words: list[str]) -> int:
-    """Write the demo dataset, and say how to look at it."""
+    """Write the demo dataset, and print how to explore it."""
     paths = [one for one in words if not one.startswith("-")] or ["demo.lance"]
     if len(paths) > 1 or set(words) - {*paths, "--force"}:
         raise InvalidInputError(f"usage: {PROG} demo {COMMANDS['demo'][0]}")
     _say(ensure(Path(paths[0]), force="--force" in words))
     path = shlex.quote(paths[0])
-    _say(f"look at it: {PROG} lab {path}   or: {PROG} log {path} --graph")
+    _say(f"explore it: {PROG} lab {path}   or: {PROG} log {path} --graph")
     return 0
 
 
 def _lab(words: list[str]) -> int:
-    """Open JupyterLab; with a dataset, on a new notebook that explores it."""
+    """Open JupyterLab; with a dataset, open a notebook that explores it."""
     try:
         from jupyterlab.labapp import LabApp
     except ImportError as error:
@@ -167,17 +165,19 @@ def _lab(words: list[str]) -> int:
     if len(targets) > 1:
         raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
     notebook = [str(_notebook_for(targets[0]))] if targets else []
-    # The address that is printed leads there as well, for a machine without a browser.
+    # Also used in the printed address, for a machine without a browser.
     notebook += [f"--LabApp.default_url=/lab/tree/{one}" for one in notebook]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # a container: Jupyter would refuse to start
+    if (
+        hasattr(os, "geteuid") and os.geteuid() == 0
+    ):  # in a container; Jupyter refuses to start as root otherwise
         options.append("--allow-root")
     LabApp.launch_instance([*notebook, *options])
     return 0
 
 
 def _notebook_for(uri: str) -> Path:
-    """Write the notebook that explores ``uri`` into this folder, unless it is there."""
-    Desk().open(uri)  # a wrong name is said here, not in a browser
+    """Write the notebook that explores ``uri`` into this folder, unless it exists."""
+    MagicContext().open(uri)  # report a wrong name here, not in the browser
     name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance")
     path = Path(f"explore_{_NOT_IN_NAMES.sub('_', name)[:100] or 'dataset'}.ipynb")
     if not path.exists():
@@ -200,12 +200,12 @@ def _notebook(uri: str) -> dict[str, object]:
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def _say(said: str, stream: TextIO | None = None) -> None:
-    """Write lines. All that this command writes goes through here.
+def _say(message: str, stream: TextIO | None = None) -> None:
+    """Print lines. All output of the command goes through here.
 
-    A terminal takes no text of a dataset for a command.
+    Control characters are escaped, so no text of a dataset is executed by the terminal.
     """
-    (sys.stdout if stream is None else stream).write(f"{visible_lines(said)}\n")
+    (sys.stdout if stream is None else stream).write(f"{visible_lines(message)}\n")
 
 
 if __name__ == "__main__":

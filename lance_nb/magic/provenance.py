@@ -1,18 +1,18 @@
-"""``lance_nb.provenance``: commits remember who made them, in which notebook, from which cell.
+"""``lance_nb.provenance``: record in commits who made them, in which notebook, from which cell.
 
-    lance_nb.provenance.enable(author="Ada")      # off until then
+    lance_nb.provenance.enable(author="Ada")      # off by default
     ds.delete("price < 0")
     ds.history(1)[0].properties                   # lance_nb.provenance.author, cell_id, ...
     with lance_nb.provenance.context(message="monthly load"):
         ds.insert(rows)
     lance_nb.provenance.disable()
 
-The cell is the one that the kernel is running: its id and source come with the request, as
-JupyterLab and VS Code send it. The notebook's path comes from the server (``JPY_SESSION_NAME``), or
-from VS Code.
+The cell is the one that the kernel is running: its id and source come with the execution request,
+as JupyterLab and VS Code send it. The notebook's path comes from the server (``JPY_SESSION_NAME``),
+or from VS Code.
 
-Limits: outside of a notebook only author and message are known. A commit that a widget makes names
-no cell. Paths are as the server has them, so that they do not tell where a home folder lies.
+Limits: outside of a notebook only author and message are known. A commit that a widget makes has no
+cell. Paths are relative to the server, so they do not reveal the home folder.
 Source: request metadata ``cellId`` of Jupyter frontends; properties: lance_nb.dataset.provenance.
 """
 
@@ -37,7 +37,7 @@ _VSCODE_FILE = "__vsc_ipynb_file__"
 
 @dataclass(frozen=True, slots=True)
 class ProvenanceSettings:
-    """What commits say. ``records_cell``: notebook, cell and code too."""
+    """What commits record. ``records_cell``: also notebook, cell and code."""
 
     author: str | None = None
     message: str | None = None
@@ -45,7 +45,7 @@ class ProvenanceSettings:
 
 
 class Provenance:
-    """Whether, and what, commits record about where they come from. Off by default."""
+    """Record the origin of commits. Off by default."""
 
     def __init__(self) -> None:
         self._settings: ProvenanceSettings | None = None
@@ -53,7 +53,7 @@ class Provenance:
 
     @property
     def settings(self) -> ProvenanceSettings | None:
-        """What commits say here and now, None when they say nothing."""
+        """The current settings, None if nothing is recorded."""
         return self._inner.get() or self._settings
 
     def enable(
@@ -61,7 +61,7 @@ class Provenance:
     ) -> None:
         """Record from now on ``author``, ``message`` and, with ``notebook``, path, cell and code.
 
-        Raises InvalidInputError for what is no text.
+        Raises InvalidInputError for a value that is not text.
         """
         self._settings = ProvenanceSettings(
             _text("author", author), _text("message", message), notebook
@@ -80,7 +80,7 @@ class Provenance:
         message: str | None = None,
         notebook: bool | None = None,
     ) -> Iterator[None]:
-        """Record for the commits of a ``with`` block; what is left out is as it was before."""
+        """Record for the commits of a ``with`` block; omitted arguments keep their outer values."""
         before = self.settings or ProvenanceSettings()
         inner = replace(
             before,
@@ -96,7 +96,7 @@ class Provenance:
             self._inner.reset(token)
 
     def properties(self) -> dict[str, str]:
-        """Return what a commit would record now."""
+        """Return the properties that a commit would record now."""
         settings = self.settings
         if settings is None:
             return {}
@@ -110,7 +110,7 @@ provenance = Provenance()
 
 def _text(name: str, value: str | None) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise InvalidInputError(f"{name} is text, not {type(value).__name__}")
+        raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     return value
 
 
@@ -118,7 +118,7 @@ def _text(name: str, value: str | None) -> str | None:
 
 
 def running_cell() -> dict[str, str]:
-    """Return what is known of the cell that runs now; nothing outside of a notebook."""
+    """Return the properties of the running cell; none outside of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     kernel = getattr(shell, "kernel", None)

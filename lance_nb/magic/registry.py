@@ -1,40 +1,54 @@
-"""The table of verbs. A new verb is one entry in a file of ``magic.verbs`` and its file's line."""
+"""The table of verbs, the parser of a line, and the help texts.
+
+::
+
+    [NAME <<] verb word ... [-o NAME] [--json] [--no-display] [--debug]
+
+To add a verb, add its ``Verb`` to ``VERBS`` of a module in ``magic/verbs``, and a new module to
+``GROUPS``. Quoting: see ``lance_nb.code_lines``, which also writes the lines that are offered to
+users. Variables are substituted in words; the text of a verb such as ``sql`` is passed unchanged.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import re
+from argparse import Namespace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from lance_nb.code_lines import Fill, Word, split
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.magic.verb import Verb
+from lance_nb.explorer.static_rendering import render_table
+from lance_nb.magic.result import Result
+from lance_nb.magic.verb import MAGIC, Argument, Parser, Verb
 from lance_nb.magic.verbs import (
-    comparing,
-    engines,
+    branches,
+    browse,
     history,
-    looking,
     maintenance,
-    merging,
-    refs,
+    spark,
     sql,
     staging,
 )
 
 GROUPS: Mapping[str, tuple[Verb, ...]] = {
-    "look": looking.VERBS,
-    "history": (*history.VERBS, *comparing.VERBS),
-    "branches and tags": (*refs.VERBS, *merging.VERBS),
+    "look": browse.VERBS,
+    "history": history.VERBS,
+    "branches and tags": branches.VERBS,
     "change": staging.VERBS,
     "maintenance": maintenance.VERBS,
-    "ask": (*sql.VERBS, *engines.VERBS),
+    "ask": (*sql.VERBS, *spark.VERBS),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
-# Words that people try first.
+# Synonyms.
 ALIASES: Mapping[str, str] = {"versions": "log", "history": "log", "checkout": "at", "goto": "at",
                               "query": "sql", "branches": "branch", "tags": "tag",
                               "verify": "doctor"}  # fmt: skip
-# Words that are not verbs here, and what does what they say.
-_MEANT: Mapping[str, str] = {
+# Names of other tools, and the verb to suggest for them.
+_SUGGESTIONS: Mapping[str, str] = {
     "append": "stage append", "insert": "stage append", "add": "stage append",
     "delete": "stage delete", "update": "stage update", "overwrite": "stage overwrite",
     "undo": "revert HEAD", "rollback": "restore HEAD~1", "reset": "discard",
@@ -45,7 +59,7 @@ _MEANT: Mapping[str, str] = {
 
 
 def find(name: str) -> Verb:
-    """Return the verb of that name. Raises InvalidInputError with the nearest one."""
+    """Return the verb of that name. Raises InvalidInputError with a suggestion."""
     verb = VERBS.get(ALIASES.get(name, name))
     if verb is not None:
         return verb
@@ -53,9 +67,184 @@ def find(name: str) -> Verb:
 
 
 def _suggested(name: str) -> str:
-    if name in _MEANT:
-        return f"did you mean {_MEANT[name]!r}?"
+    if name in _SUGGESTIONS:
+        return f"did you mean {_SUGGESTIONS[name]!r}?"
     if "/" in name or name.endswith(".lance"):
         return f"did you mean 'open {text.name(name)}'?"
     near = difflib.get_close_matches(name.lower(), [*VERBS, "help"], n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"it has {', '.join(VERBS)}"
+    return f"did you mean {near[0]!r}?" if near else f"verbs: {', '.join(VERBS)}"
+
+
+_TARGET = re.compile(r"\s*(\S+?)\s*<<\s*(.*)", re.DOTALL)
+# The first words of an SQL query.
+_STATEMENTS = frozenset({"select", "with"})
+_OPTION = re.compile(r"(?:(?:-o|--output)\s+\S+|--json|--no-display)(?:\s+|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A parsed line: verb, its arguments, and what to do with the result."""
+
+    verb: Verb
+    arguments: Namespace
+    output: str | None = None
+    as_json: bool = False
+    is_silent: bool = False
+
+
+def parse(line: str, prog: str = "%lance", fill: Fill | None = None) -> Request:
+    """Parse a line; ``fill`` returns the text of a variable. Raises InvalidInputError."""
+    target = _TARGET.match(line)
+    output, rest = target.groups() if target else (None, line)
+    name, _, words = rest.strip().partition(" ")
+    if not name:
+        raise InvalidInputError(f"{output} << must be followed by a verb, such as {output} << log")
+    if name.lower() in _STATEMENTS:
+        name, words = "sql", rest
+    verb = find(name)
+    if verb.is_text:
+        return parse_text(verb, words, prog, output)
+    return parse_words([Word(name), *split(words, fill)], prog, output)
+
+
+def parse_cell(line: str, cell: str, prog: str = "%%lance") -> Request:
+    """Parse a cell of SQL, whose first line may have options. Raises InvalidInputError."""
+    target = _TARGET.match(f"{line} ")
+    output, rest = target.groups() if target else (None, line)
+    request = parse_text(find("sql"), rest.removeprefix("sql"), prog, output)
+    if request.arguments.statement:
+        raise InvalidInputError(
+            f"{request.arguments.statement!r} is not an option of {prog}, which runs a cell "
+            "of SQL; for a verb use %lance on a line of its own"
+        )
+    return replace(request, arguments=Namespace(statement=cell))
+
+
+def parse_text(verb: Verb, words: str, prog: str, output: str | None = None) -> Request:
+    """Parse leading options; the rest is the text of the verb, unchanged."""
+    options, rest = [], words.strip()
+    while found := _OPTION.match(rest):
+        options += found.group().split()
+        rest = rest[found.end() :]
+    asked = _common(prog, output).parse_args(options)
+    said = Namespace(**{verb.arguments[0].flags[0]: rest})
+    return _request(verb, said, asked)
+
+
+def parse_words(words: Sequence[Word], prog: str, output: str | None = None) -> Request:
+    """Parse the words of a line. Raises InvalidInputError."""
+    plain, kept = _mask_dashed_words(words)
+    asked, others = _common(prog, output).parse_known_args(plain[1:])
+    verb = find(plain[0])
+    parser = verb.parser(prog)
+    parser.words, parser.kept = tuple(others), kept
+    said = parser.parse_intermixed_args(others)
+    for name, value in vars(said).items():
+        setattr(said, name, _unmask(value, kept))
+    return _request(verb, said, asked)
+
+
+def _mask_dashed_words(words: Sequence[Word]) -> tuple[list[str], dict[str, str]]:
+    """Replace quoted words that start with a dash by placeholders.
+
+    argparse takes every word with a dash for an option. Returns the words, and the original word
+    of each placeholder.
+    """
+    plain: list[str] = []
+    kept: dict[str, str] = {}
+    known = {one.text for one in words}
+    for one in words:
+        if one.is_plain or not one.text.startswith("-"):
+            plain.append(one.text)
+            continue
+        mark = f"\0{len(kept)}\0"
+        while mark in known:
+            mark += "\0"
+        kept[mark] = one.text
+        plain.append(mark)
+    return plain, kept
+
+
+def _unmask(value: Any, kept: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_unmask(one, kept) for one in value]
+    return kept.get(value, value) if isinstance(value, str) else value
+
+
+def _common(prog: str, output: str | None) -> Parser:
+    common = Parser(prog=prog, add_help=False, allow_abbrev=False)
+    common.add_argument("-o", "--output", dest="output_name", default=output, metavar="NAME")
+    common.add_argument("--json", action="store_true", dest="as_json")
+    common.add_argument("--no-display", action="store_true", dest="is_silent")
+    return common
+
+
+def _request(verb: Verb, said: Namespace, asked: Namespace) -> Request:
+    if asked.output_name is not None and not asked.output_name.isidentifier():
+        raise InvalidInputError(f"{asked.output_name!r} is not a variable name")
+    return Request(verb, said, asked.output_name, asked.as_json, asked.is_silent)
+
+
+COMMON = (
+    ("{NAME}, $NAME", "substitute a variable (text, path, number or dataset) as one word"),
+    ("'{NAME}', U&'\\007B'", "literal text; text with Unicode escapes, as in SQL"),
+    ("-o NAME, NAME <<", "assign the value to a variable"),
+    ("--json", "show the result as JSON"),
+    ("--no-display", "do not show the result"),
+    ("--debug", "show the traceback of an error"),
+)
+IN_TERMINALS = frozenset({"--json", "--debug"})
+
+
+def help_of_all(prog: str = "%lance", without: Collection[str] = ()) -> Result:
+    """Return the list of verbs, by group."""
+    verbs = [verb for group in GROUPS.values() for verb in group if verb.name not in without]
+    rows = [(f"{prog} {verb.name}", verb.help) for verb in verbs]
+    rows.append((f"{prog} help VERB", "show the help of one verb"))
+    data = [{"verb": verb.name, "help": verb.help} for verb in verbs]
+    return Result(data, render_table(prog, (), (("command", "what it does"), rows)), data)
+
+
+def help_of(name: str, prog: str = "%lance") -> Result:
+    """Return the help of one verb: synopsis, arguments, options, example."""
+    verb = find(name)
+    lines = [text.line(verb.synopsis(prog)), verb.help]
+    common = COMMON if prog == MAGIC else [one for one in COMMON if one[0] in IN_TERMINALS]
+    if verb.example:
+        lines.append(f"Example: {_example(verb, prog)}")
+    rows = [*((_argument_name(one), one.help) for one in verb.arguments), *common]
+    data = {"verb": verb.name, "usage": verb.usage, "help": verb.help, "example": verb.example}
+    picture = render_table(f"{prog} {verb.name}", tuple(lines), (("argument", "meaning"), rows))
+    return Result(data, picture, data)
+
+
+def _example(verb: Verb, prog: str) -> str:
+    if prog == MAGIC or not (verb.needs_dataset or verb.is_text):
+        return f"{prog} {verb.example}"
+    name, _, words = verb.example.partition(" ")
+    quoted = f'"{words}"' if verb.is_text else words
+    return f"{prog} {name} photos.lance {quoted}"
+
+
+def docstring() -> str:
+    """Return the text of ``%lance?``."""
+    lines = ["Explore, compare and change Lance datasets. Verbs::", ""]
+    lines += [f"    {verb.usage}" for group in GROUPS.values() for verb in group]
+    return "\n".join([*lines, "", "%lance help VERB shows the help of one verb."])
+
+
+def table_of_verbs() -> str:
+    """Return the Markdown table of the README."""
+    rows = [
+        f"| `{_markdown(verb.usage)}` | {_markdown(verb.help)} |"
+        for group in GROUPS.values() for verb in group
+    ]  # fmt: skip
+    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+
+
+def _markdown(words: str) -> str:
+    return words.replace("|", "\\|")
+
+
+def _argument_name(one: Argument) -> str:
+    return ", ".join(one.flags) if one.is_option else str(one.options.get("metavar", one.flags[0]))

@@ -1,19 +1,25 @@
-"""The door of IPython: ``%lance`` and ``%%lance``.
+"""``%lance`` and ``%%lance`` in IPython, and their tab completion.
 
 ::
 
     %load_ext lance_nb
-    %lance open data/photos.lance as ds     ds is the dataset at the version shown
+    %lance open data/photos.lance as ds     ds follows the version that is shown
     %lance log -n 5
     %lance diff HEAD~1..HEAD
     %%lance                                 a cell of SQL: FROM dataset@tag:v1
 
-Every verb returns an object that displays itself; an error is one line without a trace.
+Every verb returns an object that displays itself; an error is one line without a traceback.
 
-``%lance open {path}`` and ``%lance open $path`` fill in a variable: a text, a path, a number, or a
-dataset. It becomes one word whatever it holds. IPython itself fills in nothing here: it would
-evaluate any expression in braces, also one in a text that was copied from a dataset. SQL stays as
-it is written.
+``%lance open {path}`` and ``%lance open $path`` substitute a variable: a text, a path, a number, or
+a dataset. The value is always one word. IPython's own substitution is off, because it would
+evaluate any expression in braces, even in a text that was copied from a dataset. SQL is passed
+unchanged.
+
+Completion is a matcher of IPython's own completer, because words with ``:`` and ``..`` are split by
+the older hooks. Names are read from storage at most once in ``SECONDS_KEPT``.
+
+Limits: ``MAX_OFFERED`` completions. A dataset that cannot be read offers none.
+Source: IPython.core.completer (context matchers, API version 2).
 """
 
 from __future__ import annotations
@@ -21,10 +27,19 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Real
+from pathlib import Path
+from typing import Any
 
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
@@ -35,13 +50,21 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models import text
-from lance_nb.magic.answer import Answer, JsonText, one_line
-from lance_nb.magic.completion import Matcher
-from lance_nb.magic.desk import Desk, Settings, variables_of
-from lance_nb.magic.help import docstring, help_of, help_of_all
-from lance_nb.magic.registry import ALIASES, VERBS
-from lance_nb.magic.request import Request, parse, parse_cell
-from lance_nb.magic.verbs.looking import in_words
+from lance_nb.magic import verb as argument_kinds
+from lance_nb.magic.context import MagicContext, Settings, variables_of
+from lance_nb.magic.registry import (
+    ALIASES,
+    VERBS,
+    Request,
+    docstring,
+    help_of,
+    help_of_all,
+    parse,
+    parse_cell,
+)
+from lance_nb.magic.result import JsonText, Result, one_line
+from lance_nb.magic.verb import Argument, Verb
+from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines
 
 # Outside of quotes.
@@ -61,7 +84,7 @@ class LanceMagics(Magics):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
-        self.desk = Desk(namespace=shell.user_ns, show=Explorer)
+        self.context = MagicContext(namespace=shell.user_ns, show=Explorer)
 
     @no_var_expand
     @line_cell_magic
@@ -79,24 +102,24 @@ class LanceMagics(Magics):
             raise UsageError(f"{MAGIC} {text.name(verb)}: {said}") from None
 
     def _run(self, line: str, cell: str | None) -> object:
-        self.desk.settings = Settings(self.versions_shown, self.rows_shown)
+        self.context.settings = Settings(self.versions_shown, self.rows_shown)
         if cell is not None:
             return self._kept(parse_cell(line, cell))
         words = line.split()
         if not words or {words[0], words[-1]} & _HELP:
-            return _helped(words)
-        if words[0] not in {*VERBS, *ALIASES} and words[0] in variables_of(self.desk.namespace):
+            return _help_result(words)
+        if words[0] not in {*VERBS, *ALIASES} and words[0] in variables_of(self.context.namespace):
             raise InvalidInputError(f"{words[0]} is a dataset; did you mean 'open {words[0]}'?")
-        return self._kept(parse(line, fill=self._filled))
+        return self._kept(parse(line, fill=self._substitute))
 
-    def _filled(self, name: str) -> str:
-        """Return what ``{name}`` stands for. Raises InvalidInputError."""
-        if name not in self.desk.namespace:
+    def _substitute(self, name: str) -> str:
+        """Return the text to substitute for ``{name}``. Raises InvalidInputError."""
+        if name not in self.context.namespace:
             raise InvalidInputError(
-                f"there is no variable {name} to fill in; text with braces or dollars goes into "
-                f"single quotes, or is written {{{{{name}}}}}"
+                f"variable {name} is not defined; to write literal braces or dollars, use single "
+                f"quotes or {{{{{name}}}}}"
             )
-        value = self.desk.namespace[name]
+        value = self.context.namespace[name]
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, LanceDataset):
@@ -107,31 +130,31 @@ class LanceMagics(Magics):
             return str(value)
         kind = type(value).__name__
         raise InvalidInputError(
-            f"{name} is of type {kind}: texts, paths, numbers and datasets are filled in"
+            f"cannot substitute {name} of type {kind}; use a text, path, number or dataset"
         )
 
     def _kept(self, request: Request) -> object:
-        found = request.verb.run(self.desk, request.arguments)
+        found = request.verb.run(self.context, request.arguments)
         if request.output is not None:
-            self.desk.namespace[request.output] = (
-                found.value if isinstance(found, Answer) else found
+            self.context.namespace[request.output] = (
+                found.value if isinstance(found, Result) else found
             )
         if request.is_silent:
             return None
         if not request.as_json:
             return found
-        answer = found if isinstance(found, Answer) else in_words(self.desk.dataset)
+        answer = found if isinstance(found, Result) else dataset_summary(self.context.dataset)
         return JsonText(answer.json())
 
 
 def _verb_of(line: str) -> str:
-    """Return the verb that a line asks for, for an error about it."""
+    """Return the verb of a line, for an error message."""
     first, _, rest = line.partition("<<")
     words = (rest if len(first.split()) == 1 and rest.strip() else line).split()
     return words[0] if words else "help"
 
 
-def _helped(words: Sequence[str]) -> Answer | JsonText:
+def _help_result(words: Sequence[str]) -> Result | JsonText:
     names = [one for one in words if one not in {*_HELP, "--json"}]
     found = help_of(names[0]) if names else help_of_all()
     return JsonText(found.json()) if "--json" in words else found
@@ -144,12 +167,165 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add ``%lance`` to an IPython shell: ``%load_ext lance_nb``."""
     magics = LanceMagics(shell)
     shell.register_magics(magics)
-    Matcher.install(shell, magics.desk)
+    Matcher.install(shell, magics.context)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take ``%lance`` away again: ``%unload_ext lance_nb``."""
+    """Remove ``%lance``: ``%unload_ext lance_nb``."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("lance", None)
     shell.magics_manager.registry.pop(LanceMagics.__name__, None)
     Matcher.uninstall(shell)
+
+
+MAX_OFFERED = 200
+SECONDS_KEPT = 3.0
+_NEWEST_VERSIONS = 20
+_PREFIXES = ("%lance ", "lance ", "%%lance ")
+
+
+class Matcher:
+    """Complete lines of one shell. ``install`` adds the matcher, ``uninstall`` removes it."""
+
+    def __init__(self, context: MagicContext) -> None:
+        self._context = context
+        self._names: tuple[float, object, list[str]] = (0.0, None, [])
+
+    @classmethod
+    def install(cls, shell: InteractiveShell, context: MagicContext) -> None:
+        """Add a matcher to a shell; one that is there already is replaced."""
+        cls.uninstall(shell)
+        made = cls(context)
+
+        @context_matcher(identifier="lance_nb")  # type: ignore[untyped-decorator]
+        def match(context: CompletionContext) -> SimpleMatcherResult:
+            return made.match(context.line_with_cursor.split("\n")[-1][: context.cursor_position])
+
+        shell.Completer.custom_matchers.append(match)
+
+    @staticmethod
+    def uninstall(shell: InteractiveShell) -> None:
+        """Remove the matcher."""
+        matchers = shell.Completer.custom_matchers
+        matchers[:] = [one for one in matchers if _identifier(one) != "lance_nb"]
+
+    def match(self, line: str) -> SimpleMatcherResult:
+        """Complete the last word of a line."""
+        found = next((line.lstrip()[len(one) :] for one in _PREFIXES
+                      if line.lstrip().startswith(one)), None)  # fmt: skip
+        if found is None:
+            return {"completions": [], "suppress": False}
+        words = found.split(" ")
+        token, offered = self._offered(words[:-1], words[-1])
+        fits = [one for one in dict.fromkeys(offered) if one.startswith(token)][:MAX_OFFERED]
+        return {
+            "completions": [SimpleCompletion(one, type="lance") for one in fits],
+            "suppress": bool(fits),
+            "matched_fragment": token,
+        }
+
+    def _offered(self, before: list[str], word: str) -> tuple[str, Iterable[str]]:
+        """Return the part of the word to complete, and the candidates."""
+        before = [one for one in before if one]
+        if not before:
+            return word, [*VERBS, "help"]
+        if before[0] == "help":
+            return word, VERBS
+        verb = VERBS.get(ALIASES.get(before[0], before[0]))
+        if verb is None:
+            return word, []
+        if word.startswith("-"):
+            return word, _options(verb)
+        meant = _next_argument(verb, before[1:])
+        if meant is None:
+            return word, []
+        if "choices" in meant.options:
+            return word, meant.options["choices"]
+        if meant.completes == argument_kinds.RANGE:
+            start = max(word.rfind(".."), word.rfind("..."))
+            word = word[start + 2 :].lstrip(".") if start >= 0 else word
+        if meant.completes == argument_kinds.COLUMN:
+            word = word.rpartition(",")[2]
+        return word, self._named(meant.completes, word)
+
+    def _named(self, kind: str, word: str) -> Iterable[str]:
+        if kind == argument_kinds.URI:
+            return [*variables_of(self._context.namespace), *_datasets(word)]
+        if kind == argument_kinds.VARIABLE:
+            return [one for one in self._context.namespace if not one.startswith("_")]
+        if not self._context.is_open:
+            return []
+        if kind == argument_kinds.COLUMN:
+            return list(self._context.dataset.schema.names)
+        if kind in {argument_kinds.REF, argument_kinds.RANGE}:
+            return self._refs()
+        dataset = self._context.dataset
+        try:
+            if kind == argument_kinds.BRANCH:
+                return dataset.branches.names()
+            return dataset.tags.names() if kind == argument_kinds.TAG else []
+        except LanceError:
+            return []
+
+    def _refs(self) -> list[str]:
+        """List refs: names first, then the newest version numbers."""
+        dataset = self._context.dataset
+        made, of, names = self._names
+        if of is dataset and time.monotonic() - made < SECONDS_KEPT:
+            return names
+        try:
+            branches, tags = dataset.branches.names(), dataset.tags.names()
+            newest = dataset.version_numbers()[: -_NEWEST_VERSIONS - 1 : -1]
+        except LanceError:
+            return []
+        names = ["main", *branches, *tags, *(f"tag:{one}" for one in tags), "HEAD", "HEAD~1"]
+        names += [str(one) for one in newest] + [f"{one}:" for one in branches]
+        self._names = (time.monotonic(), dataset, names)
+        return names
+
+
+def _next_argument(verb: Verb, before: list[str]) -> Argument | None:
+    """Return the argument whose value comes next."""
+    by_flag = {flag: one for one in verb.arguments if one.is_option for flag in one.flags}
+    positional = [one for one in verb.arguments if not one.is_option]
+    at, waiting = 0, None
+    for word in before:
+        if waiting is not None:
+            waiting = None
+        elif word.startswith("-"):
+            option = by_flag.get(word)
+            has_value = option is not None and "action" not in option.options
+            waiting = option if has_value else None
+        else:
+            at += 1
+    if waiting is not None:
+        return waiting
+    if at < len(positional):
+        return positional[at]
+    last = positional[-1] if positional else None
+    return last if last is not None and last.options.get("nargs") in {"+", "*"} else None
+
+
+def _options(verb: Verb) -> Iterator[str]:
+    for one in verb.arguments:
+        if one.is_option:
+            yield from one.flags
+    yield from argument_kinds.COMMON_FLAGS
+
+
+def _datasets(word: str) -> list[str]:
+    """List folders that are datasets, or may contain some, below the typed path."""
+    if "://" in word:
+        return []
+    prefix = word[: max(word.rfind("/"), word.rfind(os.sep)) + 1]
+    folder = Path(prefix or ".")
+    try:
+        found = sorted(one for one in folder.iterdir() if one.is_dir())[:MAX_OFFERED]
+    except OSError:
+        return []
+    shown = [one for one in found if not one.name.startswith((".", "_"))]
+    return [prefix + one.name + ("" if (one / "_versions").is_dir() else "/") for one in shown]
+
+
+def _identifier(matcher: Any) -> str:
+    return str(getattr(matcher, "matcher_identifier", ""))

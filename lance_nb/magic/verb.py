@@ -1,7 +1,7 @@
-"""Verb: one thing that ``%lance`` and ``lance-nb`` can do, as a value.
+"""Verb: one command of ``%lance`` and ``lance-nb``, as a value.
 
-Layout: a name, one line of help, the arguments in argparse's terms, and the function. The parser,
-the help texts, the completions and the tables of the documentation are all made from it.
+A verb has a name, one line of help, arguments in the form of argparse, and a function. The parser,
+the help texts, the completions and the tables of the documentation are generated from it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from lance_nb.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from lance_nb.magic.desk import Desk
+    from lance_nb.magic.context import MagicContext
 
-# What the word in an argument's place means, for completion.
+# What an argument completes to.
 REF, RANGE, URI, COLUMN, BRANCH, TAG, VARIABLE = (
     "ref", "range", "uri", "column", "branch", "tag", "variable",
 )  # fmt: skip
 
 MAGIC = "%lance"
-# What every verb understands.
+# Options of every verb.
 COMMON_FLAGS = ("--json", "--no-display", "--debug", "-o", "--help")
 _OPERATORS = frozenset({"=", "!=", "<>", "<", ">", "<=", ">="})
 _INVALID_CHOICE = re.compile(r"invalid choice: '(?P<word>.*)' \(choose from (?P<choices>.*)\)")
@@ -37,48 +37,48 @@ class Argument:
 
     flags: tuple[str, ...]
     help: str
-    means: str = ""
+    completes: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_option(self) -> bool:
-        """Whether it is written with a dash."""
+        """Whether it starts with a dash."""
         return self.flags[0].startswith("-")
 
 
-def argument(*flags: str, help: str, means: str = "", **options: Any) -> Argument:
-    """Declare an argument as ``ArgumentParser.add_argument`` takes it."""
-    return Argument(flags, help, means, options)
+def argument(*flags: str, help: str, completes: str = "", **options: Any) -> Argument:
+    """Declare an argument; ``options`` are those of ``ArgumentParser.add_argument``."""
+    return Argument(flags, help, completes, options)
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb. ``run`` returns an Answer, or an object that displays itself."""
+    """One verb. ``run`` returns a Result, or an object that displays itself."""
 
     name: str
     help: str
-    run: Callable[[Desk, argparse.Namespace], object]
+    run: Callable[[MagicContext, argparse.Namespace], object]
     arguments: tuple[Argument, ...] = ()
     example: str = ""
-    # Whether it needs a dataset: a terminal asks for its URI first.
+    # Whether it needs a dataset: in a terminal its URI is the first argument.
     needs_dataset: bool = True
-    # Whether its one argument is text in a language of its own, whose quotes must stay.
+    # Whether its only argument is text, such as SQL, whose quotes are kept.
     is_text: bool = False
 
     @property
     def usage(self) -> str:
-        """How the verb is written in a notebook, in one line."""
-        return self.written(MAGIC)
+        """The synopsis in a notebook, in one line."""
+        return self.synopsis(MAGIC)
 
-    def written(self, prog: str) -> str:
-        """Return how the verb is written behind ``prog``; in a terminal the dataset comes first."""
+    def synopsis(self, prog: str) -> str:
+        """Return the synopsis of the verb for ``prog``; in a terminal the dataset comes first."""
         is_terminal = prog.strip("%") != MAGIC.strip("%")
         uri = ["URI"] if is_terminal and (self.needs_dataset or self.is_text) else []
-        return " ".join([prog, self.name, *uri, *map(_written, self.arguments)])
+        return " ".join([prog, self.name, *uri, *map(_argument_synopsis, self.arguments)])
 
     def parser(self, prog: str) -> Parser:
-        """Make the parser of the verb's words."""
-        usage = self.written(prog).replace("%", "%%")
+        """Return the argument parser of the verb."""
+        usage = self.synopsis(prog).replace("%", "%%")
         parser = Parser(prog=f"{prog} {self.name}", usage=usage, add_help=False)
         for one in self.arguments:
             parser.add_argument(*one.flags, help=one.help.replace("%", "%%"), **one.options)
@@ -86,19 +86,19 @@ class Verb:
 
 
 def names_of(words: str | None) -> list[str] | None:
-    """Take ``A,B`` apart. Raises InvalidInputError for an empty name."""
+    """Split ``A,B`` into names. Raises InvalidInputError for an empty name."""
     if not words:
         return None
     names = words.split(",")
     if "" in names:
-        raise InvalidInputError(f"{words!r}: write names with commas and without spaces: A,B")
+        raise InvalidInputError(f"{words!r}: separate names by commas without spaces, as in A,B")
     return names
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises instead of ending the process.
+    """An ArgumentParser that raises instead of exiting.
 
-    ``words``: what it is given. ``kept``: the words that marks among them stand for.
+    ``words``: its input. ``kept``: the original words of the placeholders in it.
     """
 
     words: Sequence[str] = ()
@@ -112,7 +112,7 @@ class Parser(argparse.ArgumentParser):
         raise InvalidInputError(f"{message}{self._suggested(message)}; usage: {usage}")
 
     def _suggested(self, message: str) -> str:
-        """Say what was probably meant: an option, a choice, or words that need quotes."""
+        """Suggest what was probably meant: an option, a choice, or quotes."""
         kind, _, wrong = message.partition(": ")
         if kind == "unrecognized arguments":
             return self._of_unrecognized(wrong)
@@ -137,10 +137,10 @@ class Parser(argparse.ArgumentParser):
         if near:
             return f"; did you mean {near[0]}?"
         is_split = not is_flag and (" " in wrong or ":" in wrong or _OPERATORS & set(self.words))
-        return "; put quotes around words that belong together" if is_split else ""
+        return "; quote arguments that contain spaces" if is_split else ""
 
 
-def _written(one: Argument) -> str:
+def _argument_synopsis(one: Argument) -> str:
     many = one.options.get("nargs")
     choices = "|".join(one.options.get("choices", ()))
     name = one.options.get("metavar") or one.flags[-1].lstrip("-").upper().replace("-", "_")

@@ -31,9 +31,9 @@ from lance_nb.explorer.registry import VIEWS
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.shared_handlers import HeaderHandlers, RowHistoryHandlers
 from lance_nb.explorer.static_rendering import render_error, render_parts, render_versions
-from lance_nb.magic.answer import Answer
-from lance_nb.magic.desk import Desk
-from lance_nb.magic.request import parse
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.registry import parse
+from lance_nb.magic.result import Result
 from tests.hostile.shown import (
     ShownError,
     check_error,
@@ -448,14 +448,14 @@ LINES = (
 def _magic(world: World, dataset: Any, rng: random.Random) -> None:
     line = rng.choice(LINES)
     request = parse(line)
-    desk = Desk()
-    desk.hold(dataset)
+    context = MagicContext()
+    context.set_dataset(dataset)
     if line.startswith("doctor"):
         with _strict("doctor"):
-            found = request.verb.run(desk, request.arguments)
+            found = request.verb.run(context, request.arguments)
     else:
-        found = request.verb.run(desk, request.arguments)
-    if isinstance(found, Answer):
+        found = request.verb.run(context, request.arguments)
+    if isinstance(found, Result):
         check_picture(found.picture)
         found.json()
 

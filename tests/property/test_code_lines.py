@@ -23,7 +23,7 @@ from lance_nb.explorer.models.ref_changes import change_code, merge_code
 from lance_nb.explorer.models.row_query import RowQuery, query_code
 from lance_nb.explorer.staging.card_view import stage_code
 from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.magic.request import Request, parse
+from lance_nb.magic.registry import Request, parse
 from lance_nb.magic.shell import LanceMagics
 from lance_nb.shown_text import INVISIBLE
 from tests.support.examples import examples

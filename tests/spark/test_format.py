@@ -155,9 +155,9 @@ def test_options_say_how_files_are_written(session: SparkSession, tmp_path: Path
 
 def test_what_options_cannot_mean_is_refused(session: SparkSession, uri: str) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"filtr": "id = 1"}, "option 'filtr' is not one of"),
-        ({"version": "all"}, "a tag goes to option 'tag'"),
-        ({"tag": "all", "version": 1}, "give one of version"),
+        ({"filtr": "id = 1"}, "unknown option 'filtr'"),
+        ({"version": "all"}, "use option 'tag' for a tag"),
+        ({"tag": "all", "version": 1}, "set only one of version"),
         ({"table": "nope"}, "table 'nope' is not one of"),
         ({"columns": "nope"}, "nope"),
         ({"storageOptions": "x"}, "storageOptions is not JSON"),
@@ -165,7 +165,7 @@ def test_what_options_cannot_mean_is_refused(session: SparkSession, uri: str) ->
     for options, message in wrong:
         with pytest.raises(Exception, match=message):
             loaded(session, uri, **options)
-    with pytest.raises(Exception, match="the path of a dataset is missing"):
+    with pytest.raises(Exception, match="the path of the dataset is missing"):
         session.read.format("lance_nb").load()
 
 

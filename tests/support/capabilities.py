@@ -20,7 +20,7 @@ from lance_nb.file.reader import READABLE_VERSIONS
 from lance_nb.file.versions import WRITABLE_VERSIONS
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES
-from lance_nb.magic.help import table_of_verbs
+from lance_nb.magic.registry import table_of_verbs
 from lance_nb.storage.registry import STORES
 from lance_nb.transactions.registry import OPERATIONS
 from tests.support.badges import badges, repository

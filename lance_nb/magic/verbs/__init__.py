@@ -1,1 +1,1 @@
-"""The verbs, one file per group; ``magic.registry`` is the table of them all."""
+"""The verbs of ``%lance`` and ``lance-nb``, one module per group."""

@@ -1,30 +1,47 @@
-"""Verbs about the past: the log, and the search for the version that went wrong."""
+"""Verbs for the history: log and graph, bisect, diff, the history of a row.
+
+The graph shows the versions of all branches as text, as ``git log --graph`` does. Newest first, by
+time; one column per branch; a branch joins its parent at the version where it was created::
+
+    *    main:9  2026-08-02 10:11  Append     +1,000
+    | *  dev:8   2026-08-01 09:00  Delete     -12        (tag: tried)
+    |/
+    *    main:7  ...
+
+Limits: the graph has ``MAX_BRANCHES`` branches, the newest ones.
+"""
 
 from __future__ import annotations
 
 import re
 from argparse import Namespace
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.static_rendering import render_table
-from lance_nb.magic.answer import Answer, answer_of_records, word
-from lance_nb.magic.desk import Desk, label
-from lance_nb.magic.graph import graph_of
-from lance_nb.magic.verb import REF, Verb, argument
+from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted, render_table
+from lance_nb.magic.context import MagicContext, label
+from lance_nb.magic.result import Result, records_result, table_result, word
+from lance_nb.magic.verb import COLUMN, RANGE, REF, Verb, argument, names_of
+from lance_nb.table.diff import Diff
+from lance_nb.table.history import VersionInfo
 
 
-def log(desk: Desk, said: Namespace) -> Answer:
+def log(context: MagicContext, args: Namespace) -> Result:
     """List versions, newest first."""
-    if said.ref is not None and re.fullmatch(r"-\d+", said.ref):
-        raise InvalidInputError(f"a number of versions is written -n {said.ref[1:]}")
-    dataset = desk.at(said.ref)
-    limit = desk.settings.versions_shown if said.limit is None else said.limit
+    if args.ref is not None and re.fullmatch(r"-\d+", args.ref):
+        raise InvalidInputError(f"use -n {args.ref[1:]} for a number of versions")
+    dataset = context.resolve(args.ref)
+    limit = context.settings.versions_shown if args.limit is None else args.limit
     if limit < 0:
-        raise InvalidInputError(f"-n {limit}: a number of versions is not negative")
-    if said.graph:
+        raise InvalidInputError(f"-n {limit}: the number of versions must not be negative")
+    if args.graph:
         return graph_of(dataset, limit)
-    before = None if said.ref is None else dataset.version + 1
+    before = None if args.ref is None else dataset.version + 1
     infos = dataset.history(limit, before)
     records = [
         {
@@ -40,15 +57,15 @@ def log(desk: Desk, said: Namespace) -> Answer:
         for one in infos
     ]
     data = [{**record, "version": one.version} for record, one in zip(records, infos, strict=True)]
-    answer = answer_of_records(f"Versions of {label(dataset)}", records)
-    return Answer(infos, answer.picture, data)
+    answer = records_result(f"Versions of {label(dataset)}", records)
+    return Result(infos, answer.picture, data)
 
 
-def bisect(desk: Desk, said: Namespace) -> Answer:
-    """Find the first version of which a statement is false."""
-    dataset = desk.at(said.bad)
-    good = None if said.good is None else desk.at(said.good).version
-    found = dataset.bisect(said.statement, good=good, bad=dataset.version, nulls=said.nulls)
+def bisect(context: MagicContext, args: Namespace) -> Result:
+    """Find the first version for which an expectation fails."""
+    dataset = context.resolve(args.bad)
+    good = None if args.good is None else context.resolve(args.good).version
+    found = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
     has_nulls = any(one.num_null for one in found.tried)
     records = [
         {
@@ -63,44 +80,266 @@ def bisect(desk: Desk, said: Namespace) -> Answer:
     lines = [found.describe("--nulls fail")]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
-    picture = render_table(f"bisect {text.line(said.statement)}", tuple(lines), (head, rows))
+    picture = render_table(f"bisect {text.line(args.statement)}", tuple(lines), (head, rows))
     data = {
         "first_bad": found.first_bad, "last_good": found.last_good, "nulls": found.nulls,
         "num_null": found.num_null, "tried": records,
     }  # fmt: skip
-    return Answer(found, picture, data, exit_code=0 if found.first_bad is None else 1)
+    return Result(found, picture, data, exit_code=0 if found.first_bad is None else 1)
 
 
-VERBS = (
+_LOG_VERBS = (
     Verb(
         "log",
         "list the versions, newest first",
         log,
         (
-            argument("ref", nargs="?", means=REF, help="begin here"),
-            argument("-n", "--limit", type=int, help="how many versions"),
-            argument("--graph", action="store_true", help="draw all branches with their forks"),
+            argument("ref", nargs="?", completes=REF, help="start at this version"),
+            argument("-n", "--limit", type=int, help="the number of versions"),
+            argument("--graph", action="store_true", help="draw all branches as a graph"),
         ),
         "log -n 5",
     ),
     Verb(
         "bisect",
-        "find the first version of which a statement is false, in few steps",
+        "find the first version for which an expectation fails, by binary search",
         bisect,
         (
             argument(
                 "statement",
-                help="SQL: a filter that all rows should pass, or a query that should be true",
+                help="SQL: a filter that all rows should pass, or a query that should return true",
             ),
-            argument("--good", means=REF, metavar="REF", help="a version of which it holds"),
-            argument("--bad", means=REF, metavar="REF", help="a version of which it does not"),
+            argument("--good", completes=REF, metavar="REF", help="a version for which it holds"),
+            argument("--bad", completes=REF, metavar="REF", help="a version for which it fails"),
             argument(
                 "--nulls",
                 choices=["pass", "fail"],
                 default="pass",
-                help="whether rows for which a filter is NULL pass, as with CHECK in SQL, or fail",
+                help="whether rows for which the filter is NULL pass, as in SQL CHECK, or fail",
             ),
         ),
         "bisect 'label IS NOT NULL'",
     ),
 )
+
+
+MAX_BRANCHES = 16
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A version and its branch; ``forks`` are the columns of branches created at it."""
+
+    branch: str | None
+    info: VersionInfo
+    column: int
+    forks: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        return f"{text.name(self.branch or 'main')}:{self.info.version}"
+
+
+def graph_of(dataset: LanceDataset, limit: int) -> Result:
+    """Return the graph of the newest ``limit`` versions of all branches."""
+    nodes = _nodes(dataset, limit)
+    lines = _lines(nodes)
+    heading = f"Versions of {text.name(dataset.name)}"
+    picture: StaticRendering = render_preformatted(heading, lines)
+    data = [
+        {
+            "branch": node.branch or "main",
+            "version": node.info.version,
+            "time": node.info.timestamp,
+            "operation": node.info.operation,
+            "rows": node.info.num_rows,
+            "message": node.info.message,
+            "tags": list(node.info.tags),
+        }
+        for node in nodes
+    ]
+    return Result(data, picture, data)
+
+
+def _nodes(dataset: LanceDataset, limit: int) -> list[_Node]:
+    # An unfinished branch has no versions.
+    listed = [one for one in dataset.branches.list().items() if not one[1].get("is_unfinished")]
+    branches = dict(listed[-MAX_BRANCHES:])
+    columns: dict[str | None, int] = {None: 0}
+    for name in sorted(branches, key=lambda one: branches[one]["parent_version"]):
+        columns[name] = len(columns)
+    forks: dict[tuple[str | None, int], list[int]] = {}
+    for name, about in branches.items():
+        place = (about["parent_branch"], about["parent_version"])
+        forks.setdefault(place, []).append(columns[name])
+    nodes = []
+    for branch, column in columns.items():
+        for info in dataset.checkout_version((branch, None)).history(limit):
+            starts = tuple(sorted(forks.get((branch, info.version), ())))
+            nodes.append(_Node(branch, info, column, starts))
+    # Versions with equal times are ordered by number.
+    nodes.sort(key=lambda node: (node.info.timestamp or _OLDEST, node.info.version), reverse=True)
+    return nodes[:limit]
+
+
+def _lines(nodes: list[_Node]) -> list[str]:
+    width = max((node.column for node in nodes), default=0) * 2 + 1
+    labels = max((len(node.label) for node in nodes), default=0)
+    lines = []
+    open_columns: set[int] = set()
+    for node in nodes:
+        for fork in node.forks:
+            if fork in open_columns:
+                lines.append(_joint(open_columns, node.column, fork))
+                open_columns.discard(fork)
+        open_columns.add(node.column)
+        rail = " ".join(
+            "*" if column == node.column else "|" if column in open_columns else " "
+            for column in range((width + 1) // 2)
+        )
+        lines.append(f"{rail:<{width}}  {node.label:<{labels}}  {_about(node.info)}")
+    return lines
+
+
+def _joint(open_columns: set[int], parent: int, fork: int) -> str:
+    """Draw the line where a branch joins its parent: ``|/``, or ``|_|/`` past other branches."""
+    near, far = sorted((parent, fork))
+    cells = [" "] * (2 * max(far, *open_columns) + 1)
+    for column in (open_columns - {fork}) | {parent}:
+        cells[2 * column] = "|"
+    for at in range(2 * near + 1, 2 * far):
+        if cells[at] == " ":
+            cells[at] = "_"
+    cells[2 * fork - 1 if fork > parent else 2 * fork + 1] = "/" if fork > parent else "\\"
+    return "".join(cells).rstrip()
+
+
+def _about(info: VersionInfo) -> str:
+    time = f"{info.timestamp.astimezone():%Y-%m-%d %H:%M}" if info.timestamp else " " * 16
+    tags = f"  (tag: {', '.join(map(text.name, info.tags))})" if info.tags else ""
+    message = f"  {text.line(info.message, 60)}" if info.message else ""
+    operation = text.line(info.operation or "", 20)
+    rows = "" if info.num_rows is None else text.plural(info.num_rows, "row")
+    return f"{time}  {operation:<12} {rows:>14}{tags}{message}"
+
+
+_RANGE = re.compile(r"(?P<a>.*?)(?P<dots>\.\.\.?)(?P<b>.*)")
+LEVELS = ("transactions", "schema", "fragments", "files", "deletions", "indices", "config")
+
+
+def diff(context: MagicContext, args: Namespace) -> Result:
+    """Compare two versions: counts, one level as a table, or rows."""
+    key = names_of(args.key)
+    a, b = _both_versions(context, args.range, args.other)
+    found = context.dataset.diff(a, b, key=key)
+    heading = f"{label(a)} .. {label(b)}"
+    shown = context.settings.rows_shown
+    if args.rows:
+        rows = found.rows(limit=None if args.all else shown).read_all()
+        lines = [f"rows are matched by {found.identity}: {found.reason}"]
+        return table_result(f"Rows of {heading}", rows, shown, lines=lines)
+    if args.level is not None:
+        table = getattr(found, args.level)
+        return table_result(f"{args.level.capitalize()} of {heading}", table, shown)
+    return _summary(found, heading)
+
+
+def _summary(found: Diff, heading: str) -> Result:
+    counts = found.counts
+    records = [
+        {"what": name.replace("_", " "), "count": getattr(counts, name)}
+        for name in type(counts).__dataclass_fields__
+        if isinstance(getattr(counts, name), int) and not isinstance(getattr(counts, name), bool)
+        and getattr(counts, name)
+    ]  # fmt: skip
+    lines = [f"rows are matched by {found.identity}"]
+    if counts.is_empty:
+        lines = ["no difference"]
+    return records_result(heading, records, value=found, lines=lines)
+
+
+def _both_versions(
+    context: MagicContext, words: str, other: str | None
+) -> tuple[LanceDataset, LanceDataset]:
+    """Open the versions of ``A..B``, ``A...B`` (merge base and B), or ``A`` (A and current)."""
+    match = _RANGE.fullmatch(words)
+    if other is not None:
+        if match is not None:
+            raise InvalidInputError(f"use either {words} or A B")
+        return context.resolve(words), context.resolve(other)
+    if match is None:
+        return context.resolve(words), context.dataset
+    a = context.resolve(match["a"]) if match["a"] else context.dataset
+    b = context.resolve(match["b"]) if match["b"] else context.dataset
+    if match["dots"] == "..":
+        return a, b
+    ancestor = context.dataset.diff(a, b).ancestor
+    if ancestor is None:
+        raise InvalidInputError(f"{label(a)} and {label(b)} have no common ancestor")
+    return context.dataset.checkout_version((ancestor.branch, ancestor.version)), b
+
+
+def row(context: MagicContext, args: Namespace) -> Result:
+    """Show the history of one row."""
+    column, equals, value = args.row.partition("=")
+    dataset = context.dataset
+    if equals:
+        kind = dataset.schema.field(column).type if column in dataset.schema.names else None
+        key = {column: _value(value, kind)}
+        found = dataset.row_history(key=key)
+    elif args.row.isdecimal():
+        found = dataset.row_history(row_id=int(args.row))
+    else:
+        raise InvalidInputError("expected a row id, or a key such as id=7")
+    records = [
+        {
+            "version": f"{one.branch or 'main'}:{one.version}",
+            "event": one.event,
+            "operation": one.operation,
+            "fragment": one.fragment_id,
+            "changed": ", ".join(map(text.name, one.columns)),
+        }
+        for one in found.steps()
+    ]
+    return records_result(f"History of row {text.line(args.row)}", records, value=found)
+
+
+def _value(words: str, kind: pa.DataType | None) -> object:
+    if kind is None:
+        return words
+    try:
+        return pa.scalar(words).cast(kind).as_py()
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"{words!r} is not a value of type {kind}") from error
+
+
+_COMPARISON_VERBS = (
+    Verb(
+        "diff",
+        "compare two versions: A..B, A...B (since the merge base), or A (with the current one)",
+        diff,
+        (
+            argument("range", completes=RANGE, metavar="A..B", help="the versions"),
+            argument("other", nargs="?", completes=REF, metavar="B", help="the same as A..B: A B"),
+            argument("--rows", action="store_true", help="the rows that differ"),
+            argument("--all", action="store_true", help="with --rows: all of them"),
+            argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
+            *(
+                argument(f"--{level}", dest="level", action="store_const", const=level,
+                         help=f"the {level} that differ")
+                for level in LEVELS
+            ),
+        ),
+        "diff HEAD~1..HEAD --rows",
+    ),
+    Verb(
+        "row",
+        "show the history of one row: created, updated, moved, deleted",
+        row,
+        (argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),),
+        "row id=7",
+    ),
+)  # fmt: skip
+
+VERBS = (*_LOG_VERBS, *_COMPARISON_VERBS)

@@ -1,4 +1,4 @@
-"""Verbs that look after a dataset: space, health, compaction, clean-up."""
+"""Verbs for maintenance: space, verification and repair, compaction, cleanup."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lance_nb.dataset import dataset as open_at
 from lance_nb.dataset.health import plan_repair, undo_repair, verify
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
-from lance_nb.magic.answer import Answer, answer_of_lines, answer_of_records, answer_of_table
-from lance_nb.magic.desk import Desk, label
+from lance_nb.magic.context import MagicContext, label
+from lance_nb.magic.result import Result, records_result, table_result, text_result
 from lance_nb.magic.verb import URI, Verb, argument
 from lance_nb.shown_text import visible, visible_lines
 from lance_nb.table.verification_report import Verification
@@ -24,38 +24,38 @@ from lance_nb.table.verification_sample import Sample
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
 
 
-def space(desk: Desk, said: Namespace) -> Answer:
-    """Account for every byte."""
-    found = desk.dataset.space()
+def space(context: MagicContext, args: Namespace) -> Result:
+    """Show the use of storage by category."""
+    found = context.dataset.space()
     kinds = ("current", "old", "orphan", "bookkeeping", "other")
     records = [{"bytes of": kind, "size": getattr(found, f"{kind}_bytes")} for kind in kinds]
     for one in found.refs.to_pylist():
-        name = f"{one['kind']} {text.name(one['name'])} alone"
+        name = f"{one['kind']} {text.name(one['name'])} only"
         records.append({"bytes of": name, "size": one["exclusive_bytes"]})
     lines = [
         f"{text.size(found.total_bytes)} in {text.plural(found.num_files, 'file')}",
         *(f"damaged: {text.line(one)}" for one in found.damaged),
     ]
-    return answer_of_records(
-        f"Space of {text.name(desk.dataset.name)}", records, value=found, lines=lines
+    return records_result(
+        f"Space of {text.name(context.dataset.name)}", records, value=found, lines=lines
     )
 
 
-def doctor(desk: Desk, said: Namespace) -> Answer:
-    """Read everything and say what is wrong, or could be better; with --repair, mend it."""
-    if said.undo is not None:
-        return _undo(desk, said)
-    if said.repair:
-        return _repair(desk, said)
-    if said.yes or said.nobody_writes:
-        raise InvalidInputError("--yes and --nobody-writes go with --repair")
-    if said.quick and said.sample is not None:
-        raise InvalidInputError("--quick reads no content of files: there is nothing to --sample")
-    if said.seed is not None and said.sample is None:
-        raise InvalidInputError("--seed goes with --sample")
-    share = None if said.sample is None else _share(said.sample)
-    reading = {"values": not said.quick, "sample": share, "seed": said.seed}
-    dataset, found = _verified(desk, said.uri, reading)
+def doctor(context: MagicContext, args: Namespace) -> Result:
+    """Verify a dataset, and advise; with --repair, repair it."""
+    if args.undo is not None:
+        return _undo(context, args)
+    if args.repair:
+        return _repair(context, args)
+    if args.yes or args.nobody_writes:
+        raise InvalidInputError("--yes and --nobody-writes require --repair")
+    if args.quick and args.sample is not None:
+        raise InvalidInputError("--quick does not read the content of files; leave out --sample")
+    if args.seed is not None and args.sample is None:
+        raise InvalidInputError("--seed requires --sample")
+    share = None if args.sample is None else _share(args.sample)
+    reading = {"values": not args.quick, "sample": share, "seed": args.seed}
+    dataset, found = _verified(context, args.uri, reading)
     looked = (
         f"{text.plural(found.num_versions, 'version')}, "
         f"{text.plural(found.num_fragments, 'fragment')}, "
@@ -63,11 +63,11 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
         f"{text.plural(found.num_values, 'value')} read; checksums: {found.checksums}"
     )
     part = [] if found.sample is None else [f"content read: {found.sample}"]
-    advice = _advice(desk, dataset)
+    advice = _advice(context, dataset)
     if found.num_orphans:
         advice.append(
             f"{text.plural(found.num_orphans, 'file')} ({text.size(found.orphan_bytes)}) belong to "
-            f"no version: {desk.prog} clean"
+            f"no version; run {context.prog} clean"
         )
     table = found.to_table().to_pylist()
     records = [
@@ -82,7 +82,7 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
     ]
     name = label(dataset) if dataset is not None else text.name(found.uri)
     lines = [f"{found.verdict}: {looked}", *part, *_opening(found), *advice]
-    answer = answer_of_records(f"Health of {name}", records, lines=lines)
+    answer = records_result(f"Health of {name}", records, lines=lines)
     data = {
         "ok": found.ok,
         "opened_version": found.opened_version,
@@ -95,7 +95,7 @@ def doctor(desk: Desk, said: Namespace) -> Answer:
         "files_without_checksum": found.num_files_without_checksum,
         "sample": None if found.sample is None else _sample(found.sample),
     }
-    return Answer(found, answer.picture, data, exit_code=0 if found.ok else 1)
+    return Result(found, answer.picture, data, exit_code=0 if found.ok else 1)
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
@@ -107,23 +107,23 @@ def _sample(sample: Sample) -> dict[str, Any]:
 
 
 def _share(word: str) -> float:
-    """Read ``10%`` or ``0.1``. Raises InvalidInputError for what is no share."""
+    """Parse a share: ``10%`` or ``0.1``. Raises InvalidInputError."""
     try:
         share = float(word.removesuffix("%")) / (100 if word.endswith("%") else 1)
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
         raise InvalidInputError(
-            f"--sample is a share of the bytes, 10% or 0.1, not {text.name(word)!r}"
+            f"--sample must be a share of the bytes, such as 10% or 0.1, not {text.name(word)!r}"
         )
     return share
 
 
 def _verified(
-    desk: Desk, uri: str | None, reading: Mapping[str, Any]
+    context: MagicContext, uri: str | None, reading: Mapping[str, Any]
 ) -> tuple[LanceDataset | None, Verification]:
-    """Verify the dataset in hand or another; it need not be one that can be opened."""
-    known = desk.dataset if uri is None else desk.namespace.get(uri)
+    """Verify the current dataset or another one, which may be too damaged to open."""
+    known = context.dataset if uri is None else context.namespace.get(uri)
     if isinstance(known, LanceDataset):
         return known, known.verify(**reading)
     found = verify(str(uri), **reading)
@@ -131,55 +131,57 @@ def _verified(
         return None, found
     try:
         return open_at(str(uri), found.opened_version), found
-    except LanceError:  # which the verification has told
+    except LanceError:  # reported by the verification
         return None, found
 
 
-def _repair(desk: Desk, said: Namespace) -> Answer:
-    """Show what can be mended; do it when somebody says so."""
-    uri = _uri_of(desk, said.uri)
-    plan = plan_repair(uri, older_than=timedelta(0) if said.nobody_writes else DEFAULT_AGE)
+def _repair(context: MagicContext, args: Namespace) -> Result:
+    """Show the repair steps; run those that are confirmed."""
+    uri = _uri_of(context, args.uri)
+    plan = plan_repair(uri, older_than=timedelta(0) if args.nobody_writes else DEFAULT_AGE)
     name = f"Repair of {text.name(plan.uri)}"
     records = [_step(one) for one in plan.steps]
     if not plan.steps:
         left = plan.verification.verdict
-        line = f"nothing that a repair could do ({left})"
-        return answer_of_lines(name, [line], value=plan, data={"steps": []})
-    if said.yes:
+        line = f"no repair steps ({left})"
+        return text_result(name, [line], value=plan, data={"steps": []})
+    if args.yes:
         chosen = plan.ready
-    elif desk.ask is not None:
-        ask = desk.ask
-        chosen = tuple(one for one in plan.ready if ask(f"{visible_lines(str(one))}\nDo it? [y/N]"))
+    elif context.ask is not None:
+        ask = context.ask
+        chosen = tuple(
+            one for one in plan.ready if ask(f"{visible_lines(str(one))}\nRun this step? [y/N]")
+        )
     else:
-        options = {"--repair": True, "--yes": True, "--nobody-writes": said.nobody_writes}
+        options = {"--repair": True, "--yes": True, "--nobody-writes": args.nobody_writes}
         lines = [
-            f"{text.plural(len(plan.ready), 'step')} can be done now; nothing was changed",
-            f"do it: {_doctor_line(desk, uri, options)}",
+            f"{text.plural(len(plan.ready), 'step')} can be run now; nothing was changed",
+            f"to run them: {_continue_line(context, uri, options)}",
             f"or: {Python('lance_nb.plan_repair').call(uri).attribute('run').call().line()}",
         ]
-        found = answer_of_records(name, records, value=plan, lines=lines)
-        return Answer(plan, found.picture, {"steps": records}, exit_code=1)
+        found = records_result(name, records, value=plan, lines=lines)
+        return Result(plan, found.picture, {"steps": records}, exit_code=1)
     done = plan.run(chosen)
     after = verify(uri, values=False)
     lines = [*map(text.line, str(done).splitlines()), f"now: {after.verdict}"]
     if done.id:
-        line = _doctor_line(desk, uri, {"--undo": done.id})
-        lines.append(f"move back what was put aside: {line}")
-    found = answer_of_records(name, records, lines=lines)
+        line = _continue_line(context, uri, {"--undo": done.id})
+        lines.append(f"to move the quarantined files back: {line}")
+    found = records_result(name, records, lines=lines)
     data = {
         "steps": records, "done": [one.what for one in done.done], "id": done.id,
         "failed": [reason for _, reason in done.failed], "ok": after.ok,
     }  # fmt: skip
-    return Answer(done, found.picture, data, exit_code=0 if after.ok else 1)
+    return Result(done, found.picture, data, exit_code=0 if after.ok else 1)
 
 
-def _doctor_line(desk: Desk, uri: str, options: Mapping[str, object]) -> str:
-    """Write the line that goes on, where this desk stands."""
+def _continue_line(context: MagicContext, uri: str, options: Mapping[str, object]) -> str:
+    """Return the command that continues a repair, for a notebook or a terminal."""
     line = magic("doctor", uri, options=options)
-    if desk.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be written
+    if context.prog == MAGIC or not line.startswith(MAGIC):  # or it cannot be quoted
         return line
     given = [name if one is True else f"{name} {one}" for name, one in options.items() if one]
-    line = " ".join([desk.prog, "doctor", shlex.quote(uri), *given])
+    line = " ".join([context.prog, "doctor", shlex.quote(uri), *given])
     return line if visible(line) == line else PYTHON_ONLY
 
 
@@ -190,15 +192,15 @@ def _step(one: RepairStep) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _undo(desk: Desk, said: Namespace) -> Answer:
-    """Move back what a repair has put aside."""
-    back = undo_repair(_uri_of(desk, said.uri), said.undo or None)
+def _undo(context: MagicContext, args: Namespace) -> Result:
+    """Move the files back that a repair has quarantined."""
+    back = undo_repair(_uri_of(context, args.uri), args.undo or None)
     lines = [f"{text.plural(len(back), 'file')} moved back", *map(text.line, back)]
-    return answer_of_lines("Undone", lines, value=back)
+    return text_result("Undone", lines, value=back)
 
 
-def _uri_of(desk: Desk, uri: str | None) -> str:
-    known = desk.dataset if uri is None else desk.namespace.get(uri)
+def _uri_of(context: MagicContext, uri: str | None) -> str:
+    known = context.dataset if uri is None else context.namespace.get(uri)
     return known.uri if isinstance(known, LanceDataset) else str(uri)
 
 
@@ -209,21 +211,21 @@ def _where(row: dict[str, Any]) -> str:
 
 
 def _opening(found: Verification) -> list[str]:
-    """Say which version is open, where that is not the newest."""
+    """Return a line about the opened version if it is not the newest one."""
     newest = [one for one in found.findings if one.code == "newest-unreadable" and not one.branch]
     if not newest or found.opened_version is None:
         return []
-    said = (
-        f"version {newest[0].version}, the newest, cannot be read: version {found.opened_version} "
-        "is the last good one"
+    line = (
+        f"version {newest[0].version}, the newest, cannot be read; version {found.opened_version} "
+        "is the newest valid one"
     )
-    return [said]
+    return [line]
 
 
-def _advice(desk: Desk, dataset: LanceDataset | None) -> list[str]:
+def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
     try:
         stats = None if dataset is None else dataset.stats()
-    except LanceError:  # which the verification has told
+    except LanceError:  # reported by the verification
         stats = None
     if stats is None:
         return []
@@ -231,78 +233,81 @@ def _advice(desk: Desk, dataset: LanceDataset | None) -> list[str]:
     stored = stats.num_rows + stats.num_deleted_rows
     if stats.num_deleted_rows * 10 >= stored > 0:
         share = stats.num_deleted_rows / stored
-        lines.append(f"{share:.0%} of the rows are deleted: {desk.prog} compact")
+        lines.append(f"{share:.0%} of the rows are deleted; run {context.prog} compact")
     if stats.num_fragments >= 10 and stored < stats.num_fragments * 100_000:
-        lines.append(f"{stats.num_fragments} small fragments: {desk.prog} compact")
+        lines.append(f"{stats.num_fragments} small fragments; run {context.prog} compact")
     return lines
 
 
-def compact(desk: Desk, said: Namespace) -> Answer:
-    """Join small fragments and drop deleted rows."""
-    dataset = desk.latest()
-    options = {} if said.target_rows is None else {"target_rows_per_fragment": said.target_rows}
+def compact(context: MagicContext, args: Namespace) -> Result:
+    """Compact: merge small fragments and drop deleted rows."""
+    dataset = context.checkout_latest()
+    options = {} if args.target_rows is None else {"target_rows_per_fragment": args.target_rows}
     before = dataset.version
     found = dataset.optimize.compact_files(**options)
-    desk.hold(dataset)
+    context.set_dataset(dataset)
     if dataset.version == before:
-        return answer_of_lines("Nothing to compact", [label(dataset)], value=found, data={})
+        return text_result("Nothing to compact", [label(dataset)], value=found, data={})
     record = asdict(found)
-    return answer_of_records(f"Compacted {label(dataset)}", [record], value=found)
+    return records_result(f"Compacted {label(dataset)}", [record], value=found)
 
 
-def clean(desk: Desk, said: Namespace) -> Answer:
-    """Delete old versions, or list what would go."""
+def clean(context: MagicContext, args: Namespace) -> Result:
+    """Delete old versions, or list the files that would be deleted."""
     rules = {
-        "older_than": None if said.older_than is None else timedelta(days=said.older_than),
-        "retain_versions": said.keep,
+        "older_than": None if args.older_than is None else timedelta(days=args.older_than),
+        "retain_versions": args.keep,
     }
-    if said.really and said.dry_run:
-        raise InvalidInputError("--dry-run and --really do not go together")
-    if said.really:
-        done = desk.dataset.cleanup_old_versions(**rules, error_if_tagged_old_versions=False)
-        return answer_of_records(
-            f"Cleaned {text.name(desk.dataset.name)}", [asdict(done)], value=done
+    if args.really and args.dry_run:
+        raise InvalidInputError("--dry-run and --really exclude each other")
+    if args.really:
+        done = context.dataset.cleanup_old_versions(**rules, error_if_tagged_old_versions=False)
+        return records_result(
+            f"Cleaned {text.name(context.dataset.name)}", [asdict(done)], value=done
         )
-    found = desk.dataset.cleanup_old_versions(
+    found = context.dataset.cleanup_old_versions(
         **rules, error_if_tagged_old_versions=False, dry_run=True
     )
     stats = found.stats
     going = (
         f"{text.plural(stats.old_versions, 'version')} and "
-        f"{text.plural(stats.data_files_removed, 'data file')} would go, "
-        f"{text.size(stats.bytes_removed)}; nothing was deleted: add --really"
+        f"{text.plural(stats.data_files_removed, 'data file')} would be deleted, "
+        f"{text.size(stats.bytes_removed)}; add --really to delete them"
     )
     lines = [going, *map(text.line, found.warnings)]
-    return answer_of_table("What a clean-up would delete", found.to_table(),
-                           desk.settings.rows_shown, lines=lines)  # fmt: skip
+    return table_result("Cleanup (dry run)", found.to_table(),
+                           context.settings.rows_shown, lines=lines)  # fmt: skip
 
 
 VERBS = (
-    Verb("space", "account for every byte: versions, tags, branches, orphans", space),
+    Verb("space", "show the use of storage: versions, tags, branches, orphan files", space),
     Verb(
         "doctor",
-        "read everything and say what is wrong or could be better; exit status 1 for damage",
+        "verify a dataset and advise; exit status 1 for damage",
         doctor,
         (
             argument(
-                "uri", nargs="?", means=URI, help="another dataset, also one that does not open"
+                "uri",
+                nargs="?",
+                completes=URI,
+                help="another dataset, also one that cannot be opened",
             ),
             argument("--quick", action="store_true", help="do not decode values"),
             argument(
                 "--sample",
                 metavar="SHARE",
-                help="read the content of some files only: 10% or 0.1 of all bytes, by chance",
+                help="read the content of a random sample of files: 10% or 0.1 of all bytes",
             ),
-            argument("--seed", type=int, help="choose the same files as --sample did with it"),
-            argument("--repair", action="store_true", help="show what can be mended, and ask"),
-            argument("--yes", action="store_true", help="do it without asking"),
+            argument("--seed", type=int, help="the seed of --sample, to choose the same files"),
+            argument("--repair", action="store_true", help="show the repair steps, and ask"),
+            argument("--yes", action="store_true", help="run the repair without asking"),
             argument(
                 "--nobody-writes",
                 action="store_true",
-                help="do not wait until files are an hour old: no commit is under way",
+                help="nobody else is writing: also repair files younger than an hour",
             ),
             argument(
-                "--undo", nargs="?", const="", metavar="ID", help="move back what was put aside"
+                "--undo", nargs="?", const="", metavar="ID", help="move the files of a repair back"
             ),
         ),
         "doctor photos.lance --quick",
@@ -310,19 +315,21 @@ VERBS = (
     ),
     Verb(
         "compact",
-        "join small fragments and drop deleted rows, as a new version",
+        "merge small fragments and drop deleted rows, as a new version",
         compact,
         (argument("--target-rows", type=int, help="rows per fragment (default 1,048,576)"),),
     ),
     Verb(
         "clean",
-        "list the old versions and files that nobody needs; --really deletes them",
+        "list old versions and unreferenced files; --really deletes them",
         clean,
         (
-            argument("--older-than", type=float, metavar="DAYS", help="only versions older than"),
+            argument(
+                "--older-than", type=float, metavar="DAYS", help="only versions older than this"
+            ),
             argument("--keep", type=int, metavar="N", help="keep the newest N versions"),
-            argument("--dry-run", action="store_true", help="only list them, the default"),
-            argument("--really", action="store_true", help="delete; without it nothing happens"),
+            argument("--dry-run", action="store_true", help="only list them (default)"),
+            argument("--really", action="store_true", help="delete them"),
         ),
         "clean --keep 10",
     ),

@@ -1,8 +1,8 @@
 """SQL over any versions: DuckDB on Arrow streams (extra ``sql``).
 
-``FROM photos`` is the dataset in the variable ``photos``, ``FROM dataset`` the one in hand, and
-``FROM photos@tag:v1`` or ``FROM dataset@HEAD~2`` the same at another version. Only the columns that
-the statement names are read.
+``FROM photos`` is the dataset in the variable ``photos``, ``FROM dataset`` is the current dataset,
+and ``FROM photos@tag:v1`` or ``FROM dataset@HEAD~2`` are the same at another version. Only the
+columns of the statement are read.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import duckdb_errors, open_duckdb, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
-from lance_nb.magic.answer import Answer, answer_of_table
-from lance_nb.magic.desk import Desk, variables_of
+from lance_nb.magic.context import MagicContext, variables_of
+from lance_nb.magic.result import Result, table_result
 from lance_nb.magic.verb import Verb, argument
 from lance_nb.table.predicate.deep_calls import parse_duckdb
 from lance_nb.table.predicate.sql_text import problem_of
 
-IN_HAND = "dataset"
-# A name, an at sign, and a ref, which may hold what an identifier may not; strings, quoted names
-# and comments are matched first, to be left alone.
+CURRENT = "dataset"
+# A name, an at sign and a ref. Strings, quoted names and comments are matched first, to skip them.
 _PLACE = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
     r"|\b(?P<name>[A-Za-z_]\w*)@(?P<ref>[\w:./~+-]*\w)",
@@ -40,36 +39,36 @@ _MISSING = re.compile(r"Table with name (?P<name>.+?) does not exist")
 _WRITES = re.compile(r"(insert|update|delete|merge|truncate|alter|drop)\b", re.IGNORECASE)
 
 
-def sql(desk: Desk, said: Namespace) -> Answer:
+def sql(context: MagicContext, args: Namespace) -> Result:
     """Run a statement."""
-    statement = _unquoted(said.statement.strip()).rstrip(";")
+    statement = _unquoted(args.statement.strip()).rstrip(";")
     if not statement:
-        raise InvalidInputError("there is no statement; try: %lance sql SELECT * FROM dataset")
+        raise InvalidInputError("the statement is missing; try: %lance sql SELECT * FROM dataset")
     if _WRITES.match(statement):
         raise InvalidInputError(
-            "SQL only reads here; edits are staged: %lance stage append, delete or update"
+            "SQL is read-only here; use %lance stage append, delete or update for edits"
         )
-    table = query(desk, statement)
+    table = query(context, statement)
     count = f"{text.plural(table.num_rows, 'row')}"
-    return answer_of_table("Result", table, desk.settings.rows_shown, lines=[count])
+    return table_result("Result", table, context.settings.rows_shown, lines=[count])
 
 
 def _unquoted(statement: str) -> str:
-    """Take away the quotes that a shell would have taken away."""
+    """Remove the quotes that a shell would remove."""
     mark, inner = statement[:1], statement[1:-1]
     is_quoted = mark in {"'", '"'} and statement.endswith(mark) and mark not in inner
     return inner.strip() if is_quoted and " " in inner else statement
 
 
-def query(desk: Desk, statement: str) -> pa.Table:
+def query(context: MagicContext, statement: str) -> pa.Table:
     """Run a statement over the datasets that it names. Raises InvalidInputError."""
-    known = variables_of(desk.namespace)
-    if desk.is_open:
-        known[IN_HAND] = desk.dataset
+    known = variables_of(context.namespace)
+    if context.is_open:
+        known[CURRENT] = context.dataset
     rewritten, places = _with_views(statement, known)
     named = {name: known[name] for name in _tables(rewritten) & set(known)}
     connection = open_duckdb()
-    with closing(connection), duckdb_errors(lambda error: _said(error, known)):
+    with closing(connection), duckdb_errors(lambda error: _error_message(error, known)):
         for name, dataset in {**named, **places}.items():
             connection.register(name, dataset)
         result = connection.sql(rewritten)
@@ -79,21 +78,21 @@ def query(desk: Desk, statement: str) -> pa.Table:
     return table
 
 
-def _said(error: Exception, known: Collection[str]) -> str:
-    """Say what DuckDB says; of a table that is not there, which ones are."""
+def _error_message(error: Exception, known: Collection[str]) -> str:
+    """Return the message of DuckDB; for an unknown table, list the known ones."""
     missing = _MISSING.search(str(error))
     if missing is None:
         return words_of(error)
-    named = f"there is no table {missing['name']!r}"
+    named = f"unknown table {missing['name']!r}"
     if not known:
         return f"{named}; no dataset is open: %lance open URI"
-    return f"{named}; datasets that are open: {', '.join(known)}"
+    return f"{named}; open datasets: {', '.join(known)}"
 
 
 def _with_views(
     statement: str, known: dict[str, LanceDataset]
 ) -> tuple[str, dict[str, LanceDataset]]:
-    """Give every ``name@ref`` outside of quotes and comments a name that SQL can say."""
+    """Replace every ``name@ref`` outside of quotes and comments by an SQL identifier."""
     views: dict[str, LanceDataset] = {}
 
     def view(match: re.Match[str]) -> str:
@@ -102,7 +101,7 @@ def _with_views(
             return match.group()
         if name not in known:
             raise InvalidInputError(
-                f"SQL: {name!r} is not a dataset; there are: {', '.join(known)}"
+                f"SQL: {name!r} is not a dataset; open datasets: {', '.join(known)}"
             )
         found: Any = refs.resolve(known[name], ref)
         given = f"{name}_at_{len(views)}"
@@ -126,7 +125,7 @@ VERBS = (
         "sql",
         "run SQL over any versions: FROM dataset, FROM photos@tag:v1",
         sql,
-        (argument("statement", metavar="STATEMENT", help="what DuckDB understands"),),
+        (argument("statement", metavar="STATEMENT", help="an SQL query for DuckDB"),),
         "sql SELECT label, count(*) FROM dataset GROUP BY label",
         needs_dataset=False,
         is_text=True,

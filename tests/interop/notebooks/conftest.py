@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from lance_nb.magic.demo import history
+from lance_nb.magic import demo
 
 
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(name="demo", scope="session")
+def demo_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "data" / "demo.lance"
-    history.write(path)
+    demo.write(path)
     return path

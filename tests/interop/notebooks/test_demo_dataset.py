@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lance_nb
-from lance_nb.magic.demo.history import BAD_ROWS, BAD_VERSION
+from lance_nb.magic.demo import BAD_ROWS, BAD_VERSION
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop

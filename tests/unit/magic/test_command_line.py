@@ -152,7 +152,7 @@ def test_two_versions_are_written_with_or_without_dots(
     assert main(["diff", uri, "3", "5", "--json"]) == 0
     assert capsys.readouterr().out == with_dots
     assert main(["diff", uri, "3..5", "5"]) == 2
-    assert "not both" in capsys.readouterr().err
+    assert "use either" in capsys.readouterr().err
 
 
 def test_the_demo_dataset_is_written_and_what_to_do_with_it_is_said(

@@ -6,8 +6,8 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
-from lance_nb.magic.completion import Matcher
-from lance_nb.magic.desk import Desk
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.shell import Matcher
 from tests.unit.magic.conftest import Lance
 
 
@@ -47,14 +47,14 @@ def test_words_are_completed_by_what_they_mean(
 def test_folders_and_datasets_are_completed(uri: str) -> None:
     folder = Path(uri).parent
     (folder / "phone").mkdir()
-    found = Matcher(Desk()).match(f"%lance open {folder}/ph")
+    found = Matcher(MagicContext()).match(f"%lance open {folder}/ph")
     assert [one.text for one in found["completions"]] == [f"{folder}/phone/", uri]
 
 
 def test_other_lines_are_left_to_others(shell: InteractiveShell) -> None:
     shell.Completer.use_jedi = False  # it leaves names out when it takes long
     assert offered(shell, "prin") == ["print"]
-    assert Matcher(Desk()).match("lanceolate lo") == {"completions": [], "suppress": False}
+    assert Matcher(MagicContext()).match("lanceolate lo") == {"completions": [], "suppress": False}
 
 
 def test_unloading_takes_the_matcher_away(shell: InteractiveShell) -> None:

@@ -163,7 +163,7 @@ def test_hostile_and_long_texts_are_stored_as_text(
 
 
 def test_what_is_no_text_is_refused(provenance: Provenance) -> None:
-    with pytest.raises(lance_nb.InvalidInputError, match="author is text"):
+    with pytest.raises(lance_nb.InvalidInputError, match="author must be text"):
         provenance.enable(7)  # type: ignore[arg-type]
 
     assert provenance.settings is None

@@ -12,8 +12,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import VERBS
+from lance_nb.magic.result import Result
 from lance_nb.magic.shell import LanceMagics, load_ipython_extension, unload_ipython_extension
 from tests.unit.magic.conftest import Lance
 
@@ -97,9 +97,9 @@ def test_text_in_single_quotes_and_doubled_marks_stay_as_they_are(
     [
         ("head --where {x + 1}", "{x + 1} is not filled in: only the name of a variable"),
         ("head --where {x.y}", "only the name of a variable"),
-        ("head --where {missing}", "there is no variable missing to fill in"),
-        ("head --where \"a = '$missing'\"", "written {{missing}}"),
-        ("head --where {rows}", "rows is of type Table: texts, paths, numbers and datasets"),
+        ("head --where {missing}", "variable missing is not defined"),
+        ("head --where \"a = '$missing'\"", "quotes or {{missing}}"),
+        ("head --where {rows}", "cannot substitute rows of type Table"),
         ("at U&'\\00'", "is no character: write"),
         ("at U&'\\+FFFFFF'", "is no character"),
         ("at U&'x", "a quote is not closed: 'x"),
@@ -130,10 +130,10 @@ def test_sql_is_not_filled_in_and_no_expression_is_evaluated(
 
 def test_words_in_quotes_are_no_options(lance: Lance, uri: str) -> None:
     lance(f"open {uri} as ds")
-    assert isinstance(lance("tag create '--json' v1"), Answer)
+    assert isinstance(lance("tag create '--json' v1"), Result)
     assert "--json" in lance("tag").picture.text
-    assert isinstance(lance("tag create 'help' v1"), Answer)
-    assert isinstance(lance("tag delete 'help'"), Answer)
+    assert isinstance(lance("tag create 'help' v1"), Result)
+    assert isinstance(lance("tag delete 'help'"), Result)
     found = lance("head --where \"label <> ' --debug '\" -n 1")
     assert found.value.num_rows == 1
     with pytest.raises(UsageError, match="'-9' is not a version"):
@@ -172,7 +172,7 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
     ("line", "words"),
     [
         ("opne fake", "did you mean 'open'"),
-        ("frobnicate", "it has open, show"),
+        ("frobnicate", "verbs: open, show"),
         ("open", "usage: %lance open URI"),
         ("open fake as", "usage: %lance open URI"),
         ("open fake as 3x", "'3x' is not a variable name"),
@@ -196,8 +196,8 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
         ("open fake ds", "did you mean: as ds?"),
         ("at -1", "'-1' is not a version; write a number (12)"),
         ("at HEAD^", "HEAD~2"),
-        ("at 2026-11-21 12:00", "put quotes around words that belong together"),
-        ("log -5", "is written -n 5"),
+        ("at 2026-11-21 12:00", "quote arguments that contain spaces"),
+        ("log -5", "use -n 5"),
         ("log --no-dispaly", "did you mean --no-display?"),
         ("spark start", "did you mean --start?"),
         ("tag v2", "did you mean 'create v2'?"),
@@ -205,21 +205,21 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
         ("tag crate v2", "did you mean 'create'?"),
         ("merge nope", "tag or branch 'nope' does not exist"),
         ("diff v1...dev --rows --key nope", "no column named 'nope'"),
-        ("bisect label IS NOT NULL", "put quotes around words that belong together"),
+        ("bisect label IS NOT NULL", "quote arguments that contain spaces"),
         ("bisect 'id > 1' --nulls maybe", "[--nulls pass|fail]"),
         ("merge dev --strategy --dry-run", "[--strategy auto|fast-forward|replay]"),
         ("bisect 'label ='", "is not SQL: an operand is missing"),
         ("bisect 'labl > 1'", "its columns: 'id', 'label', 'price'"),
-        ("head --where id > 3", "put quotes around words"),
+        ("head --where id > 3", "quote arguments"),
         ("head --columns id, label", "without spaces"),
         ("stage delete id = 3", "quote it if it has spaces"),
         ("stage update price = 3", "price='price * 2'"),
         ("commit 'my message'", "did you mean -m 'my message'?"),
-        ("SELECT * FROM photos", "there is no table 'photos'; datasets that are open: ds, dataset"),
+        ("SELECT * FROM photos", "unknown table 'photos'; open datasets: ds, dataset"),
         ("sql SELEC 1", "near '1'"),
-        ("sql DELETE FROM ds", "edits are staged: %lance stage"),
+        ("sql DELETE FROM ds", "use %lance stage"),
         ("export nowhere/x.csv", "nowhere/x.csv"),
-        ("x <<", "needs a verb behind it"),
+        ("x <<", "must be followed by a verb"),
         ("3x << log", "'3x' is not a variable name"),
         ("x << lgo", "%lance lgo: there is no verb 'lgo'; did you mean 'log'"),
     ],
@@ -259,7 +259,7 @@ def test_help_has_a_json_form(lance: Lance) -> None:
 def test_a_verb_before_open_says_what_to_do_first(lance: Lance, line: str) -> None:
     if line in {"status", "commit", "discard"}:
         return
-    with pytest.raises(UsageError, match="begin with %lance open"):
+    with pytest.raises(UsageError, match="use %lance open"):
         lance(line)
 
 

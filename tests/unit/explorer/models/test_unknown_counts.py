@@ -15,7 +15,7 @@ from lance_nb.explorer.models.storage_report import storage_health
 from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.models.version_detail import dataset_card, version_detail
-from lance_nb.magic.verbs.looking import in_words
+from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.table.diff.version_diff import DiffCounts
 from tests.unit.dataset.test_old_releases import PATHS
 
@@ -65,7 +65,7 @@ def test_sizes_that_are_not_recorded_are_unknown(old: LanceDataset) -> None:
     assert {fact.key: fact.value for fact in dataset_card(old).facts}["size"] == "unknown"
     assert fragment_map(old).totals["bytes"] is None
     assert fragment_detail(old, 1).bytes is None
-    assert "data files of unknown size" in repr(in_words(old))
+    assert "data files of unknown size" in repr(dataset_summary(old))
 
 
 def test_sizes_that_are_recorded_are_shown(tmp_path: Path) -> None:

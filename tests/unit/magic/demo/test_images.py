@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from lance_nb.magic.demo.images import MOMENTS, SIDE, SUBJECTS, VARIANTS, draw, png
+from lance_nb.magic.demo_photos import MOMENTS, SIDE, SUBJECTS, VARIANTS, draw, png
 
 
 def chunks_of(image: bytes) -> dict[bytes, bytes]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_nb.magic.demo.photos import EMBEDDING_DIM, PhotoSource
+from lance_nb.magic.demo_photos import EMBEDDING_DIM, PhotoSource
 
 
 def test_the_same_seed_gives_the_same_photos() -> None:

@@ -175,7 +175,7 @@ def test_a_cell_is_sql_and_quotes_stay(shell: InteractiveShell) -> None:
         ("sql SELECT * FROM dataset@nope", "tag or branch 'nope' does not exist"),
         ("sql SELECT * FROM other@v1", "'other' is not a dataset"),
         ("sql SELECT * FROM read_csv('/etc/passwd')", "disabled"),
-        ("sql", "there is no statement"),
+        ("sql", "the statement is missing"),
     ],
 )
 def test_wrong_sql_is_one_line(lance: Lance, line: str, words: str) -> None:

@@ -49,5 +49,5 @@ def test_the_life_of_a_row(lance: Lance) -> None:
     events = [one["event"] for one in lance("row id=3").data]
     assert events[0] == "created"
     assert "updated" in events
-    with pytest.raises(UsageError, match="name the row by its id, or by a key"):
+    with pytest.raises(UsageError, match="expected a row id, or a key"):
         lance("row x")

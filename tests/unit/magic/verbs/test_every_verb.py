@@ -15,8 +15,8 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.explorer.app import Explorer
-from lance_nb.magic.answer import Answer
 from lance_nb.magic.registry import VERBS
+from lance_nb.magic.result import Result
 from tests.unit.magic.conftest import Lance, rows
 
 
@@ -41,7 +41,7 @@ CASES = {
     "fragments": Case("fragments", "fragment", ("fragments v", "v1"), "fragments 1 2", "usage"),
     "indices": Case("indices", "Indices of", ("indices lat", "late"), "indices no", "'no'"),
     "export": Case("export OUT.csv", "49 rows", ("export x de", "dev"), "export x.xls", "ending"),
-    "log": Case("log -n 1", "Update", ("log --gr", "--graph"), "log -n -1", "not negative"),
+    "log": Case("log -n 1", "Update", ("log --gr", "--graph"), "log -n -1", "must not be negative"),
     "bisect": Case("bisect 'label IS NOT NULL'", "Version 5", ("bisect x --good v", "v1"),
                    "bisect 'nope > 1'", "cannot be said of version 7"),
     "diff": Case("diff v1 late", "rows", ("diff v1..d", "dev"), "diff 1..99", "version 99"),
@@ -65,8 +65,8 @@ CASES = {
     "doctor": Case("doctor --quick", "whole", ("doctor --q", "--quick"), "doctor x", "no Lance"),
     "compact": Case("compact", "main", ("compact --t", "--target-rows"), "compact --target-rows x",
                     "invalid int"),
-    "clean": Case("clean --keep 1", "nothing was deleted", ("clean --dr", "--dry-run"),
-                  "clean --dry-run --really", "do not go together"),
+    "clean": Case("clean --keep 1", "add --really", ("clean --dr", "--dry-run"),
+                  "clean --dry-run --really", "exclude each other"),
     "sql": Case("sql SELECT max(id) AS m FROM ds", "49", ("sq", "sql"), "sql SELECT", "SQL:"),
     "spark": Case("spark", "session", ("spark --st", "--start"), "spark x", "unrecognized"),
 }  # fmt: skip
@@ -123,7 +123,7 @@ def _is_kept(lance: Lance, shell: InteractiveShell, name: str) -> None:
     arguments = CASES[name].line.removeprefix(name)
     found = run(lance, shell, name, f"kept << {name} {arguments}")
     value = shell.user_ns["kept"]
-    assert value is (found.value if isinstance(found, Answer) else found)
+    assert value is (found.value if isinstance(found, Result) else found)
     assert run(lance, shell, name, f"{name} -o also --no-display {arguments}") is None
     assert type(shell.user_ns["also"]).__name__ == type(value).__name__
 
@@ -169,6 +169,6 @@ def test_every_verb_says_what_to_do_when_no_dataset_is_open(
     for name, case in CASES.items():
         if name in {"open", "spark", "sql", "status", "commit", "discard"}:
             continue
-        with pytest.raises(UsageError, match="begin with %lance open") as caught:
+        with pytest.raises(UsageError, match="use %lance open") as caught:
             lance(case.line.replace("OUT", str(shell.user_ns["OUT"])))
         assert "\n" not in str(caught.value)

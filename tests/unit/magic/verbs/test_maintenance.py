@@ -25,7 +25,7 @@ def test_space_names_every_byte(lance: Lance, uri: str) -> None:
     stored = sum(one.stat().st_size for one in Path(uri).rglob("*") if one.is_file())
     kinds = ("current", "old", "orphan", "bookkeeping", "other")
     assert sum(sizes[kind] for kind in kinds) == stored
-    assert "tag late alone" in sizes
+    assert "tag late only" in sizes
 
 
 def test_the_doctor_finds_damage_and_says_so_to_a_shell(
@@ -79,7 +79,7 @@ def test_a_clean_up_deletes_only_when_told_to(
 ) -> None:
     before = sorted(Path(uri).rglob("*"))
     found = lance("clean --keep 1")
-    assert "nothing was deleted" in found.picture.text
+    assert "add --really" in found.picture.text
     assert sorted(Path(uri).rglob("*")) == before
     listed = json.loads(str(lance("clean --keep 1 --json")))
     assert {one["kind"] for one in listed} >= {"Manifest"} or listed
@@ -113,7 +113,7 @@ def test_the_doctor_looks_at_what_does_not_open(
 ) -> None:
     assert main(["doctor", uri]) == 1
     said = capsys.readouterr().out
-    assert "is the last good one" in said
+    assert "is the newest valid one" in said
     assert "newest-unreadable" in said
     assert json.loads(lance(f"doctor {uri} --json --quick"))["opened_version"] == 6
     assert torn.stat().st_size == 0
@@ -160,7 +160,7 @@ def test_somebody_at_a_terminal_is_asked(
 
 def test_options_of_a_repair_need_it(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", uri, "--yes"]) == 2
-    assert "go with --repair" in capsys.readouterr().err
+    assert "require --repair" in capsys.readouterr().err
 
 
 def test_the_line_that_carries_a_repair_out_holds_the_uri_as_one_word(
@@ -172,8 +172,8 @@ def test_the_line_that_carries_a_repair_out_holds_the_uri_as_one_word(
         assert torn.name in capsys.readouterr().out
         assert main(["doctor", str(place), "--repair", "--nobody-writes"]) == 1
         line = next(
-            one for one in capsys.readouterr().out.splitlines() if one.startswith("do it: ")
-        ).removeprefix("do it: ")
+            one for one in capsys.readouterr().out.splitlines() if one.startswith("to run them: ")
+        ).removeprefix("to run them: ")
         if "\x1b" in name:
             assert line.startswith("#")
         else:

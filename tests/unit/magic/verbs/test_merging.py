@@ -47,4 +47,4 @@ def test_one_change_is_undone(lance: Lance, shell: InteractiveShell) -> None:
 
 def test_spark_says_how_it_stands(lance: Lance) -> None:
     found = lance("spark")
-    assert "a server that SPARK_REMOTE names is used from" in found.picture.text
+    assert "the server in SPARK_REMOTE is used from" in found.picture.text

@@ -1,4 +1,4 @@
-"""Verbs about where large work runs, and about the work that runs."""
+"""The verb for Spark: session, background jobs, unfinished operations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lance_nb import spark
 from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.magic.answer import Answer, answer_of_records
-from lance_nb.magic.desk import Desk
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.result import Result, records_result
 from lance_nb.magic.verb import Verb, argument
 from lance_nb.spark.journal import Entry
 from lance_nb.spark.run import SESSION_BYTES, START_BYTES
@@ -19,37 +19,37 @@ from lance_nb.storage.registry import StorageOptions
 _ID_CHARS = 8
 
 
-def status(desk: Desk, said: Namespace) -> Answer:
-    """Say whether Spark is there, when it is used, what runs, and what is unfinished."""
-    if said.cancel is not None:
-        _job(said.cancel).cancel()
-    if said.resume is not None:
-        entry = _entry(said.resume)
-        made = spark.resume(entry.operation_id, _options(desk, entry))
-        return answer_of_records("Finished", [{"version": made.version}], value=made)
-    if said.forget is not None:
-        spark.forget(_entry(said.forget).operation_id)
-    session = spark.find_session(desk.namespace)
-    if session is None and said.start:
+def status(context: MagicContext, args: Namespace) -> Result:
+    """Show the Spark session, when Spark is used, background jobs, and unfinished operations."""
+    if args.cancel is not None:
+        _job(args.cancel).cancel()
+    if args.resume is not None:
+        entry = _entry(args.resume)
+        made = spark.resume(entry.operation_id, _options(context, entry))
+        return records_result("Finished", [{"version": made.version}], value=made)
+    if args.forget is not None:
+        spark.forget(_entry(args.forget).operation_id)
+    session = spark.find_session(context.namespace)
+    if session is None and args.start:
         session = spark.start_session()
     records = [
         {"what": "session", "is": _state(session)},
-        {"what": "a session that is there is used from", "is": text.size(SESSION_BYTES)},
-        {"what": "a server that SPARK_REMOTE names is used from", "is": text.size(START_BYTES)},
+        {"what": "a running session is used from", "is": text.size(SESSION_BYTES)},
+        {"what": "the server in SPARK_REMOTE is used from", "is": text.size(START_BYTES)},
     ]
     records += [{"what": f"job {job.id[:_ID_CHARS]}", "is": _progress(job)} for job in spark.jobs()]
     records += [{"what": "unfinished", "is": str(one)} for one in spark.unfinished()]
-    return answer_of_records("Spark", records, value=session)
+    return records_result("Spark", records, value=session)
 
 
 def _state(session: Any) -> str:
     if session is not None:
-        return f"a session is there (Spark {session.version})"
-    return spark.why_not() or "none yet; one starts for work that asks for it, or with --start"
+        return f"running (Spark {session.version})"
+    return spark.why_not() or "none; engine='spark' or --start starts one"
 
 
 def _progress(job: spark.Job) -> str:
-    """Say how far a job is: what, phase, tasks, rows, bytes, seconds."""
+    """Describe the progress of a job: operation, phase, tasks, rows, bytes, seconds."""
     now = job.progress
     parts = [f"{job.verb}: {now.phase}"]
     if now.engine:
@@ -83,24 +83,24 @@ def _entry(named: str) -> Entry:
     return matching[0]
 
 
-def _options(desk: Desk, entry: Entry) -> StorageOptions | None:
-    """Return the options of the dataset in hand if the entry is of it: credentials are not kept."""
-    if not desk.is_open or public_uri(desk.dataset.uri) != entry.uri:
+def _options(context: MagicContext, entry: Entry) -> StorageOptions | None:
+    """Return the storage options of the current dataset if the entry belongs to it."""
+    if not context.is_open or public_uri(context.dataset.uri) != entry.uri:
         return None
-    session, _ = desk.dataset.opened
+    session, _ = context.dataset.opened
     return session.storage_options
 
 
 VERBS = (
     Verb(
         "spark",
-        "say whether Spark is there, what runs in the background, and what is unfinished",
+        "show the Spark session, background jobs, and unfinished operations",
         status,
         (
             argument("--start", action="store_true", help="start a local session now"),
-            argument("--cancel", metavar="JOB", help="end a job; it commits nothing"),
-            argument("--resume", metavar="ID", help="finish the commit of unfinished work"),
-            argument("--forget", metavar="ID", help="give unfinished work up"),
+            argument("--cancel", metavar="JOB", help="cancel a job; nothing is committed"),
+            argument("--resume", metavar="ID", help="commit an unfinished operation"),
+            argument("--forget", metavar="ID", help="remove an unfinished operation"),
         ),
         needs_dataset=False,
     ),

@@ -1,7 +1,7 @@
-"""Answer: what a verb returns; one value with a text, an HTML, and a JSON form.
+"""Result: the return value of a verb, with a text, an HTML and a JSON form.
 
-``value`` is what a program goes on with (``-o name`` binds it): an Arrow table, a list, a report.
-The texts are shown as texts: names and values come from datasets.
+``value`` is the Python object that ``-o NAME`` assigns: an Arrow table, a list, a report. All texts
+are escaped for display, because names and values come from datasets.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _CELL_CHARS = 120
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
-    """The outcome of a verb. ``exit_code`` is what a terminal returns for it."""
+class Result:
+    """The result of a verb. ``exit_code`` is the exit status in a terminal."""
 
     value: Any
     picture: StaticRendering
@@ -41,12 +41,12 @@ class Answer:
         return self.picture.html
 
     def json(self) -> str:
-        """Return the same as JSON text."""
+        """Return the result as JSON text."""
         return visible_json(json.dumps(self.data, indent=2, default=plain, ensure_ascii=False))
 
 
 class JsonText(str):
-    """JSON text that a cell shows as it is, without quotes and escapes."""
+    """JSON text that a cell shows without quotes and escapes."""
 
     __slots__ = ()
 
@@ -54,15 +54,15 @@ class JsonText(str):
         return str(self)
 
 
-def answer_of_records(
+def records_result(
     heading: str,
     records: Sequence[Mapping[str, Any]],
     *,
     value: Any = None,
     lines: Iterable[str] = (),
     exit_code: int = 0,
-) -> Answer:
-    """Show records as a table, one column per key of the first."""
+) -> Result:
+    """Return a result that shows records as a table, one column per key of the first."""
     head = tuple(map(text.name, records[0])) if records else ()
     rows = [tuple(map(word, record.values())) for record in records[:MAX_ROWS]]
     numeric = {
@@ -71,13 +71,13 @@ def answer_of_records(
     note = _more(len(records) - MAX_ROWS, "row")
     picture = render_table(heading, tuple(lines), (head, rows), numeric=numeric, note=note)
     data = [dict(record) for record in records]
-    return Answer(data if value is None else value, picture, data, exit_code)
+    return Result(data if value is None else value, picture, data, exit_code)
 
 
-def answer_of_table(
+def table_result(
     heading: str, table: pa.Table, rows_shown: int, *, lines: Iterable[str] = ()
-) -> Answer:
-    """Show the first rows of an Arrow table; the value is all of it."""
+) -> Result:
+    """Return a result that shows the first rows of an Arrow table; its value is the table."""
     first = table.slice(0, rows_shown)
     columns = [[word(value) for value in to_python(column)] for column in first.columns]
     rows = list(zip(*columns, strict=True)) if columns else []
@@ -89,33 +89,33 @@ def answer_of_table(
     names = tuple(map(text.name, table.column_names))
     note = _more(table.num_rows - first.num_rows, "row")
     picture = render_table(heading, tuple(lines), (names, rows), numeric=numeric, note=note)
-    return Answer(table, picture, Rows(table))
+    return Result(table, picture, Rows(table))
 
 
-def answer_of_lines(
+def text_result(
     heading: str, lines: Iterable[str], *, value: Any = None, data: Any = None, exit_code: int = 0
-) -> Answer:
-    """Show a heading and lines of prose."""
+) -> Result:
+    """Return a result that shows a heading and lines of text."""
     said = tuple(lines)
     picture = render_table(heading, said, ((), []))
-    return Answer(value, picture, list(said) if data is None else data, exit_code)
+    return Result(value, picture, list(said) if data is None else data, exit_code)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a table, turned into JSON only when that is asked for."""
+    """The rows of a table, converted to JSON on demand."""
 
     table: pa.Table
 
 
 def one_line(error: BaseException) -> str:
-    """Return what an error says, its notes included, in one line without hidden characters."""
+    """Return the message and notes of an error in one line, without control characters."""
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     return visible(" ".join(f"{error}{notes}".split()))
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON can say for a value that it does not know."""
+    """Convert a value that is no JSON type."""
     if isinstance(value, Rows):
         return rows_to_python(value.table)
     if isinstance(value, pa.Table):
@@ -130,7 +130,7 @@ def plain(value: Any) -> Any:
 
 
 def word(value: Any) -> str:
-    """Write one value for a cell of a table."""
+    """Format one value for a table cell."""
     if value is None:
         return ""
     if isinstance(value, datetime):

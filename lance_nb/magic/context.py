@@ -1,0 +1,135 @@
+"""MagicContext: the current dataset, the edits staged on it, and display settings.
+
+The magic and the command line each have one, and every verb gets it. Names are looked up in the
+variables of the notebook, so that ``%lance stage append df`` finds ``df``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.staging.card import Card
+from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.progress import ProgressReporter
+from lance_nb.explorer.staging.row_sources import open_dataset
+from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
+
+
+def label(dataset: LanceDataset) -> str:
+    """Name a dataset and its version: ``photos main:12``."""
+    return f"{text.name(dataset.name)} {text.name(dataset.branch or 'main')}:{dataset.version}"
+
+
+@dataclass(slots=True)
+class Settings:
+    """How many versions and rows are shown by default."""
+
+    versions_shown: int = 20
+    rows_shown: int = 20
+
+
+@dataclass(slots=True)
+class MagicContext:
+    """The state that verbs share: current dataset, staged edits, settings."""
+
+    settings: Settings = field(default_factory=Settings)
+    # The variables of the notebook; empty in a terminal.
+    namespace: MutableMapping[str, Any] = field(default_factory=dict)
+    # Shows a dataset: as an explorer, or as text.
+    show: Callable[[LanceDataset], object] = label
+    # The command to suggest in messages: "%lance" or "lance-nb".
+    prog: str = "%lance"
+    # Asks a question in an interactive terminal; None elsewhere.
+    ask: Callable[[str], bool] | None = None
+    _dataset: LanceDataset | None = None
+    _variable: str | None = None
+    _mine: set[str] = field(default_factory=set)  # ids of the edits staged by this context
+
+    @property
+    def dataset(self) -> LanceDataset:
+        """The current dataset. Raises InvalidInputError if none is open."""
+        if self._dataset is None:
+            raise InvalidInputError("no dataset is open; use %lance open URI")
+        return self._dataset
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a dataset is open."""
+        return self._dataset is not None
+
+    def open(self, uri: str, variable: str | None = None) -> LanceDataset:
+        """Open a dataset and make it the current one; ``uri`` may be a variable with a dataset."""
+        found = self.namespace.get(uri) if uri.isidentifier() else None
+        dataset = found if isinstance(found, LanceDataset) else open_dataset(uri)
+        self._check_no_staged_edits("open another dataset")
+        self._variable = variable
+        staging_area_of(dataset).forget_strangers(dataset)
+        return self.set_dataset(dataset)
+
+    def set_dataset(self, dataset: LanceDataset) -> LanceDataset:
+        """Make a version the current one, and assign it to the bound variable."""
+        self._dataset = dataset
+        if self._variable is not None:
+            self.namespace[self._variable] = dataset
+        return dataset
+
+    def resolve(self, ref: str | None) -> LanceDataset:
+        """Open the version of a ref, by default the current one."""
+        if ref is None:
+            return self.dataset
+        found = refs.resolve(self.dataset, ref)
+        if not isinstance(found, LanceDataset):
+            raise InvalidInputError(f"{ref!r} is not a version of a dataset")
+        return found
+
+    def checkout_latest(self) -> LanceDataset:
+        """Go to the newest version of the current branch, as every change does."""
+        return self.set_dataset(self.dataset.checkout_version((self.dataset.branch, None)))
+
+    # --- staging ----------------------------------------------------------------------------------
+
+    @property
+    def staging_area(self) -> StagingArea:
+        """The edits staged on the current dataset, by this context and by its explorers."""
+        return staging_area_of(self.dataset)
+
+    def stage(self, verb: str, **args: Any) -> Card:
+        """Stage one more edit on the newest version of the branch. Raises LanceError.
+
+        An edit that cannot be in one transaction with the others is refused.
+        """
+        form, area = EditForm.of(verb, args), self.staging_area
+        card = area.add(self.checkout_latest(), form, self.namespace, ProgressReporter("stage"))
+        why = area.why_not_together() if len(area.open_cards) > 1 else ""
+        if why:
+            area.remove(card.id)
+            raise InvalidInputError(why)
+        self._mine.add(card.id)
+        return card
+
+    def _check_no_staged_edits(self, action: str) -> None:
+        if self._dataset is not None and any(
+            one.id in self._mine for one in self.staging_area.open_cards
+        ):
+            raise InvalidInputError(
+                f"edits are staged: before you {action}, use %lance commit or %lance discard"
+            )
+
+
+def variables_of(namespace: Mapping[str, Any]) -> dict[str, LanceDataset]:
+    """Return the variables that hold datasets."""
+    return {
+        name: value
+        for name, value in namespace.items()
+        if isinstance(value, LanceDataset) and not name.startswith("_")
+    }
+
+
+def version_ref(dataset: LanceDataset) -> tuple[str | None, int]:
+    """Return branch and version, the argument of ``checkout_version``."""
+    return dataset.branch, dataset.version

@@ -1,0 +1,249 @@
+"""Verbs for branches and tags: create, restore, merge, cherry-pick, revert."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.magic.context import MagicContext, label, version_ref
+from lance_nb.magic.result import Result, records_result, text_result
+from lance_nb.magic.verb import BRANCH, COLUMN, REF, TAG, Argument, Verb, argument, names_of
+
+
+def branch(context: MagicContext, args: Namespace) -> Result:
+    """List, create or delete branches."""
+    dataset = context.dataset
+    if args.action == "list":
+        found = dataset.branches.list()
+        records = [
+            {
+                "branch": text.name(name),
+                "from": _fork(about),
+                "created": datetime.fromtimestamp(about["create_at"], UTC).astimezone(),
+            }
+            for name, about in found.items()
+        ]
+        lines = [
+            f"{text.name(name)} is unfinished and has no versions: create it again from "
+            f"{_fork(about)} to complete it, or {context.prog} branch delete {text.name(name)}"
+            for name, about in found.items()
+            if about.get("is_unfinished")
+        ]
+        return records_result(f"Branches of {text.name(dataset.name)}", records, lines=lines)
+    name = _required_name(context, args, "branch")
+    if args.action == "create":
+        made = dataset.create_branch(name, version_ref(context.resolve(args.ref)))
+        return _moved_result(context.set_dataset(made), f"created branch {text.name(name)}")
+    if args.action == "delete":
+        if dataset.branch == name:
+            context.set_dataset(dataset.checkout_version((None, None)))
+        dataset.branches.delete(name, force=args.force)
+        return text_result(f"Deleted branch {text.name(name)}", [], value=context.dataset)
+    raise InvalidInputError("a branch cannot be moved; delete it and create it again")
+
+
+def tag(context: MagicContext, args: Namespace) -> Result:
+    """List, create, move or delete tags."""
+    dataset = context.dataset
+    if args.action == "list":
+        records = [
+            {"tag": text.name(name), "version": f"{about['branch'] or 'main'}:{about['version']}",
+             "updated": about["updated_at"]}
+            for name, about in dataset.tags.list().items()
+        ]  # fmt: skip
+        return records_result(f"Tags of {text.name(dataset.name)}", records)
+    name = _required_name(context, args, "tag")
+    if args.action == "delete":
+        dataset.tags.delete(name)
+        return text_result(f"Deleted tag {text.name(name)}", ["The version is kept."])
+    there = context.resolve(args.ref)
+    change = dataset.tags.create if args.action == "create" else dataset.tags.update
+    change(name, version_ref(there))
+    return text_result(f"Tag {text.name(name)} is at {label(there)}", [], value=there)
+
+
+def restore(context: MagicContext, args: Namespace) -> Result:
+    """Restore an older version as a new version."""
+    old = context.resolve(args.ref)
+    if old.branch != context.dataset.branch:
+        raise InvalidInputError(
+            f"{label(old)} is on another branch; go to that branch first, or use cherry-pick"
+        )
+    back = old.checkout_version(version_ref(old))
+    back.restore()
+    return _moved_result(
+        context.set_dataset(back),
+        f"restored version {old.version}; the versions in between are kept",
+    )
+
+
+def _required_name(context: MagicContext, args: Namespace, noun: str) -> str:
+    if args.name is None:
+        raise InvalidInputError(
+            f"{context.prog} {noun} {args.action} needs the name of a {noun}; "
+            f"usage: {context.prog} {noun} {args.action} NAME"
+        )
+    return str(args.name)
+
+
+def _fork(about: dict[str, object]) -> str:
+    return f"{text.name(about['parent_branch'] or 'main')}:{about['parent_version']}"
+
+
+def _moved_result(dataset: LanceDataset, what: str) -> Result:
+    return text_result(f"Now at {label(dataset)}", [what], value=dataset)
+
+
+_FORCE = argument("--force", action="store_true", help="also if other branches depend on it")
+_REF = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
+
+_REF_VERBS = (
+    Verb(
+        "branch",
+        "list, create or delete branches",
+        branch,
+        (
+            argument("action", nargs="?", choices=("list", "create", "delete"), default="list",
+                     help="what to do"),
+            argument("name", nargs="?", completes=BRANCH, help="the branch"),
+            _REF,
+            _FORCE,
+        ),
+        "branch create try-out HEAD~1",
+    ),
+    Verb(
+        "tag",
+        "list, create, move or delete tags",
+        tag,
+        (
+            argument("action", nargs="?", choices=("list", "create", "move", "delete"),
+                     default="list", help="what to do"),
+            argument("name", nargs="?", completes=TAG, help="the tag"),
+            _REF,
+        ),
+        "tag create reviewed",
+    ),
+    Verb(
+        "restore",
+        "restore an older version as a new version",
+        restore,
+        (argument("ref", nargs="?", completes=REF, help="the version to restore"),),
+        "restore HEAD~1",
+    ),
+)  # fmt: skip
+
+
+ON_CONFLICT = ("fail", "ours", "theirs")
+
+
+def merge(context: MagicContext, args: Namespace) -> Result:
+    """Merge a branch into the current branch."""
+    dataset = context.checkout_latest()
+    source: str | tuple[str | None, int] = args.branch
+    if args.branch not in {"main", *dataset.branches.names()}:
+        source = version_ref(context.resolve(args.branch))  # a tag, or exp:12
+    return _run_merge(
+        context,
+        args,
+        lambda options: dataset.branches.merge(source, args.into, **options),
+        strategy=args.strategy,
+        copy=args.copy,
+    )
+
+
+def cherry_pick(context: MagicContext, args: Namespace) -> Result:
+    """Apply the change of one version to the current branch."""
+    version = version_ref(context.resolve(args.ref))
+    dataset = context.checkout_latest()
+    return _run_merge(context, args, lambda options: dataset.cherry_pick(version, **options))
+
+
+def revert(context: MagicContext, args: Namespace) -> Result:
+    """Undo the change of one version."""
+    version = version_ref(context.resolve(args.ref))
+    dataset = context.checkout_latest()
+    return _run_merge(context, args, lambda options: dataset.revert(version, **options))
+
+
+def _run_merge(
+    context: MagicContext, args: Namespace, act: Callable[[Mapping[str, Any]], Any], **more: Any
+) -> Result:
+    options = {
+        "on_conflict": args.on_conflict,
+        "key": names_of(args.key),
+        "dry_run": args.dry_run,
+        "message": " ".join(args.message) if args.message else None,
+        **more,
+    }
+    plan = act(options)
+    dataset = context.checkout_latest()
+    heading = "Dry run" if args.dry_run else f"Now at {label(dataset)}"
+    data = {
+        "strategy": plan.strategy,
+        "version": plan.version,
+        "rows_before": plan.num_rows_before,
+        "rows_after": plan.num_rows_after,
+        "conflicts": [str(one) for one in plan.conflicts],
+    }
+    lines = [text.line(one) for one in str(plan).splitlines()]
+    return text_result(heading, lines, value=plan, data=data, exit_code=1 if plan.unresolved else 0)
+
+
+def _common(*first: Argument) -> tuple[Argument, ...]:
+    return (
+        *first,
+        argument("--dry-run", action="store_true", help="show what would happen; commit nothing"),
+        argument("--on-conflict", choices=ON_CONFLICT, default="fail",
+                 help="how to resolve conflicts"),
+        argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
+        argument("-m", "--message", nargs="+", help="what was done and why"),
+    )  # fmt: skip
+
+
+_VERSION = argument("ref", completes=REF, help="the version whose change is meant")
+
+_MERGE_VERBS = (
+    Verb(
+        "merge",
+        "merge the changes of a branch into the current branch; no data is copied",
+        merge,
+        _common(
+            argument("branch", completes=BRANCH, help="the branch to merge"),
+            argument(
+                "--into",
+                completes=BRANCH,
+                metavar="BRANCH",
+                help="the target (default: the current branch)",
+            ),
+            argument(
+                "--strategy",
+                choices=("auto", "fast-forward", "replay"),
+                default="auto",
+                help="fast-forward fails if the target has new versions",
+            ),
+            argument("--copy", action="store_true", help="copy the branch's files"),
+        ),
+        "merge exp --dry-run",
+    ),
+    Verb(
+        "cherry-pick",
+        "apply the change of one version to the current branch",
+        cherry_pick,
+        _common(_VERSION),
+        "cherry-pick exp:12",
+    ),
+    Verb(
+        "revert",
+        "undo the change of one version, as a new version",
+        revert,
+        _common(_VERSION),
+        "revert HEAD~1",
+    ),
+)
+
+VERBS = (*_REF_VERBS, *_MERGE_VERBS)

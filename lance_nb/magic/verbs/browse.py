@@ -1,0 +1,170 @@
+"""Verbs that open a dataset and show one version of it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.schema_tree import schema_tree
+from lance_nb.explorer.table_files import write_file
+from lance_nb.magic.context import MagicContext, label
+from lance_nb.magic.result import Result, records_result, table_result, text_result
+from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument, names_of
+
+
+def dataset_summary(dataset: LanceDataset) -> Result:
+    """Describe a dataset as text, for a terminal."""
+    stats = dataset.stats()
+    facts = [
+        text.plural(stats.num_rows, "row"),
+        text.plural(stats.num_fragments, "fragment"),
+        "data files of unknown size"
+        if stats.size_bytes is None
+        else f"{text.size(stats.size_bytes)} of data files",
+        f"file format {dataset.data_storage_version}",
+    ]
+    data = {"branch": dataset.branch or "main", "version": dataset.version, "rows": stats.num_rows}
+    return text_result(label(dataset), [", ".join(facts)], value=dataset, data=data)
+
+
+def open_dataset(context: MagicContext, args: Namespace) -> object:
+    """Open a dataset and show it."""
+    name = args.name
+    if args.word is not None and (args.word != "as" or name is None):
+        meant = f"; did you mean: as {args.word}?" if args.word.isidentifier() else ""
+        raise InvalidInputError(f"usage: {context.prog} open URI [as NAME]{meant}")
+    if name is not None and not name.isidentifier():
+        raise InvalidInputError(f"{text.name(name)!r} is not a variable name")
+    return context.show(context.open(args.uri, name))
+
+
+def show(context: MagicContext, args: Namespace) -> object:
+    """Show the current dataset."""
+    return context.show(context.dataset)
+
+
+def at(context: MagicContext, args: Namespace) -> object:
+    """Go to another version and show it."""
+    return context.show(context.set_dataset(context.resolve(args.ref)))
+
+
+def schema(context: MagicContext, args: Namespace) -> Result:
+    """List the fields, including nested ones."""
+    dataset = context.resolve(args.ref)
+    tree = schema_tree(dataset.schema)
+    records = [
+        {
+            "field": f"{'  ' * line.depth}{line.name}",
+            "type": line.type,
+            "nullable": line.nullable,
+            "metadata": line.note,
+        }
+        for line in tree.lines
+    ]
+    lines = [f"{text.plural(tree.hidden, 'more field')}"] if tree.hidden else []
+    return records_result(f"Schema of {label(dataset)}", records, value=dataset.schema, lines=lines)
+
+
+def head(context: MagicContext, args: Namespace) -> Result:
+    """Show the first rows."""
+    columns = names_of(args.columns)
+    dataset = context.resolve(args.ref)
+    limit = args.limit if args.limit is not None else context.settings.rows_shown
+    table = dataset.to_table(columns=columns, filter=args.where, limit=limit)
+    return table_result(f"Rows of {label(dataset)}", table, limit)
+
+
+def fragments(context: MagicContext, args: Namespace) -> Result:
+    """List the fragments: rows, deleted rows, files."""
+    dataset = context.resolve(args.ref)
+    table = dataset.inspect.fragments()
+    return table_result(f"Fragments of {label(dataset)}", table, context.settings.rows_shown)
+
+
+def indices(context: MagicContext, args: Namespace) -> Result:
+    """List the indices, their columns and fragments."""
+    dataset = context.resolve(args.ref)
+    records = [
+        {"name": one["name"], "type": one["type"], "fields": ", ".join(one["fields"]),
+         "version": one["version"], "fragments": len(one["fragment_ids"] or ())}
+        for one in dataset.list_indices()
+    ]  # fmt: skip
+    return records_result(f"Indices of {label(dataset)}", records)
+
+
+def export(context: MagicContext, args: Namespace) -> Result:
+    """Write the rows of a version to a file."""
+    columns = names_of(args.columns)
+    dataset = context.resolve(args.ref)
+    path = Path(args.path)
+    batches = dataset.scanner(columns=columns, filter=args.where).to_reader()
+    rows = write_file(path, batches, formulas=args.formulas)
+    line = f"{text.plural(rows, 'row')}, {text.size(path.stat().st_size)}"
+    return text_result(f"Wrote {text.line(path)}", [line], value=path, data={"rows": rows})
+
+
+_AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
+_COLUMNS = argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to read")
+_WHERE = argument("--where", metavar="FILTER", help="an SQL filter")
+
+VERBS = (
+    Verb(
+        "open",
+        "open a dataset and explore it; the variable follows the version that is shown",
+        open_dataset,
+        (
+            argument(
+                "uri",
+                completes=URI,
+                help="a path, an fsspec URL, or a variable that holds a dataset",
+            ),
+            argument("word", nargs="?", metavar="as", help="'as', before the name of a variable"),
+            argument("name", nargs="?", help="the variable to assign the dataset to"),
+        ),
+        "open data/photos.lance as photos",
+        needs_dataset=False,
+    ),
+    Verb("show", "explore the current dataset", show),
+    Verb(
+        "at",
+        "go to another version: 12, HEAD~2, main, exp:3, tag:v1, 2026-08-01",
+        at,
+        (argument("ref", completes=REF, help="the version to go to"),),
+        "at tag:v1",
+    ),
+    Verb("schema", "list the fields", schema, (_AT,), "schema HEAD~2"),
+    Verb(
+        "head",
+        "show the first rows",
+        head,
+        (
+            _AT,
+            argument("-n", "--limit", type=int, help="how many rows"),
+            _COLUMNS,
+            _WHERE,
+        ),
+        "head -n 5 --where 'width > 100'",
+    ),
+    Verb("fragments", "list the fragments: rows, deleted rows, files", fragments, (_AT,)),
+    Verb("indices", "list the indices, their columns and fragments", indices, (_AT,)),
+    Verb(
+        "export",
+        "write rows to a Parquet, CSV or Arrow file",
+        export,
+        (
+            argument("path", help="the file; its extension selects the format"),
+            _AT,
+            _COLUMNS,
+            _WHERE,
+            argument(
+                "--formulas",
+                action="store_true",
+                help="CSV: do not escape texts that spreadsheets run as formulas (= + - @)",
+            ),
+        ),
+        "export photos.parquet tag:v1",
+    ),
+)
