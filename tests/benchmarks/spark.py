@@ -16,24 +16,25 @@ there, as an installed wheel has them.
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/run.py`` come from there.
 
-Measured with Spark 4.3.0 on two cores of a shared machine; ratios to what Spark does by itself with
-the same files, wall / processor, medians of nine turns:
+Ratios to what Spark does by itself with the same files, wall / processor, of ``--rows 1000000``,
+``--runs 5``, on two cores of a shared machine under load (two runs, Spark 4.3.0):
 
-==============================  ===========  ===========  =================================
-what                            base         emb          goal
-==============================  ===========  ===========  =================================
-DataFrame append                0.87 / 0.86  0.36 / 0.30  1.15; 0.5 for emb
-write format("lance_nb")        2.05 / 2.07  0.42 / 0.39
-files, on Spark                 0.25 / 0.25  0.13 / 0.12  0.33
-lance_nb.spark.read             1.04 / 1.06  0.90 / 0.97  1.3 (processor)
-read format("lance_nb")         1.53 / 1.67  1.14 / 1.22  an empty source of Arrow files: 1.5-1.9
-count() of lance_nb.spark.read  0.10 / 0.15  0.11 / 0.10  by metadata
-==============================  ===========  ===========  =================================
+==============================  ========================  ========================
+what                            base                      emb
+==============================  ========================  ========================
+DataFrame append                1.21 / 1.07, 1.20 / 1.19  0.33 / 0.40, 0.46 / 0.57
+write format("lance_nb")        1.39 / 1.22, 1.10 / 1.19  0.69 / 0.66, 0.64 / 0.64
+files, on Spark                 0.63 / 0.63, 0.57 / 0.53  0.38 / 0.38, 0.32 / 0.41
+lance_nb.spark.read             1.15 / 1.13, 1.37 / 1.22  1.68 / 1.46, 1.59 / 1.51
+read format("lance_nb")         1.98 / 1.76, 1.66 / 1.62  2.54 / 2.08, 2.17 / 2.08
+==============================  ========================  ========================
 
-In two other runs of that hour "files, on Spark" of base was 0.29 / 0.28, "lance_nb.spark.read"
-0.94 / 0.98 and 1.25 / 1.33, "DataFrame append" of emb 0.51 / 0.41: the JVM compiles the same code
-well or less well. Memory that a virtual machine's host has taken back costs 2 ms/MB to touch: with
-workers that gave theirs back between tasks, "files, on Spark" of base was 0.39 / 0.36.
+Settings that reach beyond lance_nb's own work are not made: with frozen garbage collection and
+TCP_QUICKACK in workers, unchecked Arrow memory in the JVM and other batch settings of the session,
+"files, on Spark" of base was 0.24 / 0.32 and "lance_nb.spark.read" 0.58 / 0.69, which is 0.1 to 0.3
+processor seconds a job. MIMALLOC_PURGE_DELAY is set for the workers of a session that
+``start_session`` starts: workers that returned freed memory between tasks took 1.5 times as long
+for "files, on Spark" of base.
 """
 
 from __future__ import annotations
