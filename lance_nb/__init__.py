@@ -154,7 +154,7 @@ if _typing.TYPE_CHECKING:
         ColumnOrdering,
     )
     from lance_nb.table.verification_report import Finding, Verification
-    from lance_nb.transactions.cleanup_result import (
+    from lance_nb.transactions.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
         CleanupReferencedBranch,
@@ -376,10 +376,10 @@ _LAZY = {
     "BatchUDF": "lance_nb.dataset.verbs.udf_columns",
     "BatchUDFCheckpoint": "lance_nb.dataset.verbs.udf_columns",
     "batch_udf": "lance_nb.dataset.verbs.udf_columns",
-    "CleanupCandidateFile": "lance_nb.transactions.cleanup_result",
-    "CleanupExplanation": "lance_nb.transactions.cleanup_result",
-    "CleanupReferencedBranch": "lance_nb.transactions.cleanup_result",
-    "CleanupStats": "lance_nb.transactions.cleanup_result",
+    "CleanupCandidateFile": "lance_nb.transactions.cleanup",
+    "CleanupExplanation": "lance_nb.transactions.cleanup",
+    "CleanupReferencedBranch": "lance_nb.transactions.cleanup",
+    "CleanupStats": "lance_nb.transactions.cleanup",
     "Compaction": "lance_nb.dataset.optimize",
     "CompactionMetrics": "lance_nb.dataset.optimize",
     "CompactionOptions": "lance_nb.dataset.optimize",

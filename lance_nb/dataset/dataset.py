@@ -79,10 +79,10 @@ if TYPE_CHECKING:
     from lance_nb.table.space import Space
     from lance_nb.table.verification_report import Verification
     from lance_nb.transactions.checksum_records import AddedChecksums
-    from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats
+    from lance_nb.transactions.cleanup import CleanupExplanation, CleanupStats
     from lance_nb.transactions.cloning import CopyProgress
     from lance_nb.transactions.commit_options import CommitLock
-    from lance_nb.transactions.compaction_run import CompactionMetrics
+    from lance_nb.transactions.compaction import CompactionMetrics
     from lance_nb.transactions.moved_bases import MovedBranch
     from lance_nb.transactions.operation import Operation
     from lance_nb.transactions.transaction import Transaction
@@ -2089,7 +2089,7 @@ class LanceDataset(OpenedVersion):
 
     def _compact(self, given: Any, progress: Progress | None) -> CompactionMetrics:
         from lance_nb.dataset.verbs import compaction
-        from lance_nb.transactions.compaction_options import CompactionOptions
+        from lance_nb.transactions.compaction import CompactionOptions
 
         wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
         self._snapshot, metrics = compaction.compact(
@@ -2099,7 +2099,7 @@ class LanceDataset(OpenedVersion):
 
     def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
         from lance_nb.dataset.verbs import compaction
-        from lance_nb.transactions.compaction_options import CompactionOptions
+        from lance_nb.transactions.compaction import CompactionOptions
 
         wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]

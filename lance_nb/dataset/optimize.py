@@ -25,9 +25,8 @@ from lance_nb.dataset.verbs import compaction
 from lance_nb.dataset.verbs.progress import Progress
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
+from lance_nb.transactions.compaction import CompactionMetrics, CompactionOptions, Rewritten
 from lance_nb.transactions.compaction import CompactionTask as _Task
-from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

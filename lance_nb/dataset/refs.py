@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
-    from lance_nb.transactions.branch_users import BranchDeletion
+    from lance_nb.transactions.branch_writer import BranchDeletion
 
 
 class Tags(VersionPart):

@@ -447,8 +447,7 @@ def _types() -> dict[str, type]:
         Copied,
     )
     from lance_nb.transactions.column_rewrite import ColumnRewrite
-    from lance_nb.transactions.compaction_options import CompactionOptions
-    from lance_nb.transactions.compaction_run import Rewritten
+    from lance_nb.transactions.compaction import CompactionOptions, Rewritten
     from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
     from lance_nb.transactions.merge_insert_plan import MergePlan
     from lance_nb.transactions.row_rewrite import RowRewrite

@@ -57,8 +57,7 @@ from lance_nb.transactions.new_version import (
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.rebase import RebaseContext, rebase
-from lance_nb.transactions.slot_claim import sync_version
-from lance_nb.transactions.slot_lock import claim_under_lock
+from lance_nb.transactions.slot_claim import claim_under_lock, sync_version
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import Version, VersionSource, unknowable
 

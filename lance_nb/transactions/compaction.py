@@ -1,4 +1,19 @@
-"""Compaction: small fragments become one, deleted rows are dropped. The plan.
+"""Which fragments a compaction rewrites and into what: the options, their defaults, their limits.
+
+An option that is not given comes from the dataset's configuration (key ``lance.compaction.`` and
+the name), else from here. ``max_rows_per_group``, ``num_threads``, ``io_buffer_size`` and
+``binary_copy_read_batch_bytes`` tune how pylance works; they are accepted and change nothing.
+
+``defer_index_remap``: whether the rewrite is recorded in the fragment-reuse index, so that indices
+on row addresses stay in use. None, the default, records it where an index needs it (pylance's
+default rewrites the files of indices instead, which nobody here can do). False does not: the rows
+leave the coverage of indices.
+
+Not supported: ``compaction_mode="force_binary_copy"`` (``"try_binary_copy"`` re-encodes, as it
+may), data files of another version than the dataset's.
+Source: ``CompactionOptions`` of pylance 14.0.2 and its documentation.
+
+Compaction: small fragments become one, deleted rows are dropped. The plan.
 
 A plan is a list of tasks; a task is a run of neighbouring fragments that are rewritten together, in
 order. Fragments with fewer rows than the target join their neighbours; those with many deletions
@@ -9,24 +24,173 @@ HNSW index covers stay as they are: without those rows its graph could not be re
 
 Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
 Source: ``lance.optimize`` of pylance 14.0.2.
+
+Compaction: one task, run. Live rows are read in order and written to new files.
+
+With stable row ids rows keep their ids and the versions they were created and updated in. Without,
+row addresses change: the result says which rows moved (``row_addrs``, format/fragment_reuse), and
+whoever commits it decides whether that is recorded.
+
+Payloads of blobs are copied from file to file, without being part of a batch.
+
+Limits: memory holds a batch of rows and what does not fill a page yet. ``row_addrs`` is None with
+stable row ids, and when the fragments do not stand in the order of their ids.
+Source: ``CompactionTask.execute`` and ``RewriteResult`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
+import numpy as np
+import pyarrow as pa
 from pyroaring import BitMap
 
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.versions import file_version_of
+from lance_nb.file.writer import FileOptions
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DeletionFileType, Fragment, RowDatasetVersionMeta
+from lance_nb.format.fragment_reuse import address_map
 from lance_nb.format.index_details import index_type
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
+from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
+from lance_nb.transactions.row_rewrite import with_row_ids
+
+CONFIG_PREFIX = "lance.compaction."
+MODES = ("reencode", "try_binary_copy", "force_binary_copy")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOptions:
+    """Which fragments are rewritten, and into how large ones."""
+
+    target_rows_per_fragment: int = 1024 * 1024
+    max_rows_per_group: int = 1024
+    max_bytes_per_file: int | None = None
+    materialize_deletions: bool = True
+    materialize_deletions_threshold: float = 0.1
+    num_threads: int | None = None
+    batch_size: int | None = None
+    io_buffer_size: int | None = None
+    defer_index_remap: bool | None = None
+    compaction_mode: str | None = None
+    binary_copy_read_batch_bytes: int = 16 * 1024 * 1024
+    max_source_fragments: int | None = None
+    max_source_rows: int | None = None
+    max_source_bytes: int | None = None
+    excluded_fragment_ids: frozenset[int] = frozenset()
+    data_storage_version: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (
+            "target_rows_per_fragment", "max_bytes_per_file", "max_source_fragments",
+            "max_source_rows", "max_source_bytes", "batch_size",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidInputError(f"{name} is positive, not {value}")
+        if not 0 <= self.materialize_deletions_threshold <= 1:
+            raise InvalidInputError(
+                "materialize_deletions_threshold is a share between 0 and 1, not "
+                f"{self.materialize_deletions_threshold}"
+            )
+        if self.compaction_mode not in (None, *MODES):
+            raise InvalidInputError(
+                f"Invalid compaction mode {self.compaction_mode!r}. Valid values: "
+                + ", ".join(map(repr, MODES))
+            )
+        if self.compaction_mode == "force_binary_copy":
+            raise NotSupportedError(
+                "compaction_mode='force_binary_copy' is not supported: rows are read and written "
+                "again; use 'reencode' or 'try_binary_copy'"
+            )
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], config: Mapping[str, str]) -> Self:
+        """Read options; None means the default, which the configuration may set.
+
+        Raises InvalidInputError, NotSupportedError.
+        """
+        known = {one.name: _READERS[str(one.type)] for one in fields(cls)}
+        values = {}
+        for name, value in given.items():
+            if name not in known:
+                raise InvalidInputError(
+                    f"Invalid compaction option: {name}. Options: {', '.join(known)}"
+                )
+            if value is not None:
+                values[name] = known[name](name, value)
+        for key, text in config.items():
+            name = key.removeprefix(CONFIG_PREFIX)
+            if name != key and name in known and name not in values:
+                values[name] = known[name](key, _from_text(text))
+        return cls(**values)
+
+
+def _from_text(text: str) -> Any:
+    """Return what a value of the configuration means."""
+    lowered = text.strip().lower()
+    if lowered in ("true", "false"):
+        return lowered == "true"
+    for kind in (int, float):
+        try:
+            return kind(lowered)
+        except ValueError:
+            continue
+    return text
+
+
+def _number(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InvalidInputError(
+            f"Invalid value for {name}: {value!r} (expected a non-negative integer)"
+        )
+    return int(value)
+
+
+def _share(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInputError(f"Invalid value for {name}: {value!r} (expected a number)")
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"Invalid value for {name}: {value!r} (expected true or false)")
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str | float | int):
+        raise InvalidInputError(f"Invalid value for {name}: {value!r} (expected a text)")
+    return str(value)
+
+
+def _ids(name: str, value: Any) -> frozenset[int]:
+    return frozenset(_number(name, one) for one in value)
+
+
+_READERS: Mapping[str, Callable[[str, Any], Any]] = {
+    "int": _number,
+    "int | None": _number,
+    "float": _share,
+    "bool": _flag,
+    "bool | None": _flag,
+    "str | None": _text,
+    "frozenset[int]": _ids,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +308,162 @@ def _within(
         if any(most is not None and one > most for one, most in zip(used, limits, strict=True)):
             return
         yield task
+
+
+_BYTES_PER_FILE = WriteOptions().max_bytes_per_file
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMetrics:
+    """What a compaction replaced. Files are data files and deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+    def __add__(self, other: CompactionMetrics) -> CompactionMetrics:
+        return CompactionMetrics(
+            self.fragments_removed + other.fragments_removed,
+            self.fragments_added + other.fragments_added,
+            self.files_removed + other.files_removed,
+            self.files_added + other.files_added,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """Fragments and what their rows were written to; not committed. New fragments have id 0."""
+
+    read_version: int
+    old_fragments: tuple[Fragment, ...]
+    new_fragments: tuple[Fragment, ...]
+    row_addrs: bytes | None = None
+
+    @property
+    def metrics(self) -> CompactionMetrics:
+        """What it replaces."""
+        old, new = self.old_fragments, self.new_fragments
+        return CompactionMetrics(len(old), len(new), _num_files(old), _num_files(new))
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that were written."""
+        return sum(one.physical_rows for one in self.new_fragments)
+
+    @property
+    def num_deleted_rows(self) -> int:
+        """Rows that are gone now."""
+        return sum(one.num_deleted_rows for one in self.old_fragments)
+
+
+def run_task(
+    snapshot: Snapshot,
+    task: CompactionTask,
+    options: CompactionOptions,
+    file_version: tuple[int, int],
+    progress: Callable[[int], None] | None = None,
+) -> Rewritten:
+    """Write the live rows of a task's fragments to new files; nothing is committed.
+
+    ``progress`` is called with the number of rows written since the last call. Raises StorageError,
+    CorruptFileError; no new file remains then, nor after an interrupt.
+    """
+    written = WriteOptions(
+        _rows_per_file(task.num_rows, options.target_rows_per_fragment),
+        options.max_bytes_per_file or _BYTES_PER_FILE,
+        file_version,
+        FileOptions(checksums=wants_checksums(snapshot.manifest.config)),
+    )
+    has_ids = bool(snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+    lineage: dict[str, list[np.ndarray]] = {ROW_ID: [], CREATED_AT: [], LAST_UPDATED_AT: []}
+    copies = BlobCopies(snapshot)
+    written = copying(written, copies)
+    extras = [*(lineage if has_ids else ()), *([ROW_ADDRESS] if copies else ())]
+    with FragmentWriter(snapshot.manifest.schema, snapshot.locations.home, written) as writer:
+        for batch in _rows(snapshot, task, options, extras):
+            for name, known in lineage.items() if has_ids else ():
+                known.append(batch.column(name).to_numpy(zero_copy_only=False))
+            rows = batch.drop_columns(extras) if extras else batch
+            if copies:
+                rows = copies.batch(rows, batch.column(ROW_ADDRESS).to_numpy())
+            writer.write(rows)
+            if progress is not None:
+                progress(batch.num_rows)
+        moved = None if has_ids else _row_addrs(snapshot, task.fragments)
+        fragments = writer.finish()
+    if has_ids:
+        fragments = list(with_row_ids(fragments, lineage[ROW_ID]))
+        fragments = _with_versions(fragments, lineage)
+    return Rewritten(task.read_version, task.fragments, tuple(fragments), moved)
+
+
+def _rows_per_file(num_rows: int, target: int) -> int:
+    """Share rows out evenly: no file has fewer than ``target``, as far as there are enough."""
+    count = max(num_rows // target, 1)
+    return max(-(-num_rows // count), 1)
+
+
+def _num_files(fragments: Sequence[Fragment]) -> int:
+    deletions = sum(one.deletion_file is not None for one in fragments)
+    return deletions + sum(len(one.files) for one in fragments)
+
+
+def _rows(
+    snapshot: Snapshot, task: CompactionTask, options: CompactionOptions, extras: list[str]
+) -> Iterator[pa.RecordBatch]:
+    columns = [_quoted(name) for name in snapshot.manifest.schema.names]
+    scan = ScanOptions([*columns, *extras], fragments=task.fragments, batch_size=options.batch_size)
+    return plan_request(snapshot, scan).batches()
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`" if not name.isidentifier() else name
+
+
+# --- where rows were, what they are ---------------------------------------------------------------
+
+
+def _row_addrs(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bytes | None:
+    ids = [one.id for one in fragments]
+    if ids != sorted(ids):
+        return None
+    return address_map((one.id, _live(snapshot, one)) for one in fragments if one.num_rows)
+
+
+def _live(snapshot: Snapshot, fragment: Fragment) -> BitMap:
+    live = BitMap(range(fragment.physical_rows))
+    deleted = read_deletions(
+        snapshot.locations, snapshot.deletions, fragment, fragment.physical_rows
+    )
+    if deleted is None:
+        return live
+    return live - BitMap.deserialize(deleted.to_bytes(DeletionFileType.BITMAP))
+
+
+def _with_versions(
+    fragments: Sequence[Fragment], lineage: dict[str, list[np.ndarray]]
+) -> list[Fragment]:
+    """Give the new fragments the versions in which their rows were created and updated."""
+    created, updated = (_joined(lineage[name]) for name in (CREATED_AT, LAST_UPDATED_AT))
+    made, start = [], 0
+    for one in fragments:
+        stop = start + one.physical_rows
+        made.append(
+            replace(
+                one,
+                created_at_version_meta=_recorded(created[start:stop]),
+                last_updated_at_version_meta=_recorded(updated[start:stop]),
+            )
+        )
+        start = stop
+    return made
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def _recorded(versions: np.ndarray) -> RowDatasetVersionMeta:
+    sequence = RowVersionSequence.from_numpy(versions.astype(np.uint64))
+    return RowDatasetVersionMeta.inline(sequence.to_bytes())

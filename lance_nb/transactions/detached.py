@@ -17,7 +17,7 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.new_version import prepare, write_transaction_file
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext
-from lance_nb.transactions.slot_lock import claim_under_lock
+from lance_nb.transactions.slot_claim import claim_under_lock
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 

@@ -1,4 +1,12 @@
-"""Rows to fragments: data files written and durable, not yet part of any version.
+"""A folder that new data files go to: of the dataset itself, or of another base path.
+
+Layout: below a dataset root files lie in ``data``, below a plain base path directly in it; a
+fragment names them relative to that folder, with the id of the base.
+Source: message ``BasePath`` of lance.table; files as pylance 14.0.2 places them.
+
+Small batches of a stream joined to larger ones, because each costs the same work per column.
+
+Rows to fragments: data files written and durable, not yet part of any version.
 
 How: batches, small ones joined, stream into one data file after the other; a new one begins when
 a file has ``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for
@@ -14,7 +22,7 @@ Source: ``lance.fragment.write_fragments`` of pylance 14.0.2; file names as it f
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import TracebackType
@@ -23,19 +31,71 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.page_encoder import Learned
-from lance_nb.errors import ArgumentError, InvalidInputError, LanceError
+from lance_nb.errors import ArgumentError, InvalidInputError, LanceError, NotSupportedError
 from lance_nb.file.blob_values import stored_bytes
 from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
+from lance_nb.format import layout
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.transactions.checksum_records import write_record
-from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.input_schema import writable_part
-from lance_nb.transactions.joined_batches import joined_batches
 from lance_nb.transactions.write_progress import FragmentWriteProgress
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """A folder in a store ("" is its root), and the id of its base; None is the dataset's own."""
+
+    store: Store
+    folder: str = layout.DATA
+    base_id: int | None = None
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the store."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+    def name(self, path: str) -> str:
+        """Return how a fragment names the file at a path."""
+        return path.removeprefix(f"{self.folder}/") if self.folder else path
+
+
+def joined_batches(
+    batches: Iterable[pa.RecordBatch], run_rows: int, run_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of about ``run_rows`` rows or ``run_bytes`` bytes; none is empty.
+
+    Never holds more than one run; a batch that is larger goes through as it is.
+    """
+    waiting: list[pa.RecordBatch] = []
+    num_rows = size_bytes = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        num_rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if num_rows >= run_rows or size_bytes >= run_bytes:
+            yield from _one(waiting)
+            waiting, num_rows, size_bytes = [], 0, 0
+    yield from _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
+    parts = zip(*(one.columns for one in batches), strict=True)
+    try:
+        columns = [concatenated(one) for one in parts]
+    except NotSupportedError:  # the dictionaries of all are more than the keys can number
+        return batches
+    if not columns:
+        return batches
+    return [pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)]
+
 
 _RUN_BYTES = 64 * 1024 * 1024
 ROWS_PER_FILE = 1024 * 1024

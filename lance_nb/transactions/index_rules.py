@@ -5,16 +5,26 @@ replaces the data or drops the column. Two indices exist once: the one of fragme
 of write-ahead logs.
 
 Limits and source: verdicts.py.
+
+Record merged write-ahead logs in the system index that keeps their state.
+
+Source: format/merged_logs.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from pyroaring import BitMap
 
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import SYSTEM_NAMES, IndexMetadata
+from lance_nb.format.merged_logs import MergedLog, with_merged_logs
 from lance_nb.transactions.conflict_rules import gone_fields
 from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.verdicts import Circumstances, Finding, Rule, Verdict, enumerate_ids
 
 WAL_INDEX = SYSTEM_NAMES[1]
@@ -161,3 +171,15 @@ LOG_STATE = Rule(
 INDEXED_FIELD_GONE = Rule(
     "D", "indexed field gone", "incompatible if a field we index is dropped", _indexed_field_gone
 )
+
+
+def record_merged_logs(draft: Draft, logs: Iterable[MergedLog]) -> None:
+    """Record the logs. Raises InvalidInputError if the dataset keeps no state of logs."""
+    for position, one in enumerate(draft.indices):
+        if one.name == WAL_INDEX:
+            details = with_merged_logs(one.details, logs)
+            draft.indices[position] = replace(one, details=details, dataset_version=draft.version)
+            return
+    raise InvalidInputError(
+        f"the dataset has no index {WAL_INDEX!r}: there is no state of write-ahead logs to change"
+    )

@@ -38,7 +38,7 @@ from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_rows import RowMaker, windows
 from lance_nb.transactions.merge_insert_search import Found, find_rows, typed
 from lance_nb.transactions.merge_insert_source import SourceRows
-from lance_nb.transactions.rewrite_cost import columns_are_cheaper
+from lance_nb.transactions.row_rewrite import columns_are_cheaper
 
 Progress = Callable[[int, int], object]
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.transactions.joined_batches import joined_batches
+from lance_nb.transactions.fragment_writer import joined_batches
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _RUN_ROWS = 64 * 1024

@@ -19,7 +19,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.batch import commit_batch
 from lance_nb.transactions.branch_merge.committing import commit_merge
-from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.planning import MergeRequest, plan_merge
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone

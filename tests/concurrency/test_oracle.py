@@ -11,7 +11,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.transactions import commit as commit_module
-from lance_nb.transactions import slot_claim, slot_lock
+from lance_nb.transactions import slot_claim
 from lance_nb.transactions.manifest_slots import StoreSlots
 from tests.concurrency.test_simulation import simulate
 
@@ -43,7 +43,7 @@ def _unknown_is_failed(patch: pytest.MonkeyPatch) -> None:
         except CommitStateUnknownError as error:
             raise StorageError("", "gave up") from error
 
-    patch.setattr(slot_lock, "claim", claim)
+    patch.setattr(slot_claim, "claim", claim)
 
 
 def _unknown_is_failed_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def _unknown_is_failed_at_once(patch: pytest.MonkeyPatch) -> None:
             return False
         return True
 
-    patch.setattr(slot_lock, "claim", claim)
+    patch.setattr(slot_claim, "claim", claim)
 
 
 def _own_commit_not_recognised(patch: pytest.MonkeyPatch) -> None:

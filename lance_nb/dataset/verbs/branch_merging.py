@@ -41,8 +41,8 @@ from lance_nb.table.scan_plan import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.branch_merge.committing import commit_merge
-from lance_nb.transactions.branch_merge.ends import Side
-from lance_nb.transactions.branch_merge.findings import FAIL, MergeConflict, check_choice
+from lance_nb.transactions.branch_merge.conflicts import FAIL, MergeConflict, check_choice
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.planning import (
     FAST_FORWARD,
     UP_TO_DATE,

@@ -17,8 +17,13 @@ from lance_nb.shown_text import visible
 from lance_nb.table.auto_cleanup import policy_after
 from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.cleanup import Cleanup, CleanupOptions
-from lance_nb.transactions.cleanup_result import CleanupExplanation, CleanupStats, explanation_of
+from lance_nb.transactions.cleanup import (
+    Cleanup,
+    CleanupExplanation,
+    CleanupOptions,
+    CleanupStats,
+    explanation_of,
+)
 
 _log = logging.getLogger(__name__)
 

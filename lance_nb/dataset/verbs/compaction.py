@@ -37,13 +37,18 @@ from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.compaction import CompactionTask, plan_compaction
-from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten, run_task
+from lance_nb.transactions.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionTask,
+    Rewritten,
+    plan_compaction,
+    run_task,
+)
 from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.fragment_reuse import recorded_groups, with_record
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
-from lance_nb.transactions.reuse_entry import recorded_groups, with_record
 from lance_nb.transactions.staged import Replacement, StagedWrite
 from lance_nb.transactions.unoffered_files import UnofferedFiles
 

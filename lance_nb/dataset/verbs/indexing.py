@@ -33,9 +33,9 @@ from lance_nb.table.scan_request import plan_request
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.btree_writing import check_sortable, write_btree
 from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.fragment_reuse import unneeded_entries
 from lance_nb.transactions.index_upkeep import coverage
 from lance_nb.transactions.operations.create_index import CreateIndex
-from lance_nb.transactions.reuse_cleanup import unneeded_entries
 
 KIND = "BTREE"
 

@@ -52,7 +52,7 @@ from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.compaction import CompactionOptions
 from lance_nb.transactions.environment import Environment, new_uuid
 from lance_nb.transactions.merge_insert_clauses import MergeClauses
 from lance_nb.transactions.merge_insert_plan import MergePlan

@@ -20,11 +20,12 @@ from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.column_rewrite import ColumnRewrite
-from lance_nb.transactions.rewrite_cost import SAVED_BYTES_MIN, columns_are_cheaper
 from lance_nb.transactions.row_rewrite import (
+    SAVED_BYTES_MIN,
     RowRewrite,
     Updates,
     check_updates,
+    columns_are_cheaper,
     find_rows,
     has_blobs,
     rewrite_rows,

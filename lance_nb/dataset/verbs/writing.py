@@ -44,10 +44,10 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.storage_version import storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
-from lance_nb.transactions.file_place import FilePlace
 from lance_nb.transactions.fragment_writer import (
     BYTES_PER_FILE,
     ROWS_PER_FILE,
+    FilePlace,
     Progress,
     WriteOptions,
     write_fragments,

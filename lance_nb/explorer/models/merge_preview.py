@@ -31,8 +31,8 @@ import pyarrow as pa
 from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.explorer.models import cells, text
 from lance_nb.table.refs import Target
-from lance_nb.transactions.branch_merge.ends import Step
-from lance_nb.transactions.branch_merge.grid import pair_table
+from lance_nb.transactions.branch_merge.conflicts import pair_table
+from lance_nb.transactions.branch_merge.merge_base import Step
 from lance_nb.transactions.operation import operation_name
 
 MAX_STEPS = 40

@@ -19,7 +19,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_list import Place, RefBook, fork_of, tag_place
 from lance_nb.explorer.models.refs import MAIN, place_word
 from lance_nb.explorer.models.source import Source
-from lance_nb.transactions.branch_users import BranchDeletion
+from lance_nb.transactions.branch_writer import BranchDeletion
 
 MAX_NAMED = 8
 OK, WARN, STOP = "ok", "warn", "stop"

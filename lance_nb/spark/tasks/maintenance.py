@@ -44,9 +44,7 @@ from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.compaction import CompactionTask
-from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.compaction_run import Rewritten
+from lance_nb.transactions.compaction import CompactionOptions, CompactionTask, Rewritten
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.staged import StagedWrite
 

@@ -17,14 +17,13 @@ import numpy as np
 
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import TOMBSTONE, Fragment
-from lance_nb.transactions.branch_merge.ends import Ends
-from lance_nb.transactions.branch_merge.findings import COLUMNS, FRAGMENTS, THEIRS, Findings
+from lance_nb.transactions.branch_merge.conflicts import COLUMNS, FRAGMENTS, THEIRS, Findings
 from lance_nb.transactions.branch_merge.homes import Homes, homes_of, same_deletions
-from lance_nb.transactions.branch_merge.matching import Match, file_name
+from lance_nb.transactions.branch_merge.matching import Match, file_name, merged_stamps
+from lance_nb.transactions.branch_merge.merge_base import Ends
 from lance_nb.transactions.branch_merge.places import FilePlaces
 from lance_nb.transactions.branch_merge.rows import revived_rows
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
-from lance_nb.transactions.branch_merge.stamps import merged_stamps
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 

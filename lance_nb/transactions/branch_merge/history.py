@@ -13,8 +13,7 @@ from typing import Protocol
 
 from lance_nb.errors import NotFoundError, VersionNotFoundError
 from lance_nb.format.refs import Branch
-from lance_nb.transactions.branch_merge.ancestry import Ancestry, Base, Line
-from lance_nb.transactions.branch_merge.ends import Shared, Side, Step
+from lance_nb.transactions.branch_merge.merge_base import Ancestry, Base, Line, Shared, Side, Step
 from lance_nb.transactions.branch_merge.records import MERGE, MergeRecord, record_of
 from lance_nb.transactions.transaction import Transaction
 

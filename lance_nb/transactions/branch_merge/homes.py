@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
-from lance_nb.transactions.branch_merge.ends import Side
 from lance_nb.transactions.branch_merge.matching import file_name
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.places import FilePlaces
 
 Homes = dict[int, str]

@@ -20,8 +20,8 @@ from pyroaring import BitMap
 
 from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.branch_merge.ends import Ends
-from lance_nb.transactions.branch_merge.findings import Findings
+from lance_nb.transactions.branch_merge.conflicts import Findings
+from lance_nb.transactions.branch_merge.merge_base import Ends
 from lance_nb.transactions.branch_merge.places import FilePlaces
 
 Indices = tuple[IndexMetadata, ...]

@@ -21,11 +21,17 @@ anything else
 Limits: a recorded Merge does not name settings that change with it: who sets the same key at the
 same time comes after.
 Source: messages of ``Transaction``; conflict_rules.py.
+
+Columns that take no nulls, after a merge: whether there is a value in every row.
+
+Limits: what one side alone has checked is trusted; whether rows of the other have nulls is not
+looked up, only whether they may.
+Source: none; Lance has no merge of branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import InternalError
@@ -33,9 +39,11 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.conflicts import COLUMNS, Findings
 from lance_nb.transactions.branch_merge.indices import Indices
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.places import FileCopy
+from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft, check_changeable
 from lance_nb.transactions.next_version import build
@@ -264,3 +272,35 @@ def _is_text(metadata: Mapping[str, bytes]) -> bool:
 
 def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
     return {key: value.decode() for key, value in metadata.items()}
+
+
+def check_nulls(
+    outcome: Outcome, schema: MergedSchema, known: Iterable[int], findings: Findings
+) -> None:
+    """Report columns without nulls that have no value in some row.
+
+    ``known``: fragments of the target that the source has as well; what it forbids there holds.
+    """
+    leaves = [one for one in schema.schema.leaves() if not one.nullable]
+    added = {one.id for one in leaves if one.id in schema.added}
+    tightened = {one.id for one in leaves if one.id in schema.tightened}
+    if not added and not tightened:
+        return
+    checked = set(known)
+    num_rows = 0
+    for one in outcome.target.fragments.values():
+        now = outcome.changed.get(one.id, one)
+        held = {field for file in now.files for field in file.fields}
+        may_be_null = not added <= held or (tightened and one.id not in checked)
+        if one.id not in outcome.removed and may_be_null:
+            num_rows += now.num_rows
+    if num_rows:
+        names = ", ".join(repr(schema.schema.path_of(one)) for one in sorted(added | tightened))
+        findings.report(
+            COLUMNS,
+            f"column {names} takes no nulls on the source; {num_rows:,} rows here may have some",
+            choices=(),
+            remedy="Allow nulls on the source first, or fill them here",
+            fields=added | tightened,
+            num_rows=num_rows,
+        )

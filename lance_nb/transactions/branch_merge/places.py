@@ -16,7 +16,7 @@ from lance_nb.format.fragment import DataFile
 from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import split_uri
-from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.merge_base import Side
 
 Place = tuple[tuple[str, str], bool]
 

@@ -14,24 +14,14 @@ import pyarrow as pa
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.field import Field
 from lance_nb.table.storage_version import storage_version
-from lance_nb.transactions.branch_merge.ancestry import (
-    Ancestry,
-    Line,
-    Merges,
-    ancestry,
-    base_of,
-    fork_of,
-)
-from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
-from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Shared, Side, Step
-from lance_nb.transactions.branch_merge.findings import (
+from lance_nb.transactions.branch_merge.conflicts import (
     CONTENT,
     OURS,
     THEIRS,
     Findings,
     MergeConflict,
+    pair_table,
 )
-from lance_nb.transactions.branch_merge.grid import pair_table
 from lance_nb.transactions.branch_merge.history import (
     Repository,
     load_line,
@@ -41,8 +31,23 @@ from lance_nb.transactions.branch_merge.history import (
     steps_from,
     uuids_of,
 )
+from lance_nb.transactions.branch_merge.merge_base import (
+    ALL_SHARED,
+    Ancestry,
+    Ends,
+    History,
+    Line,
+    Merges,
+    Shared,
+    Side,
+    Step,
+    ancestry,
+    base_of,
+    fork_of,
+)
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.records import MERGE, MergeRecord
+from lance_nb.transactions.branch_merge.rows import ConflictingRows, conflict_table
 from lance_nb.transactions.branch_merge.three_way import MergeChoices, Merged, merge_versions
 
 UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"

@@ -17,13 +17,7 @@ import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.format.operation_details import count_of
-from lance_nb.transactions.branch_merge.conflict_rows import (
-    NO_CONFLICTS,
-    ConflictingRows,
-    rows_by_fragment,
-)
-from lance_nb.transactions.branch_merge.ends import Ends, Side
-from lance_nb.transactions.branch_merge.findings import (
+from lance_nb.transactions.branch_merge.conflicts import (
     BOTH,
     COLUMNS,
     KEYS,
@@ -34,11 +28,14 @@ from lance_nb.transactions.branch_merge.findings import (
 )
 from lance_nb.transactions.branch_merge.fragments import Lacking, Matches, MergedFragments
 from lance_nb.transactions.branch_merge.matching import Match, RowIds, file_name, match_rows
+from lance_nb.transactions.branch_merge.merge_base import Ends, Side
 from lance_nb.transactions.branch_merge.rows import (
     DELETED,
+    NO_CONFLICTS,
     NOWHERE,
     SHARED,
     WRITTEN,
+    ConflictingRows,
     NewPlace,
     NewRows,
     Traces,
@@ -47,6 +44,7 @@ from lance_nb.transactions.branch_merge.rows import (
     key_table,
     new_places,
     new_rows,
+    rows_by_fragment,
 )
 from lance_nb.transactions.row_lineage import all_row_ids
 

@@ -1,4 +1,10 @@
-"""A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
+"""Key-value maps changed on two sides: config, metadata of table, schema and fields.
+
+Each key is merged by itself: who changed it wins; both to the same value is no conflict.
+
+Source: messages Manifest and Field of lance.table and lance.file.
+
+A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
 
 The target's fields stay in their order; what the source added comes behind. A field that both sides
 added under one name is a conflict, and so is one that one side dropped and the other changed.
@@ -11,13 +17,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from lance_nb.format.field import TOP, Field
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.branch_merge.ends import Ends, Side
-from lance_nb.transactions.branch_merge.findings import COLUMNS, OURS, THEIRS, Findings
+from lance_nb.transactions.branch_merge.conflicts import COLUMNS, OURS, SETTINGS, THEIRS, Findings
 from lance_nb.transactions.branch_merge.matching import Match
-from lance_nb.transactions.branch_merge.settings import merge_maps
+from lance_nb.transactions.branch_merge.merge_base import Ends, Side
+
+V = TypeVar("V")
+
+
+def merge_maps(
+    base: Mapping[str, V],
+    source: Mapping[str, V],
+    target: Mapping[str, V],
+    what: str,
+    findings: Findings,
+) -> dict[str, V]:
+    """Return the target's map with the source's changes; ``what`` names the map for people."""
+    merged = dict(target)
+    changed = [key for key in {**base, **source} if base.get(key) != source.get(key)]
+    for key in changed:
+        value = source.get(key)
+        if target.get(key) == value:
+            continue
+        if target.get(key) != base.get(key):
+            text = (
+                f"{what} {key!r} is {_shown(value)} on the source, {_shown(target.get(key))} here"
+            )
+            if findings.report(SETTINGS, text, keys=(key,)) != THEIRS:
+                continue
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not set"
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
 
 _ATTRIBUTES = ("name", "nullable", "logical_type", "keys", "extension_name", "encoding")
 

@@ -18,9 +18,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.transactions.branch_merge.conflict_rows import NO_CONFLICTS, ConflictingRows
-from lance_nb.transactions.branch_merge.ends import Ends
-from lance_nb.transactions.branch_merge.findings import Findings
+from lance_nb.transactions.branch_merge.conflicts import Findings
 from lance_nb.transactions.branch_merge.fragments import (
     Changed,
     FragmentMerge,
@@ -30,19 +28,20 @@ from lance_nb.transactions.branch_merge.fragments import (
 from lance_nb.transactions.branch_merge.homes import translated_files
 from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
 from lance_nb.transactions.branch_merge.matching import (
+    NewIds,
+    RowHistory,
     match,
     match_rows,
+    new_ids,
     reborn_fields,
     without_fields,
 )
-from lance_nb.transactions.branch_merge.null_check import check_nulls
-from lance_nb.transactions.branch_merge.outcome import Outcome
+from lance_nb.transactions.branch_merge.merge_base import Ends
+from lance_nb.transactions.branch_merge.outcome import Outcome, check_nulls
 from lance_nb.transactions.branch_merge.places import FilePlaces
 from lance_nb.transactions.branch_merge.row_merge import RowMerge
-from lance_nb.transactions.branch_merge.rows import rewritten_files
-from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge
-from lance_nb.transactions.branch_merge.settings import merge_maps
-from lance_nb.transactions.branch_merge.stamps import NewIds, RowHistory, new_ids
+from lance_nb.transactions.branch_merge.rows import NO_CONFLICTS, ConflictingRows, rewritten_files
+from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
 from lance_nb.transactions.pending_deletions import PendingDeletions
 from lance_nb.transactions.row_lineage import all_row_ids
 

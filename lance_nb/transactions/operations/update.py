@@ -43,8 +43,8 @@ from lance_nb.transactions.conflict_rules import (
     UNKNOWN_NEW_KEYS,
 )
 from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.index_rules import record_merged_logs
 from lance_nb.transactions.index_upkeep import cover_moved, prune_fields, retain_useful
-from lance_nb.transactions.log_index import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
 from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated

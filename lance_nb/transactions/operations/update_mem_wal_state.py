@@ -17,7 +17,7 @@ from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.conflict_rules import FINE, NEVER, SAME_LOGS
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.log_index import record_merged_logs
+from lance_nb.transactions.index_rules import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
 from lance_nb.transactions.verdicts import Rule

@@ -18,8 +18,7 @@ from lance_nb.format.refs import Branch
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.branch_users import BranchUsers, users_of
-from lance_nb.transactions.branch_writer import BranchWriter
+from lance_nb.transactions.branch_writer import BranchUsers, BranchWriter, users_of
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.tag_writer import TagWriter

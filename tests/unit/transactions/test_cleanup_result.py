@@ -11,7 +11,7 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan
 from lance_nb.table.stored_files import StoredFile
 from lance_nb.table.survey import LineOfVersions, Survey
-from lance_nb.transactions.cleanup_result import (
+from lance_nb.transactions.cleanup import (
     CleanupCandidateFile,
     CleanupExplanation,
     CleanupReferencedBranch,

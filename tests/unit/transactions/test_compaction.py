@@ -11,8 +11,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.compaction import plan_compaction
-from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.compaction import CompactionOptions, plan_compaction
 from tests.support.versions import index
 
 _PLACES = itertools.count()

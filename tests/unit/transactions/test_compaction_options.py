@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
-from lance_nb.transactions.compaction_options import CompactionOptions
+from lance_nb.transactions.compaction import CompactionOptions
 
 
 def test_what_is_given_comes_before_what_is_configured() -> None:

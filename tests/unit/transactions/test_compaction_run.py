@@ -9,9 +9,14 @@ import pytest
 from pyroaring import BitMap64
 
 import lance_nb
-from lance_nb.transactions.compaction import CompactionTask, plan_compaction
-from lance_nb.transactions.compaction_options import CompactionOptions
-from lance_nb.transactions.compaction_run import CompactionMetrics, Rewritten, run_task
+from lance_nb.transactions.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionTask,
+    Rewritten,
+    plan_compaction,
+    run_task,
+)
 
 
 def run(uri: str, *, stable: bool = False, **options: Any) -> tuple[Any, Rewritten]:
@@ -61,12 +66,12 @@ def test_metrics_add_up() -> None:
 
 
 def test_when_it_goes_wrong_no_file_remains(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_nb.transactions import compaction_run
+    from lance_nb.transactions import compaction
 
     def stopped(*_args: Any) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compaction_run, "_row_addrs", stopped)
+    monkeypatch.setattr(compaction, "_row_addrs", stopped)
     with pytest.raises(KeyboardInterrupt):
         run("memory://run/stopped")
     files = lance_nb.dataset("memory://run/stopped").all_files().read_all()

@@ -14,7 +14,7 @@ from lance_nb.format.feature_flags import (
     TABLE_CONFIG,
 )
 from lance_nb.format.manifest import BasePath, Manifest
-from lance_nb.transactions.feature_words import STICKY, flag_words
+from lance_nb.transactions.manifest_building import STICKY, flag_words
 from tests.support.versions import index, minimal_manifest
 
 

@@ -8,8 +8,7 @@ import pytest
 from lance_nb.errors import StorageError
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore, clear
-from lance_nb.transactions.file_place import FilePlace
-from lance_nb.transactions.fragment_writer import WriteOptions, write_fragments
+from lance_nb.transactions.fragment_writer import FilePlace, WriteOptions, write_fragments
 
 TABLE = pa.table({"a": range(10)})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_nb.transactions.joined_batches import joined_batches
+from lance_nb.transactions.fragment_writer import joined_batches
 
 
 def batches(*counts: int) -> list[pa.RecordBatch]:

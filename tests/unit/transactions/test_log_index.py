@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lance_nb.format.merged_logs import merged_logs
-from lance_nb.transactions.log_index import record_merged_logs
+from lance_nb.transactions.index_rules import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
 from tests.support.sample_operations import LOG, log_index
 from tests.support.versions import Versions, index

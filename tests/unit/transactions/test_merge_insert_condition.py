@@ -12,9 +12,9 @@ import pytest
 import lance_nb
 from lance_nb.errors import PredicateError
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions import merge_insert_condition
-from lance_nb.transactions.merge_insert_condition import MatchCondition
+from lance_nb.transactions import merge_insert_search
 from lance_nb.transactions.merge_insert_join import Matches
+from lance_nb.transactions.merge_insert_search import MatchCondition
 from lance_nb.transactions.merge_insert_source import SourceRows
 
 _NUMBERS = count()
@@ -79,7 +79,7 @@ def test_pairs_pass_by_the_values_of_both_sides(
     expected: list[tuple[int, int]],
     window: int,
 ) -> None:
-    monkeypatch.setattr(merge_insert_condition, "_WINDOW_ROWS", window)
+    monkeypatch.setattr(merge_insert_search, "_WINDOW_ROWS", window)
     assert passing(snapshot, text) == expected
 
 

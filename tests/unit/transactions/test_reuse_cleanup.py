@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.reuse_cleanup import unneeded_entries
+from lance_nb.transactions.fragment_reuse import unneeded_entries
 from tests.support.versions import index
 from tests.unit.format.test_fragment_reuse import FIRST, SECOND, THIRD, details
 

@@ -10,8 +10,8 @@ from pyroaring import BitMap
 from lance_nb.errors import NotSupportedError, RetryableCommitConflictError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import REUSE_INDEX, MovedGroup, address_map, moves
-from lance_nb.transactions.compaction_run import Rewritten
-from lance_nb.transactions.reuse_entry import recorded_groups, with_record
+from lance_nb.transactions.compaction import Rewritten
+from lance_nb.transactions.fragment_reuse import recorded_groups, with_record
 from tests.support.versions import deleted, index, new_fragment
 from tests.unit.format.test_fragment_reuse import FIRST, details
 

@@ -7,11 +7,11 @@ import pytest
 
 import lance_nb
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.rewrite_cost import columns_are_cheaper
+from lance_nb.transactions.row_rewrite import columns_are_cheaper
 
 
 def test_narrow_columns_of_many_rows_are_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_nb.transactions.rewrite_cost.SAVED_BYTES_MIN", 0)
+    monkeypatch.setattr("lance_nb.transactions.row_rewrite.SAVED_BYTES_MIN", 0)
     table = pa.table({"id": range(1000), "text": [f"{n:0100}" for n in range(1000)]})
     _, snapshot = lance_nb.write_dataset(table, "memory://rewrite-cost.lance").opened
     schema = snapshot.manifest.schema
@@ -21,5 +21,5 @@ def test_narrow_columns_of_many_rows_are_cheaper(monkeypatch: pytest.MonkeyPatch
     assert not columns_are_cheaper(snapshot, [(fragment, 10)], narrow)
     assert not columns_are_cheaper(snapshot, [(fragment, 500)], broad)
     assert not columns_are_cheaper(snapshot, [], narrow)
-    monkeypatch.setattr("lance_nb.transactions.rewrite_cost.SAVED_BYTES_MIN", 1 << 30)
+    monkeypatch.setattr("lance_nb.transactions.row_rewrite.SAVED_BYTES_MIN", 1 << 30)
     assert not columns_are_cheaper(snapshot, [(fragment, 1000)], narrow)

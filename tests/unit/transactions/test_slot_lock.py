@@ -15,7 +15,7 @@ from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.versions import version_names
 from lance_nb.transactions.manifest_slots import StoreSlots
-from lance_nb.transactions.slot_lock import LockedSlots
+from lance_nb.transactions.slot_claim import LockedSlots
 from tests.support.committing import Table
 
 

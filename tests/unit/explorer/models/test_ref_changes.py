@@ -17,7 +17,7 @@ from lance_nb.explorer.models.ref_changes import (
 )
 from lance_nb.explorer.models.ref_list import RefBook
 from lance_nb.table.refs import Target
-from lance_nb.transactions.branch_users import BranchDeletion, BranchUsers
+from lance_nb.transactions.branch_writer import BranchDeletion, BranchUsers
 from tests.unit.explorer.fakes import small_dataset
 from tests.unit.explorer.models.test_ref_list import branch, tag
 

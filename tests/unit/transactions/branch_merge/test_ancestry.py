@@ -6,7 +6,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, RefNotFoundError
 from lance_nb.format.refs import Branch
-from lance_nb.transactions.branch_merge.ancestry import (
+from lance_nb.transactions.branch_merge.merge_base import (
     Base,
     Line,
     Merges,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.transactions.branch_merge.findings import Findings
+from lance_nb.transactions.branch_merge.conflicts import Findings
 
 
 def test_an_undecided_conflict_stays_open_and_says_what_to_do() -> None:

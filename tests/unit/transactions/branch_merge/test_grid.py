@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.transactions.branch_merge import grid
-from lance_nb.transactions.branch_merge.ends import Step
-from lance_nb.transactions.branch_merge.findings import MergeConflict
-from lance_nb.transactions.branch_merge.grid import SCHEMA, pair_table
+from lance_nb.transactions.branch_merge import conflicts
+from lance_nb.transactions.branch_merge.conflicts import SCHEMA, MergeConflict, pair_table
+from lance_nb.transactions.branch_merge.merge_base import Step
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.data_replacement import (
@@ -107,7 +106,7 @@ def test_every_pair_is_listed_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     rows = pair_table(steps[:2], steps, []).to_pylist()
     versions = [(row["source_version"], row["target_version"]) for row in rows]
     assert versions == [(mine, other) for mine in (2, 3) for other in (2, 3, 4, 5)]
-    monkeypatch.setattr(grid, "PAIRS_MAX", 3)
+    monkeypatch.setattr(conflicts, "PAIRS_MAX", 3)
     assert pair_table(steps, steps, []).num_rows == 3
 
 

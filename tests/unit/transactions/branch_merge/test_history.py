@@ -11,8 +11,6 @@ import pytest
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.refs import Branch
-from lance_nb.transactions.branch_merge.ancestry import Base, Line, ancestry
-from lance_nb.transactions.branch_merge.ends import Step
 from lance_nb.transactions.branch_merge.history import (
     load_line,
     own_steps,
@@ -21,6 +19,7 @@ from lance_nb.transactions.branch_merge.history import (
     steps_from,
     uuids_of,
 )
+from lance_nb.transactions.branch_merge.merge_base import Base, Line, Step, ancestry
 from lance_nb.transactions.branch_merge.records import MERGE, PICK, MergeRecord
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.transaction import Transaction

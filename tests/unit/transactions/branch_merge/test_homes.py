@@ -12,8 +12,8 @@ from lance_nb.format.manifest import Manifest
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.ends import Side
 from lance_nb.transactions.branch_merge.homes import homes_of, same_deletions, translated_files
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.places import FilePlaces
 from tests.support.committing import SCHEMA
 

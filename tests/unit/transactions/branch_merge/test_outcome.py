@@ -17,7 +17,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.ends import Side
+from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.pending_deletions import PendingDeletions
 from tests.support.committing import SCHEMA, fragment

@@ -13,8 +13,7 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import branch_merging
 from lance_nb.transactions.branch_merge import committing
-from lance_nb.transactions.branch_merge.conflict_rows import ConflictingRows, conflict_table
-from lance_nb.transactions.branch_merge.rows import NOWHERE
+from lance_nb.transactions.branch_merge.rows import NOWHERE, ConflictingRows, conflict_table
 
 Make = Callable[..., LanceDataset]
 

@@ -18,14 +18,21 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.ends import ALL_SHARED, Ends, History, Shared, Side, Step
-from lance_nb.transactions.branch_merge.findings import Findings
+from lance_nb.transactions.branch_merge.conflicts import Findings
 from lance_nb.transactions.branch_merge.matching import (
     Match,
     match,
     match_rows,
     reborn_fields,
     without_fields,
+)
+from lance_nb.transactions.branch_merge.merge_base import (
+    ALL_SHARED,
+    Ends,
+    History,
+    Shared,
+    Side,
+    Step,
 )
 from lance_nb.transactions.branch_merge.schemas import (
     MergedSchema,

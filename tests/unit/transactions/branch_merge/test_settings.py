@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.transactions.branch_merge.findings import Findings
-from lance_nb.transactions.branch_merge.settings import merge_maps
+from lance_nb.transactions.branch_merge.conflicts import Findings
+from lance_nb.transactions.branch_merge.schemas import merge_maps
 
 BASE = {"a": "1", "b": "1", "gone": "1"}
 

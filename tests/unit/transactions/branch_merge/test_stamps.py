@@ -12,9 +12,8 @@ import pytest
 from lance_nb.format.fragment import Fragment, RowDatasetVersionMeta, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.transactions.branch_merge.ends import Shared
-from lance_nb.transactions.branch_merge.matching import RowIds
-from lance_nb.transactions.branch_merge.stamps import RowHistory, merged_stamps, new_ids
+from lance_nb.transactions.branch_merge.matching import RowHistory, RowIds, merged_stamps, new_ids
+from lance_nb.transactions.branch_merge.merge_base import Shared
 from lance_nb.transactions.row_lineage import all_row_ids, versions_of
 from tests.support.versions import new_fragment
 
