@@ -1,14 +1,4 @@
-"""What refers to a branch: branches that started from it, tags on it, and who reads its files.
-
-A branch that has merged another one reads the files of it where they are. Which these are is told
-by the manifests alone, so every version of every other line is read, the newest first, until one
-is found that does.
-
-Limits: clones outside of the dataset are not known. What refers to a branch is looked up, not
-locked: a tag that is created in that moment is not seen.
-Source: spec page "branch and tag"; base paths of the manifest.
-
-Create and delete branches.
+"""Create and delete branches.
 
 A branch is a record in ``_refs/branches`` and a folder below ``tree/``. Creating one first claims
 the name, by creating the record exclusively, and then commits a Clone of the parent's version into
@@ -25,9 +15,18 @@ first creator among them. From another version it is refused until the record is
 goes the other way round and leaves a version without a record; when that is a copy of the same
 version and nothing else, its record is written.
 
+What refers to a branch: branches that started from it, tags on it, and who reads its files.
+
+A branch that has merged another one reads the files of it where they are. Which these are is told
+by the manifests alone, so every version of every other line is read, the newest first, until one
+is found that does.
+
 Limits: of two processes that create a branch from the same version at the same moment, both may be
-told that they did. What depends on a branch is found by ``branch_users``, with its limits.
-Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2.
+told that they did. What depends on a branch is found by ``branch_users``, with its limits. Clones
+outside of the dataset are not known. What refers to a branch is looked up, not locked: a tag that
+is created in that moment is not seen.
+Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2. Spec page "branch and
+tag"; base paths of the manifest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""What a clean-up has done, or would do: values to read and to print.
-
-Source: ``CleanupStats``, ``CleanupExplanation`` and the others of pylance 14.0.2, with the same
-fields; ``reason``, ``version`` and ``to_table`` are ours. Paths are below the dataset's root (there
-they begin at the root of the store).
-
-Delete old versions of a branch, and files that nobody needs: list first, delete second.
+"""Delete old versions of a branch, and files that nobody needs: list first, delete second.
 
 Marking: every version that stays is read, of every branch; of those that go only what tells young
 files of theirs from files of a running write. Sweeping, in this order::
@@ -22,10 +16,15 @@ that brings an old version back (restore) may land while its manifest is deleted
 Nothing is deleted when a manifest that is needed cannot be read, or has features this release does
 not know. Entries of an external manifest store stay: numbers are never used again.
 
+What a clean-up has done, or would do: values to read and to print.
+
 Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
 not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
 left.
 Source: ``cleanup_old_versions`` of pylance 14.0.2; lance#9438 (why not every manifest is read).
+``CleanupStats``, ``CleanupExplanation`` and the others of pylance 14.0.2, with the same fields;
+``reason``, ``version`` and ``to_table`` are ours. Paths are below the dataset's root (there they
+begin at the root of the store).
 """
 
 from __future__ import annotations

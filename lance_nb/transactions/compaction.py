@@ -1,17 +1,4 @@
-"""Which fragments a compaction rewrites and into what: the options, their defaults, their limits.
-
-An option that is not given comes from the dataset's configuration (key ``lance.compaction.`` and
-the name), else from here. ``max_rows_per_group``, ``num_threads``, ``io_buffer_size`` and
-``binary_copy_read_batch_bytes`` tune how pylance works; they are accepted and change nothing.
-
-``defer_index_remap``: whether the rewrite is recorded in the fragment-reuse index, so that indices
-on row addresses stay in use. None, the default, records it where an index needs it (pylance's
-default rewrites the files of indices instead, which nobody here can do). False does not: the rows
-leave the coverage of indices.
-
-Not supported: ``compaction_mode="force_binary_copy"`` (``"try_binary_copy"`` re-encodes, as it
-may), data files of another version than the dataset's.
-Source: ``CompactionOptions`` of pylance 14.0.2 and its documentation.
+"""Compaction: its options, its plan, and the run of one task.
 
 Compaction: small fragments become one, deleted rows are dropped. The plan.
 
@@ -22,8 +9,16 @@ so that an index covers a new fragment wholly or not at all. Fragments with dele
 HNSW index covers stay as they are: without those rows its graph could not be read any more
 (reuse_entry.py). With ``defer_index_remap=False`` the index loses them instead.
 
-Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
-Source: ``lance.optimize`` of pylance 14.0.2.
+Which fragments a compaction rewrites and into what: the options, their defaults, their limits.
+
+An option that is not given comes from the dataset's configuration (key ``lance.compaction.`` and
+the name), else from here. ``max_rows_per_group``, ``num_threads``, ``io_buffer_size`` and
+``binary_copy_read_batch_bytes`` tune how pylance works; they are accepted and change nothing.
+
+``defer_index_remap``: whether the rewrite is recorded in the fragment-reuse index, so that indices
+on row addresses stay in use. None, the default, records it where an index needs it (pylance's
+default rewrites the files of indices instead, which nobody here can do). False does not: the rows
+leave the coverage of indices.
 
 Compaction: one task, run. Live rows are read in order and written to new files.
 
@@ -33,9 +28,13 @@ whoever commits it decides whether that is recorded.
 
 Payloads of blobs are copied from file to file, without being part of a batch.
 
-Limits: memory holds a batch of rows and what does not fill a page yet. ``row_addrs`` is None with
-stable row ids, and when the fragments do not stand in the order of their ids.
-Source: ``CompactionTask.execute`` and ``RewriteResult`` of pylance 14.0.2.
+Not supported: ``compaction_mode="force_binary_copy"`` (``"try_binary_copy"`` re-encodes, as it
+may), data files of another version than the dataset's.
+Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
+Memory holds a batch of rows and what does not fill a page yet. ``row_addrs`` is None with stable
+row ids, and when the fragments do not stand in the order of their ids.
+Source: ``lance.optimize`` of pylance 14.0.2. ``CompactionOptions`` of pylance 14.0.2 and its
+documentation. ``CompactionTask.execute`` and ``RewriteResult`` of pylance 14.0.2.
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""A folder that new data files go to: of the dataset itself, or of another base path.
-
-Layout: below a dataset root files lie in ``data``, below a plain base path directly in it; a
-fragment names them relative to that folder, with the id of the base.
-Source: message ``BasePath`` of lance.table; files as pylance 14.0.2 places them.
-
-Small batches of a stream joined to larger ones, because each costs the same work per column.
-
-Rows to fragments: data files written and durable, not yet part of any version.
+"""Rows to fragments: data files written and durable, not yet part of any version.
 
 How: batches, small ones joined, stream into one data file after the other; a new one begins when
 a file has ``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for
@@ -14,6 +6,14 @@ each column, what does not fill a page yet.
 
 Nothing refers to the files before a commit does. When anything goes wrong, an interrupt included,
 the files of this call are removed again, because they were never offered to a commit.
+
+A folder that new data files go to: of the dataset itself, or of another base path.
+
+Layout: below a dataset root files lie in ``data``, below a plain base path directly in it; a
+fragment names them relative to that folder, with the id of the base.
+Source: message ``BasePath`` of lance.table; files as pylance 14.0.2 places them.
+
+Small batches of a stream joined to larger ones, because each costs the same work per column.
 
 Limits: bytes are looked at after each run of rows of ``_RUN_BYTES``, so files grow a little larger.
 Source: ``lance.fragment.write_fragments`` of pylance 14.0.2; file names as it forms them.

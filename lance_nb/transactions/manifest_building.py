@@ -1,12 +1,4 @@
-"""The two feature words of a new version, computed from what it holds.
-
-Deletion files, stable row ids and base paths are announced to readers and writers, a config and
-inline-only transactions to writers. Some bits stay once they are set (``STICKY``), because what
-they announce cannot be seen in the manifest.
-
-Source: lance-table ``feature_flags``; pylance 14.0.2 measured for what stays and what goes.
-
-Build the manifest of a new version from the current one.
+"""Build the manifest of a new version from the current one.
 
 ``Draft`` holds the version in the making: operations change its fragments, schema, indices and maps
 and then ``finish`` it.
@@ -16,8 +8,15 @@ used, and with stable row ids their row ids and versions; fragments stand in the
 Fragments that are not touched stay bytes.
 Flags are computed from what the version holds. Every manifest carries all indices again.
 
+The two feature words of a new version, computed from what it holds.
+
+Deletion files, stable row ids and base paths are announced to readers and writers, a config and
+inline-only transactions to writers. Some bits stay once they are set (``STICKY``), because what
+they announce cannot be seen in the manifest.
+
 Limits: a manifest with fields of a newer writer is not written on: they might not hold any more.
-Source: lance-table; measured against pylance 14.0.2, version by version.
+Source: lance-table; measured against pylance 14.0.2, version by version. Lance-table
+``feature_flags``; pylance 14.0.2 measured for what stays and what goes.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""The condition of an upsert on a matched pair: SQL over ``source.column`` and ``target.column``.
+"""What an upsert changes: which target rows get new values or go, and which source rows are new.
+
+The condition of an upsert on a matched pair: SQL over ``source.column`` and ``target.column``.
 
 A column that only the target has may be named without its side; ``_rowid`` and ``_rowaddr`` are the
 target's. The condition's columns are read for matched rows only.
 
-Limits: memory holds one window of pairs.
-Source: ``when_matched_update_all(condition)`` of pylance 14.0.2.
-
-What an upsert changes: which target rows get new values or go, and which source rows are new.
-
-Limits: memory holds the source's keys, two numbers per match, one per row that goes.
-Source: ``MergeInsertBuilder`` of pylance 14.0.2.
+Limits: memory holds the source's keys, two numbers per match, one per row that goes. Memory holds
+one window of pairs.
+Source: ``MergeInsertBuilder`` of pylance 14.0.2. ``when_matched_update_all(condition)`` of pylance
+14.0.2.
 """
 
 from __future__ import annotations

@@ -6,8 +6,22 @@ an index meets an update of its column, the updated fragments leave its coverage
 A rebased Delete or Update carries the version it was rebased onto as its read version, as pylance
 has it.
 
-Limits: a transaction that was committed unchanged over others keeps the read version it had.
-Source: specification of transactions, section "Rebase Mechanism"; pylance 14.0.2.
+Merge our deletions with those that others have committed in the same fragments.
+
+Possible when the fragment is still there with the same data files, we know which rows we delete,
+and nobody else deleted one of them. The union of both becomes a new deletion file; a fragment that
+has no row left is removed.
+
+Make an index fit what happened while it was built, and merge the two singleton indices.
+
+An index whose field was rewritten in place leaves the fragments concerned. The fragment-reuse index
+and the index of write-ahead logs exist once: whoever commits second takes up what the other added.
+
+Limits: a transaction that was committed unchanged over others keeps the read version it had. A
+Rewrite's message does not hold its fragment-reuse index; that it changed it is seen in the versions
+before and after.
+Source: specification of transactions, section "Rebase Mechanism"; pylance 14.0.2. Specification of
+transactions, "Rebase Mechanism"; pylance 14.0.2. Specification of transactions; pylance 14.0.2.
 """
 
 from __future__ import annotations

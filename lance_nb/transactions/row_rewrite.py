@@ -1,20 +1,19 @@
-"""What is cheaper for rows that change: writing them anew, or writing some columns of all rows.
-
-Whole rows cost the width of a row for every row that changes, columns their own width for every row
-of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
-payloads of blobs included.
-
-Limits: an estimate from one fragment. Moved rows also cost later reads (deletions, small fragments,
-rows that no index covers): that is not counted, nor is it the other way round.
-
-Rows with new values: written again at the end of the dataset, deleted where they were.
+"""Rows with new values: written again at the end of the dataset, deleted where they were.
 
 Matching rows are read in windows, the columns that change are computed, and the rows stream into
 new data files. With stable row ids the new fragments bring the ids of their rows along.
 
 Payloads of blobs that stay the same are copied from file to file.
 
-Limits: memory holds one window.
+What is cheaper for rows that change: writing them anew, or writing some columns of all rows.
+
+Whole rows cost the width of a row for every row that changes, columns their own width for every row
+of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
+payloads of blobs included.
+
+Limits: memory holds one window. An estimate from one fragment. Moved rows also cost later reads
+(deletions, small fragments, rows that no index covers): that is not counted, nor is it the other
+way round.
 Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
 pylance 14.0.2.
 """

@@ -1,15 +1,4 @@
-"""Commit under a lock of the caller's, for stores that cannot create exclusively.
-
-The lock is called with the version about to be created and returns a context manager, which is held
-while the slot is created. When the version turns out to be somebody else's, the context sees a
-CommitConflictError; what it does with it changes nothing. A lock that raises CommitConflictError
-when it is entered says that the version is taken.
-
-Limits: a store with exclusive creation uses it all the same; without it, looking and writing are
-two steps and only the lock keeps writers apart.
-Source: ``commit_lock`` of pylance (``CommitLock``).
-
-Take a version slot, and find out whose it is when the answer was lost.
+"""Take a version slot, and find out whose it is when the answer was lost.
 
 A request to create a slot has three outcomes, and a lost reply looks like a failure. What decides
 is what lies in the slot: a manifest that carries our transaction id is ours, whatever the store
@@ -19,9 +8,19 @@ harm: whichever copy arrives first, there is one.
 A version that is there and that the disk has not confirmed is told as such, with the same error:
 it is not durable as a commit has to be, and the change must not be done a second time.
 
+Commit under a lock of the caller's, for stores that cannot create exclusively.
+
+The lock is called with the version about to be created and returns a context manager, which is held
+while the slot is created. When the version turns out to be somebody else's, the context sees a
+CommitConflictError; what it does with it changes nothing. A lock that raises CommitConflictError
+when it is entered says that the version is taken.
+
 Limits: after ``TRIES_MAX`` unclear answers the outcome is unknown: CommitStateUnknownError. Nothing
-may be deleted then, because a version that appears later would need it.
+may be deleted then, because a version that appears later would need it. A store with exclusive
+creation uses it all the same; without it, looking and writing are two steps and only the lock keeps
+writers apart.
 Source: reliability of pylance 14.0.2 (a manifest is recognised by its transaction's uuid).
+``commit_lock`` of pylance (``CommitLock``).
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Copy files into the folder of a branch, in pieces, each under the name it has.
-
-Limits: what was copied stays when a later copy fails; it is in no version, and cleaning removes it.
-Source: cloning.py.
-
-Commit a planned merge: files copied, deletion vectors written, the source pinned, one version.
+"""Commit a planned merge: files copied, deletion vectors written, the source pinned, one version.
 
 Order: copies and deletion files (which nobody knows of yet), a tag on the merged version, the
 commit. So a crash leaves both branches as they were, with files that cleaning removes and perhaps a
 tag.
 
+Copy files into the folder of a branch, in pieces, each under the name it has.
+
 Limits: the version fits the target as it was planned for; a commit of somebody else in between is a
-retryable conflict, and the merge has to be planned again.
+retryable conflict, and the merge has to be planned again. What was copied stays when a later copy
+fails; it is in no version, and cleaning removes it.
 Source: commit.py.
 """
 

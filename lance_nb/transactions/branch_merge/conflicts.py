@@ -3,8 +3,6 @@
 A conflict that is decided (``ours``: the target's side stays, ``theirs``: the source's is taken)
 does not stop a merge; one that nobody decided does, and so does one that cannot be decided.
 
-Source: none; Lance has no merge of branches.
-
 Every transaction of the source against every transaction of the target: a table to look at.
 
 The verdict is that of the commit rules, as if the source's transaction were committed after the
@@ -12,7 +10,7 @@ target's. The outcome is what the merge makes of it: "replayed", "merged" (more 
 could do: the states of both sides are known here) or "conflict".
 
 Limits: pairs beyond ``PAIRS_MAX`` are left out and counted.
-Source: conflicts.py.
+Source: none; Lance has no merge of branches.
 """
 
 from __future__ import annotations

@@ -4,9 +4,6 @@
 and what it grew from) share every number. Versions of two branches share those that were given
 before the fork; later ones were given twice, for different things.
 
-Limits: the fragments of the three versions are decoded.
-Source: message Manifest of lance.table.
-
 Where two branches come from: their common ancestor, and what was merged between them already.
 
 A branch is a line of versions that started from a version of another line. Lines are known by the
@@ -16,9 +13,11 @@ made again under the same name is not taken for the old one.
 The base of a merge is the latest version that both sides hold: the fork; or the version of the
 source that the target has merged last; or the version of the target that the source has.
 
-Limits: of a branch without identifier (old writers) the name and the time of its creation have to
-do. After merges both ways at the same time, the last version merged into the target counts.
-Source: spec page "branch and tag"; identifiers as pylance 14.0.2 writes them.
+Limits: the fragments of the three versions are decoded. Of a branch without identifier (old
+writers) the name and the time of its creation have to do. After merges both ways at the same time,
+the last version merged into the target counts.
+Source: message Manifest of lance.table. Spec page "branch and tag"; identifiers as pylance 14.0.2
+writes them.
 """
 
 from __future__ import annotations

@@ -18,15 +18,12 @@ indices or values written in place, and     Overwrite
 anything else
 ==========================================  =========================================
 
-Limits: a recorded Merge does not name settings that change with it: who sets the same key at the
-same time comes after.
-Source: messages of ``Transaction``; conflict_rules.py.
-
 Columns that take no nulls, after a merge: whether there is a value in every row.
 
-Limits: what one side alone has checked is trusted; whether rows of the other have nulls is not
-looked up, only whether they may.
-Source: none; Lance has no merge of branches.
+Limits: a recorded Merge does not name settings that change with it: who sets the same key at the
+same time comes after. What one side alone has checked is trusted; whether rows of the other have
+nulls is not looked up, only whether they may.
+Source: messages of ``Transaction``; conflict_rules.py. None; Lance has no merge of branches.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ conflict, unless what one side wrote is there on the other already (the change w
 What a side wrote is found by the row's stable id, else by key columns, else (whether it wrote at
 all) in the transactions of that side.
 
+Some of the rows that both sides changed, to look at.
+
 Limits: without row ids and without keys conflicts are found, but cannot be decided. Keys of new
 rows are compared only when key columns are known.
 Source: messages Update and Delete of ``Transaction``; row ids as in the specification.
-
-Some of the rows that both sides changed, to look at.
-
-Source: rows.py.
 """
 
 from __future__ import annotations

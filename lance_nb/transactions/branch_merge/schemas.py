@@ -1,16 +1,15 @@
-"""Key-value maps changed on two sides: config, metadata of table, schema and fields.
-
-Each key is merged by itself: who changed it wins; both to the same value is no conflict.
-
-Source: messages Manifest and Field of lance.table and lance.file.
-
-A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
+"""A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
 
 The target's fields stay in their order; what the source added comes behind. A field that both sides
 added under one name is a conflict, and so is one that one side dropped and the other changed.
 
+Key-value maps changed on two sides: config, metadata of table, schema and fields.
+
+Each key is merged by itself: who changed it wins; both to the same value is no conflict.
+
 Limits: the new type of a cast column is a new field with the old name, as the format has it.
-Source: message Field of lance.file; ids are given as ``manifest_building`` does.
+Source: message Field of lance.file; ids are given as ``manifest_building`` does. Messages Manifest
+and Field of lance.table and lance.file.
 """
 
 from __future__ import annotations
