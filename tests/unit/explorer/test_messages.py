@@ -205,7 +205,7 @@ def test_too_much_work_at_once_is_refused() -> None:
         jobs.start(str(at), Job(work))
     jobs.start("one more", Job(work))
     assert page.heard[0]["id"] == "one more"
-    assert "under way" in page.heard[0]["error"]["message"]
+    assert "in progress" in page.heard[0]["error"]["message"]
     go.set()
 
 
