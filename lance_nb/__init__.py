@@ -18,7 +18,6 @@ from lance_nb.dataset import (
 )
 from lance_nb.dataset import dataset as _open_dataset
 from lance_nb.dataset import display as _display
-from lance_nb.dataset import engines as _engines
 from lance_nb.errors import (
     ColumnNotFoundError,
     CommitConflictError,
@@ -455,7 +454,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Load what is behind a door when it is first asked for."""
+    """Import a public name on first use."""
     if name not in _LAZY:
         raise AttributeError(f"module 'lance_nb' has no attribute {name!r}")
     module, _, attribute = _LAZY[name].partition(":")
@@ -465,7 +464,7 @@ def __getattr__(name: str) -> _typing.Any:
 
 
 def __dir__() -> list[str]:
-    """List the public names, those behind lazy doors included."""
+    """List the public names, those that are imported on first use included."""
     return sorted({*globals(), *__all__})
 
 
@@ -480,7 +479,6 @@ def _render(value: object) -> dict[str, _typing.Any] | None:
 
 
 _display.set_renderer(_render)
-_engines.set_engines(lambda: _importlib.import_module("lance_nb.spark"))
 
 
 def _load_magic_if_wanted() -> None:

@@ -25,12 +25,12 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.engines import Plan, engines
 from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
@@ -48,6 +48,10 @@ from lance_nb.explorer.staging.edit_execution import (
 from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
 from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.row_sources import Namespace
+
+if TYPE_CHECKING:
+    from lance_nb.spark.plan import Plan
+
 
 MAX_FILES = 200
 ACTION_VERBS = ("tag", "branch", "cleanup")
@@ -226,8 +230,8 @@ class Card:
     def _run(self, plan: Plan, reporter: ProgressReporter) -> list[Any]:
         how: dict[str, Any] = {"engine": self.where.name}
         if self.where.name == SPARK:
-            how["spark"] = engines().find_session(self._namespace)
-        found = engines().run_edits(plan, progress=reporter.run, stop=reporter.is_stopped, **how)
+            how["spark"] = spark.find_session(self._namespace)
+        found = spark.run_edits(plan, progress=reporter.run, stop=reporter.is_stopped, **how)
         reporter.check()
         return plan.edits(found)
 

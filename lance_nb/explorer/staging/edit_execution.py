@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.engines import Plan, engines
 from lance_nb.dataset.verbs import deleting, schema_evolution, updating
 from lance_nb.dataset.verbs.column_values import values_of
 from lance_nb.dataset.verbs.input_data import fitted
@@ -34,6 +34,10 @@ from lance_nb.explorer.staging.row_sources import (
     is_spark_frame,
     streamed_source,
 )
+
+if TYPE_CHECKING:
+    from lance_nb.spark.plan import Plan
+
 
 # In this process these report progress by rows, as a plan by tasks.
 BY_ROWS = ("upsert", "compact", "add_column", "cast_column")
@@ -56,7 +60,7 @@ def rough_plan_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) -
     if is_spark_frame(held) or isinstance(held, pa.RecordBatchReader):
         return None
     nothing = pa.Table.from_batches([], dataset.schema)
-    return engines().plan_upsert(dataset, nothing, form.args["on"])
+    return spark.plan_upsert(dataset, nothing, form.args["on"])
 
 
 def local_reason(form: EditForm) -> str:
@@ -70,38 +74,35 @@ def local_reason(form: EditForm) -> str:
 def _append(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
     name = form.args["source"]
     if is_spark_frame(namespace.get(name)):
-        return engines().plan_frame(dataset, namespace[name])
+        return spark.plan_frame(dataset, namespace[name])
     source = streamed_source(name, namespace)
-    return None if source is None else engines().plan_append(dataset, source)
+    return None if source is None else spark.plan_append(dataset, source)
 
 
 def _upsert(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
     rows = fitted(find_rows(form.args["source"], namespace), dataset.schema)
     if isinstance(rows, pa.RecordBatchReader):
         return None  # it can be read once
-    spark = engines().find_session(namespace) if form.engine == "spark" else None
-    how = {"engine": form.engine, "spark": spark}
-    return engines().plan_upsert(dataset, rows, form.args["on"], **how)
+    session = spark.find_session(namespace) if form.engine == "spark" else None
+    return spark.plan_upsert(dataset, rows, form.args["on"], engine=form.engine, spark=session)
 
 
 def _columns(dataset: LanceDataset, form: EditForm, _: Namespace) -> Plan | None:
     if "sql" not in form.args:
         return None
-    return engines().plan_columns(dataset, {form.args["name"]: form.args["sql"]})
+    return spark.plan_columns(dataset, {form.args["name"]: form.args["sql"]})
 
 
 _PLANS: dict[str, Callable[[LanceDataset, EditForm, Namespace], Plan | None]] = {
-    "delete": lambda ds, form, _: engines().plan_delete(ds, form.args["where"]),
-    "update": lambda ds, form, _: engines().plan_update(
-        ds, form.args["set"], form.args.get("where")
-    ),
+    "delete": lambda ds, form, _: spark.plan_delete(ds, form.args["where"]),
+    "update": lambda ds, form, _: spark.plan_update(ds, form.args["set"], form.args.get("where")),
     "append": _append,
     "upsert": _upsert,
     "add_column": _columns,
-    "cast_column": lambda ds, form, _: engines().plan_cast(
+    "cast_column": lambda ds, form, _: spark.plan_cast(
         ds, {form.args["column"]: type_of(form.args["type"])}
     ),
-    "compact": lambda ds, form, _: engines().plan_compaction(ds, **form.args),
+    "compact": lambda ds, form, _: spark.plan_compaction(ds, **form.args),
 }
 
 
@@ -242,11 +243,11 @@ def placement_of(dataset: LanceDataset, form: EditForm, namespace: Namespace) ->
     plan = rough_plan_of(dataset, form, namespace)
     if plan is None:
         return Placement(LOCAL, local_reason(form))
-    session = engines().find_session(namespace) if form.engine == SPARK else None
-    choice = engines().choose(plan, form.engine, session)
+    session = spark.find_session(namespace) if form.engine == SPARK else None
+    choice = spark.choose(plan, form.engine, session)
     reason = choice.reason
-    if choice.name == SPARK and engines().find_session(namespace) is None:
-        missing = engines().why_not()
+    if choice.name == SPARK and spark.find_session(namespace) is None:
+        missing = spark.why_not()
         if missing is not None:
             raise NotSupportedError(f"this cannot run on Spark here: {missing}")
         reason = f"{reason}; a session is started for it, which takes some seconds"

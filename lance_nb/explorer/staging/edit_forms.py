@@ -35,8 +35,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.engines import engines
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.filter_conditions import column_sql
@@ -260,6 +260,6 @@ def form_choices(dataset: LanceDataset, namespace: Namespace) -> dict[str, Any]:
 
 
 def _spark(namespace: Namespace) -> str:
-    if engines().find_session(namespace) is not None:
+    if spark.find_session(namespace) is not None:
         return "a Spark session is running"
-    return engines().why_not() or "a local Spark session would be started"
+    return spark.why_not() or "a local Spark session would be started"
