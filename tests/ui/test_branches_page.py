@@ -233,7 +233,7 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     merge.get_by_role("button", name="look again").click()
     expect(merge).to_contain_text("merging dev:4 into main:5")
     commit.click()
-    expect(panel(page).get_by_role("status")).to_contain_text("main:6 is made")
+    expect(panel(page).get_by_role("status")).to_contain_text("main:6 was created")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:6")
     expect(page.locator(".lnb-operation")).to_contain_text("Update")
     expect(page.locator(".lnb-message")).to_have_text("take dev")

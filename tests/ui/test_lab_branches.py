@@ -46,7 +46,7 @@ def test_a_branch_is_merged_and_deleted_with_a_kernel(
     screenshot(page, "preview")
     merge.get_by_role("button", name="merge into main").click()
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:3")
-    expect(panel.get_by_role("status")).to_contain_text("main:3 is made")
+    expect(panel.get_by_role("status")).to_contain_text("main:3 was created")
 
     made = lance.dataset(lab.work / "merge.lance")
     made.validate()

@@ -114,7 +114,7 @@ def test_a_card_runs_on_spark_is_cancelled_fails_and_lands(
     expect(engine).to_be_hidden()
     change.select_option("compact")
     engine.select_option("spark")
-    expect(panel.locator(".lnb-sg-said")).to_contain_text("on Spark: asked for")
+    expect(panel.locator(".lnb-sg-said")).to_contain_text("on Spark: requested")
     stage.click()
     card = panel.locator(".lnb-sg-card").first
     expect(card.locator(".lnb-sg-state")).to_have_text("planned")
