@@ -31,6 +31,7 @@ from lance_nb.table.predicate.arithmetic import arithmetic, negative, number, sh
 from lance_nb.table.predicate.casts import try_cast_kernel
 from lance_nb.table.predicate.coercion import (
     cast,
+    fit_float16,
     fit_literal,
     plain,
     plain_for_cast,
@@ -38,6 +39,7 @@ from lance_nb.table.predicate.coercion import (
     unify,
 )
 from lance_nb.table.predicate.expression import (
+    Column,
     Expression,
     Literal,
     Names,
@@ -222,7 +224,8 @@ class _Binder:
             raise PredicateError(f"{sql_of(node)}: a subquery cannot be used in an expression")
         if not node.expressions:
             raise PredicateError("IN needs at least one value")
-        value = plain(self.bind(node.this))
+        operand = self.bind(node.this)
+        value = plain(operand)
         members: list[Expression] = []
         for one in node.expressions:
             bulk = self._sql.bulks.get(str(one.this)) if one.key == "placeholder" else None
@@ -233,7 +236,8 @@ class _Binder:
                 members += [literal_value(*pair) for pair in bulk]
             else:
                 members.append(self.bind(one))
-        return in_members(value, members)
+        rounded = [plain(fit_float16(operand, member)[1]) for member in members]
+        return in_members(value, rounded, is_column=isinstance(operand, Column))
 
     def _bind_like(self, node: Any, escape: str = "\\") -> Expression:
         operands = [self.bind(node.this), self.bind(node.expression)]
@@ -319,7 +323,7 @@ def _in_list(name: str, listed: Literal, element: Expression) -> Expression:
     if not len(values):
         return Literal(pa.scalar(False))
     members = [Literal(one if one.is_valid else pa.scalar(None)) for one in values]
-    return in_members(plain(element), members)
+    return in_members(plain(element), members, is_column=isinstance(element, Column))
 
 
 def _place(identifier: Any) -> str:

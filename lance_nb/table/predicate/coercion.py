@@ -131,7 +131,7 @@ def rounds_beside(literal: Literal, other: pa.DataType) -> bool:
     Beside a column it is; the result of a function is compared in the type of the fraction, as in
     pylance.
     """
-    return bool(pt.is_float64(literal.type) and (pt.is_float32(other) or pt.is_float16(other)))
+    return bool(pt.is_float64(literal.type) and pt.is_float32(other))
 
 
 def _fit_beside(literal: Literal, other: Expression, *, is_column: bool) -> Literal:

@@ -152,14 +152,16 @@ def in_bulk(value: Expression, bulk: Bulk) -> Expression | None:
     return call("IN", partial(comparison.in_set, members=members, has_null=has_null), value)
 
 
-def in_members(value: Expression, members: Sequence[Expression]) -> Expression:
+def in_members(
+    value: Expression, members: Sequence[Expression], *, is_column: bool = True
+) -> Expression:
     """Bind IN: one look-up for the literals of each type, an OR for what is no literal."""
     sets: dict[pa.DataType, list[pa.Scalar]] = {}
     others = []
     for member in members:
         fitted = member
         if isinstance(member, Literal) and not isinstance(value, Literal):
-            rounds = not isinstance(value, Column) and rounds_beside(member, value.type)
+            rounds = not is_column and rounds_beside(member, value.type)
             fitted = member if rounds else fit_literal(member, value.type)
         type_ = _looked_up_type(value, fitted)
         if isinstance(fitted, Literal) and type_ is not None:

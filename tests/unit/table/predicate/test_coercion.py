@@ -41,6 +41,24 @@ def _rows(condition: str, table: pa.Table) -> list[int]:
     return np.flatnonzero(mask).tolist()
 
 
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("x IN (0.1)", [0]), ("x NOT IN (0.1)", [1]), ("x IN (0.1, 2.5)", [0, 1]),
+        ("abs(x) IN (0.1)", []), ("x = 0.1", [0]), ("x IN (0.1, NULL)", [0]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", [pa.float16(), pa.float32(), pa.dictionary(pa.int8(), pa.float32())]
+)
+def test_in_rounds_fractions_to_the_type_of_a_column(
+    kind: pa.DataType, condition: str, rows: list[int]
+) -> None:
+    values = pa.array([0.1, 2.5, None], getattr(kind, "value_type", kind))
+    table = pa.table({"x": values.dictionary_encode() if pa.types.is_dictionary(kind) else values})
+    assert _rows(condition, table) == rows
+
+
 _FLOATS = pa.table({"x": pa.array([0.1, 2.5, float("inf"), None], pa.float32())})
 
 
