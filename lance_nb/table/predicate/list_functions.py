@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.coercion import cast, fit_literal, plain
+from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain
 from lance_nb.table.predicate.comparison import equal, in_set, members_of
 from lance_nb.table.predicate.expression import (
     Expression,
@@ -45,15 +45,60 @@ def list_of(expression: Expression, *, name: str) -> Expression:
     return expression
 
 
-def element_of(literal: Expression, type_: pa.DataType, *, name: str) -> Expression:
-    """Bring a value to the element type of a list."""
-    value = plain(literal)
-    if isinstance(value, Literal):
-        fitted = fit_literal(value, type_)
-        if pt.is_string(value.type) and not pt.is_string(type_) and not pt.is_large_string(type_):
-            raise PredicateError(f"{name}: {value.scalar.as_py()!r} is no element of list<{type_}>")
-        return cast(fitted, type_)
-    return cast(value, type_)
+def with_elements(
+    lists: Expression, *elements: Expression, name: str
+) -> tuple[Expression, list[Expression]]:
+    """Bring a list and the values that are compared with its elements to one element type.
+
+    A literal takes the type of the elements if that keeps its value; otherwise the elements are
+    converted, so that a fraction is not rounded. Raises PredicateError for values of another kind.
+    """
+    type_ = lists.type.value_type
+    values = [_exact_literal(plain(one), type_, name=name) for one in elements]
+    wider = pa.float32() if pt.is_float16(type_) else type_
+    for value in values:
+        is_text = [pt.is_string(one) or pt.is_large_string(one) for one in (wider, value.type)]
+        common = common_type(wider, value.type)
+        if common is None or (is_text[0] != is_text[1] and not pt.is_null(value.type)):
+            raise PredicateError(f"{name}: a list of {type_} has no elements of {value.type}")
+        wider = common
+    if wider != type_:
+        lists = call(f"elements as {wider}", _widened(_list_like(lists.type, wider)), lists)
+    return lists, [cast(value, wider) for value in values]
+
+
+def _widened(type_: pa.DataType) -> Callable[[Value], Value]:
+    def kernel(rows: Value) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.cast(rows, type_, safe=False)  # integers above 2**53 are rounded, as in pylance
+
+    return kernel
+
+
+def _exact_literal(value: Expression, type_: pa.DataType, *, name: str) -> Expression:
+    """Return a literal in the type of the elements if it keeps its value in that."""
+    if not isinstance(value, Literal):
+        return value
+    if pt.is_string(value.type) and not pt.is_string(type_) and not pt.is_large_string(type_):
+        raise PredicateError(f"{name}: {value.scalar.as_py()!r} is no element of list<{type_}>")
+    fitted = fit_literal(value, type_)
+    is_rounded = pt.is_float64(value.type) and fitted.scalar.as_py() != value.scalar.as_py()
+    return value if is_rounded else fitted
+
+
+def _literal_of_text(literal: Literal, type_: pa.DataType) -> Literal:
+    """Read a literal in quotes as a value of a list, which pylance does in lists of literals only.
+
+    Raises PredicateError for text that is no value of the type.
+    """
+    return fit_literal(literal, type_) if pt.is_string(literal.type) else literal
+
+
+def _list_like(lists: pa.DataType, type_: pa.DataType) -> pa.DataType:
+    if pt.is_fixed_size_list(lists):
+        return pa.list_(type_, lists.list_size)
+    return pa.large_list(type_) if pt.is_large_list(lists) else pa.list_(type_)
 
 
 def _parents(lists: pa.Array) -> Any:
@@ -95,8 +140,7 @@ def _scalar_safe(kernel: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _has(name: str, operands: Sequence[Expression]) -> Expression:
-    lists = list_of(operands[0], name=name)
-    element = element_of(operands[1], lists.type.value_type, name=name)
+    lists, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
     literal = element.scalar if isinstance(element, Literal) else None
 
     def kernel(rows: pa.Array, wanted: pa.Array) -> pa.Array:
@@ -123,14 +167,14 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
             return bool(test({_hashable(item) for item in one}, {_hashable(item) for item in two}))
 
         return call(name, per_row(tested, pa.bool_()), lists, other)
-    type_ = lists.type.value_type
-    wanted = (
-        [element_of(Literal(one), type_, name=name) for one in (operands[1].scalar.values or ())]
-        if is_list(operands[1].type)
+    literals = (
+        [_literal_of_text(Literal(one), lists.type.value_type) for one in operands[1].scalar.values]
+        if is_list(operands[1].type) and operands[1].scalar.is_valid
         else []
     )
+    lists, wanted = with_elements(lists, *literals, name=name)
     scalars = [one.scalar for one in wanted if isinstance(one, Literal)]
-    members, has_null = members_of(scalars, type_)
+    members, has_null = members_of(scalars, lists.type.value_type)
     members = members.unique()
     is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not wanted
 

@@ -19,7 +19,13 @@ import pyarrow as pa
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain, unify_all
 from lance_nb.table.predicate.expression import Expression, Literal, call
-from lance_nb.table.predicate.list_functions import Binder, element_of, is_list, list_names, list_of
+from lance_nb.table.predicate.list_functions import (
+    Binder,
+    is_list,
+    list_names,
+    list_of,
+    with_elements,
+)
 from lance_nb.table.predicate.list_sizes import ints, whole
 from lance_nb.table.predicate.lists import (
     Ints,
@@ -46,8 +52,7 @@ def _removed(most: int) -> Binder:
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         times = whole(operands[2]) if len(operands) == 3 else Literal(pa.scalar(most))
-        rows = list_of(operands[0], name=name)
-        element = element_of(operands[1], rows.type.value_type, name=name)
+        rows, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
 
         def kernel(rows: pa.Array, elements: pa.Array, times: pa.Array) -> pa.Array:
             lists = opened(rows)
@@ -70,8 +75,7 @@ def _found(lists: Lists, elements: pa.Array) -> Mask:
 def _replaced(most: int | None) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         times = literal_of(operands[3], name=name) if len(operands) == 4 else most
-        rows = list_of(operands[0], name=name)
-        old, new = (element_of(one, rows.type.value_type, name=name) for one in operands[1:3])
+        rows, (old, new) = with_elements(list_of(operands[0], name=name), *operands[1:3], name=name)
 
         def kernel(rows: pa.Array, before: pa.Array, after: pa.Array) -> pa.Array:
             lists = opened(rows)
@@ -91,8 +95,7 @@ def _where_found(tell: Callable[[Lists, Mask], pa.Array]) -> Binder:
     """Bind what a function tells of the values that are the element wanted in their row."""
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        rows = list_of(operands[0], name=name)
-        element = element_of(operands[1], rows.type.value_type, name=name)
+        rows, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
 
         def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
             lists = opened(rows)
@@ -284,7 +287,7 @@ def _concat(name: str, operands: Sequence[Expression]) -> Expression:
 def _added(at_front: bool) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         rows = list_of(operands[1 if at_front else 0], name=name)
-        element = element_of(operands[0 if at_front else 1], rows.type.value_type, name=name)
+        rows, (element,) = with_elements(rows, operands[0 if at_front else 1], name=name)
 
         def kernel(rows: pa.Array, elements: pa.Array) -> pa.Array:
             parts = [opened(rows), single(elements)]

@@ -16,10 +16,10 @@ from lance_nb.table.predicate.coercion import cast, plain
 from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.list_functions import (
     Binder,
-    element_of,
     is_list,
     list_names,
     list_of,
+    with_elements,
 )
 from lance_nb.table.predicate.lists import (
     ITEMS_MAX,
@@ -46,10 +46,9 @@ def ints(array: pa.Array) -> Ints:
 
 def _resize(name: str, operands: Sequence[Expression]) -> Expression:
     rows = list_of(operands[0], name=name)
-    type_ = rows.type.value_type
-    fill: Expression = Literal(pa.scalar(None, type_))
+    fill: Expression = Literal(pa.scalar(None, rows.type.value_type))
     if len(operands) == 3:
-        fill = element_of(operands[2], type_, name=name)
+        rows, (fill,) = with_elements(rows, operands[2], name=name)
 
     def kernel(rows: pa.Array, sizes: pa.Array, fills: pa.Array) -> pa.Array:
         lists, counts = opened(rows), list_lengths(sizes, name)

@@ -66,3 +66,33 @@ def test_elements_under_null_lists_count_for_no_row(
     table = pa.table({"l": lists, "x": pa.array([7, 1, 7, 1], pa.int64())})
 
     assert values_of(text, table) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("array_has(f, 0.3)", [False, False]),
+        ("array_has(f, 0.5)", [False, True]),
+        ("array_has_any(f, [0.3, 9])", [False, False]),
+        ("array_has_any(f, ['0.5'])", [False, True]),
+        ("array_position(i, 1.5)", [None, None]),
+        ("array_has(i, 300)", [False, False]),
+        ("array_has_all(u, [0.5])", [False, False]),
+    ],
+)
+def test_a_value_is_not_rounded_to_the_type_of_the_elements(
+    text: str, values: list[object]
+) -> None:
+    table = pa.table({
+        "f": pa.array([[0.3], [0.5]], pa.list_(pa.float32())),
+        "i": pa.array([[1], [2]], pa.large_list(pa.int8())),
+        "u": pa.array([[2**63 + 1], [0]], pa.list_(pa.uint64(), 1)),
+    })  # fmt: skip
+
+    assert values_of(text, table) == values
+
+
+@pytest.mark.parametrize("text", ["array_has(l, true)", "array_has(l, '1')", "array_has(l, [1])"])
+def test_a_value_of_another_kind_is_no_element(text: str) -> None:
+    with pytest.raises(PredicateError, match="element"):
+        values_of(text, TABLE)
