@@ -86,12 +86,15 @@ def _asked_for(names: list[str], a: Snapshot, b: Snapshot, both_ids: bool) -> Id
         return Identity(BY_ROW_ID, "asked for")
     if not names or len(set(names)) != len(names):
         raise InvalidInputError(f"a key is one column or several different ones, not {names!r}")
-    for snapshot in (a, b):
+    for schema in (a.manifest.schema, b.manifest.schema):
         for name in names:
-            snapshot.manifest.schema.field(name)
-    for name in names:
-        if len(a.manifest.schema.resolve(name)) > 1 or len(b.manifest.schema.resolve(name)) > 1:
-            raise InvalidInputError(f"key column {name!r} is nested; a key is of top-level columns")
+            schema.field(name)
+    for schema in (a.manifest.schema, b.manifest.schema):
+        for name in names:
+            if len(schema.resolve(name)) > 1:
+                raise InvalidInputError(
+                    f"key column {name!r} is nested; a key is of top-level columns"
+                )
     return _key(tuple(names), "the key that was given")
 
 

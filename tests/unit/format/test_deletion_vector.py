@@ -201,3 +201,21 @@ def test_offsets_are_looked_up_together(rows: list[int]):
 def test_the_form_is_that_of_pylance(count: int, kind: str):
     vector = DeletionVector.of(range(0, 3 * count, 3))
     assert vector.to_bytes().startswith(b"ARROW1") is (kind == "arrow")
+
+
+def test_a_bitmap_without_a_row_is_the_shortest_file():
+    data = BitMap().serialize()
+
+    assert len(data) == 8
+    assert len(DeletionVector.from_bytes(data, BITMAP, physical_rows=10)) == 0
+
+
+@pytest.mark.parametrize("file_type", DeletionFileType)
+def test_offsets_beyond_the_rows_are_left_out_on_request(file_type: DeletionFileType):
+    data = DeletionVector.of([1, 9, 10, 40]).to_bytes(file_type)
+
+    vector = DeletionVector.from_bytes(
+        data, file_type, physical_rows=10, num_deleted_rows=4, ignore_beyond=True
+    )
+
+    assert vector.offsets().tolist() == [1, 9]

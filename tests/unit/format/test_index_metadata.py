@@ -195,3 +195,9 @@ def test_equal_indices_have_equal_bytes():
     one = replace(INDEX, metadata=dict.fromkeys(names, "v"))
     other = replace(INDEX, metadata=dict.fromkeys(reversed(names), "v"))
     assert build_index_section([one]) == build_index_section([other])
+
+
+def test_what_pylance_leaves_out_is_zero():
+    index = IndexMetadata(INDEX.uuid, "i", (0,), 1)
+
+    assert (index.clustering_id, index.to_pb().clustering_id) == (0, 0)

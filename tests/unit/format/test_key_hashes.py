@@ -116,3 +116,12 @@ def test_every_length_takes_each_part_of_the_bytes_once() -> None:
     expected = [_reference(one) for one in items]
     assert hash_keys([pa.array(items, pa.binary())]).tolist() == expected
     assert hash_keys([pa.array(items[:0:-1], pa.binary())]).tolist() == expected[:0:-1]
+
+
+def test_one_column_of_narrow_numbers_is_hashed_without_a_separator() -> None:
+    values = [0.0, 1.5, -7.0]
+    texts = [struct.pack("<f", value) for value in values]
+
+    hashes = hash_keys([pa.array(values, pa.float32())])
+
+    assert hashes.tolist() == hash_keys([pa.array(texts, pa.binary())]).tolist()

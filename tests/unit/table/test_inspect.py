@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import NotFoundError
 from lance_nb.table import inspect
 from tests.golden.copies import NAMES, copy_to_memory, edited_fragment, edited_manifest
@@ -103,3 +105,12 @@ def test_pages_read_metadata_and_no_page(at, history):
 def test_a_data_file_that_is_not_in_the_version_is_refused(at):
     with pytest.raises(NotFoundError, match=r"no data file 'x.lance' in version 4.*data_files\(\)"):
         inspect.pages(at(4), "x.lance")
+
+
+def test_a_column_that_no_file_holds_yet_is_in_none(tmp_path):
+    dataset = lance_nb.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "d")
+    dataset.add_columns(pa.field("b", pa.int64()))
+
+    found = dataset.inspect.columns().to_pylist()
+
+    assert {one["name"]: one["num_data_files"] for one in found} == {"a": 1, "b": 0}

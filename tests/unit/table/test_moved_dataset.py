@@ -11,8 +11,11 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
+from lance_nb.format.manifest_values import BasePath
 from lance_nb.format.refs import Branch
 from lance_nb.magic.command_line import main
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.table import moved_dataset
 from tests.support.moved_datasets import LINES, at, contents, ids, relocate, repair, rows, write
 
 
@@ -173,3 +176,14 @@ def test_records_that_name_each_other_in_a_circle_end(place: Path):
     (place / "_refs" / "branches" / "dev.json").write_bytes(record.to_bytes())
     with pytest.raises(InvalidInputError, match="under another base path"):
         at(place, "dev").to_table()
+
+
+def test_a_branch_began_at_the_only_root_without_a_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(moved_dataset, "_fork_base", lambda _home: (False, None))
+    bases = [
+        BasePath(1, "/elsewhere/data"),
+        BasePath(2, "/named", is_dataset_root=True, name="named"),
+        BasePath(3, "/root", is_dataset_root=True),
+    ]
+
+    assert moved_dataset._fork_root(MemoryStore("fork-root"), None, bases) == "/root"

@@ -139,3 +139,9 @@ def test_nested_columns_cannot_be_ordered_by_but_their_fields_can(at):
     with pytest.raises(ColumnNotFoundError):
         key_projection(schema, [ColumnOrdering("nope")])
     assert key_projection(schema, [ColumnOrdering("point.x")]).schema.names == ["point.x"]
+
+
+def test_what_an_object_leaves_out_has_its_default():
+    (found,) = orderings_of([SimpleNamespace(column_name="id")])
+
+    assert found == ColumnOrdering("id", ascending=True, nulls_first=False)

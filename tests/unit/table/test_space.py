@@ -171,3 +171,9 @@ def test_the_report_of_nothing_has_shares_of_zero(grown: LanceDataset):
     nothing = {f"{name}_bytes": 0 for name in ("total", "current", "old", "orphan", "other")}
     lines = str(replace(grown.space(), **nothing, bookkeeping_bytes=0)).splitlines()
     assert [line.split()[1:] for line in lines[1:6]] == [["0", "0.0%"]] * 5
+
+
+def test_without_a_rule_no_version_is_freed(grown: LanceDataset):
+    freed = grown.space().freed_if()
+
+    assert (freed.num_versions, freed.paths) == (0, ())

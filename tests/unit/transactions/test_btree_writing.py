@@ -70,3 +70,11 @@ def test_a_segment_is_recorded_with_its_files_and_what_it_covers() -> None:
     (index,) = made.describe_indices()
     assert (index.name, index.num_rows_indexed) == ("a_idx", 3)
     assert made.to_table(filter="a = 2").to_pydict() == {"a": [2]}
+
+
+def test_nulls_fill_one_page_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(btree_writing, "PAGE_ROWS", 2)
+    values = pa.array([None] * 5 + [1, 2], pa.int64())
+    data = btree_writing._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
+
+    assert btree_writing._pages(data)["null_count"].to_pylist() == [2, 2, 1, 0]

@@ -228,3 +228,10 @@ def test_progress_is_a_function_or_an_object(store: MemoryStore):
     with pytest.raises(ArgumentError, match="not int"):
         write_fragments(TABLE.to_reader(), SCHEMA, store, progress=3)  # type: ignore[arg-type]
     assert store.list_recursive("") == []
+
+
+def test_a_row_larger_than_a_run_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragment_writer, "_RUN_BYTES", 4)
+    batch = pa.record_batch({"a": pa.array([1, 2, 3], pa.int64())})
+
+    assert [one.num_rows for one in fragment_writer._runs(batch)] == [1, 1, 1]

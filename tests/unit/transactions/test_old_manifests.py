@@ -250,3 +250,13 @@ def test_fields_that_several_files_hold_are_named_and_tombstones_are_not():
         for at, fields in enumerate([(0, -1, -2, 5), (5, -1, -2, 3), (0,)])
     )
     assert old_manifests.repeated_fields(Fragment(0, files, 1)) == [0, 5]
+
+
+def test_a_fragment_is_incomplete_without_the_size_of_a_file() -> None:
+    def fragment(number: int, *sizes: int) -> Fragment:
+        files = [data_file((at,), size_bytes=size) for at, size in enumerate(sizes)]
+        return Fragment(number, files, 10)
+
+    fragments = FragmentList.of([fragment(0, 9), fragment(1, 0), fragment(2, 9, 0)])
+
+    assert old_manifests._incomplete(fragments).tolist() == [1, 2]

@@ -17,6 +17,7 @@ from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.transactions.rebase import rebase
 from lance_nb.transactions.transaction import Transaction
@@ -152,3 +153,18 @@ def test_upserts_whose_versions_were_cleaned_up_are_a_retry() -> None:
     context = replace(versions.rebasing(), load_version=gone)
     with pytest.raises(RetryableCommitConflictError, match="both insert rows"):
         rebase(Transaction(1, update, "u"), [(2, Transaction(1, theirs, "o"))], context)
+
+
+def test_a_reuse_index_that_a_rewrite_does_not_name_is_found_in_its_version() -> None:
+    versions = Versions(3)
+    first, second = (
+        Rewrite((RewriteGroup((versions.fragment(at),), (new_fragment(f"c{at}"),)),))
+        for at in (0, 1)
+    )
+    theirs = replace(first, frag_reuse_index=index("__lance_frag_reuse", covers=(0,)))
+    ours = replace(second, frag_reuse_index=index("__lance_frag_reuse", covers=(1,)))
+    versions.apply(theirs)
+    seen = [(2, Transaction(1, first, "o"))]  # as pylance writes it: the index is in the manifest
+
+    with pytest.raises(RetryableCommitConflictError):
+        rebase(Transaction(1, ours, "u"), seen, versions.rebasing())

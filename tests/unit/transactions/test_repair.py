@@ -347,3 +347,25 @@ def test_a_record_that_is_nested_too_deeply_is_none(world: Damaged, record: byte
     world.root.write("_quarantine/x/repair.json", record)
     with pytest.raises(RefNotFoundError, match="'x'"):
         lance_nb.undo_repair(world.uri)
+
+
+def test_a_hint_is_not_written_for_a_version_that_was_overtaken(
+    world: Damaged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lance_nb.transactions import repair as module
+
+    world.root.write(HINT_PATH, b"{")
+    plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
+    original = module.changed_since
+
+    def overtaken(root: object, step: object) -> object:
+        changed = original(root, step)
+        newest = bytes(world.root.read(manifest_path(NEWEST)))
+        world.root.write(manifest_path(NEWEST + 1), newest)
+        return changed
+
+    monkeypatch.setattr(module, "changed_since", overtaken)
+    result = plan.run()
+
+    assert "committed meanwhile" in str(result)
+    assert bytes(world.root.read(HINT_PATH)) == b"{"

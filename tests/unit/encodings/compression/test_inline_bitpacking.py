@@ -81,3 +81,12 @@ def test_odd_words_and_inner_compression_are_refused() -> None:
     encoding.inline_bitpacking.values.scheme = 1
     with pytest.raises(NotSupportedError):
         codecs.decode_chunks(encoding, chunks_of([[b"1234"]], [1]))
+
+
+def test_a_values_message_without_a_scheme_changes_nothing() -> None:
+    encoding = inline_bitpacking(16)
+    encoding.inline_bitpacking.values.SetInParent()
+
+    block = codecs.decode_chunks(encoding, chunks_of([[inline_chunk(range(7), 16, 3)]], [7]))
+
+    assert integers(block) == list(range(7))

@@ -119,3 +119,22 @@ def test_strings_have_offsets_as_wide_as_their_lengths() -> None:
     block = codecs.decode_values(encoding(SHORT, LONG), values(row(1, b"ab", b"xyz")[2:]))
     assert [child.offsets.dtype for child in block.children] == [np.int32, np.int64]
     assert children(block) == [[b"ab"], [b"xyz"]]
+
+
+def test_a_wide_child_that_the_rows_hold_is_read() -> None:
+    wide = (flat(8 * 5000), "bits_per_value", 8 * 5000)
+    rows = [bytes([number]) * 5000 for number in range(3)]
+
+    block = codecs.decode_values(encoding(wide), values(*rows))
+
+    (child,) = block.children
+    assert child.data.tobytes() == b"".join(rows)
+
+
+def test_a_narrow_child_of_rows_that_are_nearly_all_empty_is_read() -> None:
+    rows = [b"\x07\0", *[b""] * 2000]
+
+    block = codecs.decode_values(encoding(FIXED), values(*rows))
+
+    (child,) = block.children
+    assert integers(child) == [7, *[0] * 2000]

@@ -35,3 +35,14 @@ def test_it_is_chosen_for_repetitive_text_only() -> None:
 def test_another_wish_of_the_field_goes_first(wish: str) -> None:
     options = EncodingOptions(file_version=(2, 2), compression=wish)
     assert not FSST.nominate_chunks(measured(TEXTS), options)
+
+
+def test_texts_whose_codes_may_need_longer_offsets_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from lance_nb.encodings.compressors import fsst
+
+    monkeypatch.setattr(fsst, "_INT32_MAX", 1000)
+
+    assert not FSST.nominate_chunks(measured(TEXTS), V2_2)
+    assert FSST.nominate_chunks(measured(TEXTS, pa.large_string()), V2_2)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError
+from lance_nb.table.diff import compare_plan
 from tests.unit.table.diff.conftest import rows
 
 
@@ -86,3 +89,7 @@ def test_stable_row_ids_can_be_asked_for(past) -> None:
     assert (diff.identity, diff.reason) == ("stable row id", "asked for")
     with pytest.raises(InvalidInputError, match="both versions need stable row ids"):
         past(stable=False, steps=3).diff(1, key="_rowid").summary()
+
+
+def test_without_a_common_version_no_fragment_was_shared() -> None:
+    assert compare_plan._max_shared_id(SimpleNamespace(ancestor=None)) == -1  # type: ignore[arg-type]

@@ -187,3 +187,13 @@ def test_a_long_chain_that_ends_too_early_is_refused(joint: str, end: str) -> No
 def test_a_node_is_shown_in_eighty_characters() -> None:
     for length, text in ((80, "a" * 80), (81, "a" * 79 + "…"), (200, "a" * 79 + "…")):
         assert sql_of(parse_sql("a" * length).tree) == text
+
+
+def test_a_text_of_the_largest_size_is_read():
+    text = "i = 1"
+    assert parse_sql(text.ljust(sql_text.TEXT_CHARS_MAX)).tree.sql() == text
+
+
+def test_a_bracket_that_was_never_opened_before_many_words_is_refused():
+    with pytest.raises(PredicateError, match="near"):
+        parse_sql(") AND i = 1" * sql_text.BULK_MIN)

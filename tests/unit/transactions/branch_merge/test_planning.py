@@ -683,3 +683,18 @@ def test_conflicting_rows_are_shown_in_any_order(pair: Pair) -> None:
 
     assert [row["id"] for row in found["base"].to_pylist()] == [8, 4, 6, 0]
     assert found["source"].null_count == 4
+
+
+def test_a_merge_that_does_not_land_leaves_no_pin(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(*_: object, **__: object) -> None:
+        raise lance_nb.CommitConflictError("overtaken")
+
+    main, dev = pair
+    dev.insert(_rows(range(20, 22)))
+    monkeypatch.setattr(committing, "commit", overtaken)
+
+    with pytest.raises(lance_nb.CommitConflictError, match="overtaken"):
+        main.branches.merge("dev")
+    assert main.tags.list() == {}

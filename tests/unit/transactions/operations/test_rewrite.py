@@ -88,3 +88,14 @@ def test_a_fragment_reuse_index_makes_room_for_indices_on_whole_groups() -> None
     assert check(carried, whole).verdict is Verdict.COMPATIBLE
     assert check(carried, part).verdict is Verdict.RETRYABLE
     assert check(carried, replace(carried, groups=())).verdict is Verdict.RETRYABLE
+
+
+def test_a_fragment_reuse_index_takes_the_place_of_the_one_before() -> None:
+    versions = Versions(4)
+    versions.apply(CreateIndex((index("i", 0),)))
+    for group in ((0,), (1,)):
+        carried = index("__lance_frag_reuse", covers=group)
+        versions.apply(replace(compaction(versions, *group), frag_reuse_index=carried))
+
+    assert sorted(one.name for one in versions.newest.indices) == ["__lance_frag_reuse", "i"]
+    assert versions.covered("__lance_frag_reuse") == [1]
