@@ -43,7 +43,7 @@ def test_what_is_not_about_our_markers_leaves_no_file_out(tier):
     [
         ("tests/ui", {"ui"}),
         ("tests/spark", {"spark"}),
-        ("tests/unit/storage/exclusive", {FAST}),
+        ("tests/unit/storage", {FAST}),
         ("tests/support", {FAST, INTEROP, "ui", "spark"}),
         ("tests/conftest.py", {FAST, INTEROP, "ui", "spark"}),
         ("tests/test_house.py", {FAST}),

@@ -1,29 +1,51 @@
-"""Object stores and web servers, through fsspec: ``s3://``, ``gs://``, ``az://``, ``https://``...
+"""Object stores and web servers through fsspec: ``s3://``, ``gs://``, ``az://``, ``https://``...
 
-Listings are never cached: a cached one would hide versions that others commit. Near ranges are
-joined (ranges.py); drivers that work asynchronously get all spans in one ``cat_ranges`` call, the
-others run on the shared thread pool.
+Listings are never cached: a cached one would hide versions that others commit.
+
+Byte ranges that lie close together are coalesced into one *span*, because a request costs as much
+as reading tens of kilobytes. A span is at most ``SPAN_BYTES_MAX`` unless one range alone is larger:
+[0, 10), [20, 30) and [10_000_000, 10_000_010) are the spans [0, 30) and the last range.
+Asynchronous drivers get all spans in one ``cat_ranges`` call, the others run on the shared thread
+pool.
+
+``write_if_absent`` is one conditional request, after a probe of the store (conditional_put.py).
+``create`` is a multipart upload: object stores show the object when the upload is completed. An
+aborted upload is cancelled, and what a driver without uploads (memory, ftp) shows early is removed.
+
+Errors of drivers become errors of ours, with all values of ``storage_options`` masked; drivers
+raise the errors of their HTTP libraries, which have no common base class. Programming errors
+(TypeError, KeyError...) pass through unchanged.
 
 Limits: the driver of a scheme is an optional package; the error names the pip line. No text of
 ``storage_options`` appears in ``repr``, ``uri`` or messages, and a store refuses to be pickled,
-because it holds them.
-``write_if_absent`` is one conditional request (exclusive/), trusted after a probe (probe.py).
-Not supported: ``write_if_absent`` for schemes without a strategy: fsspec has no portable exclusive
-create (its local one lets several writers win), so commits there need an external manifest store.
+because it holds them. Drivers that write in place show a partial object until the end, so names
+must be unique, which those of data files are. Times without a zone are UTC; an unknown size in a
+listing counts as 0.
+Not supported: ``write_if_absent`` for schemes without a conditional put: fsspec has no portable
+exclusive create (its local one lets several writers win), so commits there need an external
+manifest store.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 import fsspec
 
 from lance_nb.errors import (
+    CorruptFileError,
+    InternalError,
     InvalidInputError,
+    LanceError,
     NotSupportedError,
+    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
@@ -33,22 +55,31 @@ from lance_nb.storage.base import (
     ByteRange,
     Listing,
     Names,
+    ObjectInfo,
     check_path,
     check_prefix,
     check_range,
     join_uri,
 )
-from lance_nb.storage.driver_errors import DriverErrors
-from lance_nb.storage.exclusive.base import ExclusiveCreate, by_class
-from lance_nb.storage.exclusive.registry import strategy_for
-from lance_nb.storage.fsspec_entries import object_info
+from lance_nb.storage.conditional_put import (
+    CONDITIONAL_PUTS,
+    ConditionalPut,
+    Outcome,
+    ProbeFolder,
+    outcome_by_class,
+    require_exclusive,
+)
 from lance_nb.storage.fsspec_options import secrets_of, translate
-from lance_nb.storage.fsspec_writer import FsspecObjectWriter
-from lance_nb.storage.probe import Scratch, require_exclusive
-from lance_nb.storage.ranges import coalesce, read_ranges, slice_spans
+from lance_nb.storage.threads import run_all
+
+GAP_BYTES_MAX = 64 * 1024
+SPAN_BYTES_MAX = 16 * 1024 * 1024
 
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
 _BUSY_WAITS_S = (0.05, 0.2, 0.8)
+_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
+_E_TAG_KEYS = ("ETag", "etag", "e_tag")
+_OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
 
 
 class FsspecStore:
@@ -103,8 +134,8 @@ class FsspecStore:
         return DriverErrors(join_uri(self._uri, path), self._secrets)
 
     def _changing(self, path: str) -> DriverErrors:
-        strategy = strategy_for(self._scheme)
-        judge = by_class if strategy is None else strategy.outcome
+        conditional_put = CONDITIONAL_PUTS.get(self._scheme)
+        judge = outcome_by_class if conditional_put is None else conditional_put.outcome
         return DriverErrors(join_uri(self._uri, path), self._secrets, changes=judge)
 
     # --- reading ------------------------------------------------------------------------------
@@ -123,13 +154,13 @@ class FsspecStore:
         return int(size)
 
     def mark(self, path: str) -> tuple[int, str | None]:
-        """Return the size of an object, and its entity tag if the driver tells one."""
+        """Return the size of an object, and its entity tag if the driver reports one."""
         size, full = self.size(path), self._full(path)
         with self._guard(path):
             return size, object_info(self._fs.info(full), path).e_tag
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is an object at ``path``."""
+        """Return whether there is an object at ``path``."""
         full = self._full(path)
         with self._guard(path):
             self._fs.invalidate_cache(full)
@@ -167,7 +198,7 @@ class FsspecStore:
             try:
                 data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
             except OSError:
-                size = self.size(path)  # servers refuse a range that begins behind the end
+                size = self.size(path)  # servers refuse a range that begins after the end
                 for one in wanted:
                     check_range(shown, one, size)
                 raise
@@ -236,11 +267,12 @@ class FsspecStore:
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create an object by one conditional request; see Store for the outcomes.
 
-        Raises NotSupportedError where no such request is known or the store ignores it.
+        Raises NotSupportedError if no such request is known for the scheme, or the store ignores
+        the condition.
         """
         full = self._full(path)
-        strategy = strategy_for(self._scheme)
-        if strategy is None:
+        conditional_put = CONDITIONAL_PUTS.get(self._scheme)
+        if conditional_put is None:
             raise NotSupportedError(
                 f"cannot commit to {self._scheme}://: its fsspec driver has no exclusive create, "
                 "and without one two writers could both believe they committed the same version; "
@@ -248,22 +280,22 @@ class FsspecStore:
                 "{'manifest_store': 'sqlite:////shared/manifests.db'}"
             )
         folder = path.rpartition("/")[0]
-        scratch = Scratch(
-            lambda name, content: self._create(strategy, name, content),
+        target = ProbeFolder(
+            lambda name, content: self._create(conditional_put, name, content),
             self.read,
             self.delete,
             folder,
         )
-        require_exclusive(strategy.place(self._fs, full), scratch)
-        self._create(strategy, path, bytes(data))
+        require_exclusive(conditional_put.place(self._fs, full), target)
+        self._create(conditional_put, path, bytes(data))
 
-    def _create(self, strategy: ExclusiveCreate, path: str, data: bytes) -> None:
+    def _create(self, conditional_put: ConditionalPut, path: str, data: bytes) -> None:
         meter.count_write(len(data))
         for wait_s in (*_BUSY_WAITS_S, None):
-            guard = DriverErrors(join_uri(self._uri, path), self._secrets, strategy)
+            guard = DriverErrors(join_uri(self._uri, path), self._secrets, conditional_put)
             try:
                 with guard:
-                    strategy.put(self._fs, self._full(path), data)
+                    conditional_put.put(self._fs, self._full(path), data)
                 return
             except StorageError:
                 if wait_s is None or not guard.busy:
@@ -271,7 +303,7 @@ class FsspecStore:
             time.sleep(wait_s)
 
     def create(self, path: str) -> FsspecObjectWriter:
-        """Begin an object: an upload in parts that completes when it is finished."""
+        """Begin an object: a multipart upload that completes when it is finished."""
         return FsspecObjectWriter(self._fs, self._full(path), self._guard(path))
 
     def delete(self, path: str) -> None:
@@ -296,3 +328,205 @@ def _open(scheme: str, uri: str, options: dict[str, Any], pip_line: str) -> tupl
             raise
         raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
     return filesystem, root.rstrip("/")
+
+
+def object_info(entry: Mapping[str, Any], name: str) -> ObjectInfo:
+    """Return a driver's entry of a listing: each driver names times and tags in its own way."""
+    modified = next((entry[key] for key in _MODIFIED_KEYS if entry.get(key)), None)
+    if isinstance(modified, (int, float)):
+        modified = datetime.fromtimestamp(modified, UTC)
+    if not isinstance(modified, datetime):
+        modified = None
+    elif modified.tzinfo is None:
+        modified = modified.replace(tzinfo=UTC)
+    e_tag = next((entry[key] for key in _E_TAG_KEYS if isinstance(entry.get(key), str)), None)
+    return ObjectInfo(name, int(entry.get("size") or 0), modified, e_tag)
+
+
+class FsspecObjectWriter:
+    """A multipart upload; see ObjectWriter in base.py. ``guard`` translates driver errors."""
+
+    def __init__(self, filesystem: Any, full: str, guard: AbstractContextManager[None]) -> None:
+        self._fs = filesystem
+        self._full = full
+        self._guard = guard
+        with guard:
+            self._upload: Any = filesystem.open(full, "wb")
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append pieces of bytes."""
+        upload = self._open_upload()
+        meter.count_write(sum(memoryview(piece).nbytes for piece in pieces))
+        try:
+            with self._guard:
+                for piece in pieces:
+                    upload.write(memoryview(piece).cast("B"))
+        except StorageError:
+            self.abort()
+            raise
+
+    def finish(self) -> None:
+        """Complete the upload."""
+        upload = self._open_upload()
+        try:
+            with self._guard:
+                upload.close()
+        except StorageError:
+            self.abort()
+            raise
+        self._upload = None
+
+    def abort(self) -> None:
+        """Cancel the upload and remove what it left; a store that fails now keeps an orphan."""
+        upload, self._upload = self._upload, None
+        if upload is None:
+            return
+        for step in (lambda: _cancel(upload), lambda: self._fs.rm_file(self._full)):
+            try:
+                with self._guard:
+                    step()
+            except (StorageError, LookupError):
+                continue
+
+    def _open_upload(self) -> Any:
+        if self._upload is None:
+            raise InternalError(f"{self._full} is written to after its end")
+        return self._upload
+
+
+def _cancel(upload: Any) -> None:
+    discard = getattr(upload, "discard", None)
+    if discard is None:
+        upload.close()
+        return
+    discard()
+    if hasattr(upload, "forced"):  # a buffered file would upload the rest when it is collected
+        upload.closed = True
+
+
+# --- errors of drivers ----------------------------------------------------------------------------
+
+
+class DriverErrors:
+    """Turns whatever a driver raises inside the block into one of our errors.
+
+    With ``conditional_put``, errors are judged as those of an exclusive creation. With ``changes``,
+    what is not certain to have been refused has an unknown outcome: the server may have done it.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        secrets: Sequence[str],
+        conditional_put: ConditionalPut | None = None,
+        *,
+        changes: Callable[[BaseException], Outcome] | None = None,
+    ) -> None:
+        self._path = path
+        self._secrets = secrets
+        self._conditional_put = conditional_put
+        self._changes = changes
+        self.busy = False
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
+            return
+        said = str(error)
+        text = type(error).__name__ if said in ("", "None") else said
+        masked = text
+        for secret in self._secrets:
+            masked = masked.replace(secret, "***")
+        # A cause that contains a secret would be printed with the traceback.
+        cause = error if masked == text else None
+        if self._conditional_put is not None:
+            outcome = self._conditional_put.outcome(error)
+            self.busy = outcome is Outcome.BUSY
+            if outcome is Outcome.EXISTS:
+                raise ObjectExistsError(self._path) from cause
+            shown = "failed" if outcome is Outcome.FAILED else "unknown"
+            raise StorageError(self._path, masked, shown) from cause
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            raise ObjectNotFoundError(self._path) from cause
+        unclear = (Outcome.UNKNOWN, Outcome.BUSY)
+        is_unknown = self._changes is not None and self._changes(error) in unclear
+        raise StorageError(self._path, masked, "unknown" if is_unknown else "failed") from cause
+
+
+# --- byte ranges ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SpanPlan:
+    """``spans`` to read; range ``i`` lies in span ``span_of[i]`` (-1: the range is empty)."""
+
+    spans: tuple[ByteRange, ...]
+    span_of: tuple[int, ...]
+
+
+def coalesce(
+    wanted: Sequence[ByteRange],
+    gap_bytes_max: int = GAP_BYTES_MAX,
+    span_bytes_max: int = SPAN_BYTES_MAX,
+) -> SpanPlan:
+    """Return the spans that cover the ranges, sorted by start; near ranges share a span."""
+    order = sorted(range(len(wanted)), key=lambda index: (wanted[index].start, -wanted[index].stop))
+    spans: list[ByteRange] = []
+    span_of = [-1] * len(wanted)
+    for index in order:
+        one = wanted[index]
+        if not one.size_bytes:
+            continue
+        if spans and _joins(spans[-1], one, gap_bytes_max, span_bytes_max):
+            spans[-1] = ByteRange(spans[-1].start, max(spans[-1].stop, one.stop))
+        else:
+            spans.append(one)
+        span_of[index] = len(spans) - 1
+    return SpanPlan(tuple(spans), tuple(span_of))
+
+
+def _joins(span: ByteRange, one: ByteRange, gap_bytes_max: int, span_bytes_max: int) -> bool:
+    if one.stop <= span.stop:
+        return True
+    return one.start - span.stop <= gap_bytes_max and one.stop - span.start <= span_bytes_max
+
+
+def slice_spans(
+    path: str, wanted: Sequence[ByteRange], plan: SpanPlan, data: Sequence[bytes | memoryview]
+) -> list[memoryview]:
+    """Cut the wanted ranges out of the bytes of the spans.
+
+    Raises CorruptFileError if a span came back shorter than asked: the object is shorter than some
+    other file says.
+    """
+    views = [memoryview(one).toreadonly() for one in data]
+    for span, view in zip(plan.spans, views, strict=True):
+        if len(view) != span.size_bytes:
+            expected = f"{span.size_bytes} bytes there"
+            raise CorruptFileError(path, span.start, expected, f"{len(view)} bytes")
+    found = []
+    for one, at in zip(wanted, plan.span_of, strict=True):
+        if at < 0:
+            found.append(memoryview(b""))
+            continue
+        start = one.start - plan.spans[at].start
+        found.append(views[at][start : start + one.size_bytes])
+    return found
+
+
+def read_ranges(
+    path: str,
+    wanted: Sequence[ByteRange],
+    fetch: Callable[[ByteRange], bytes | memoryview],
+) -> list[memoryview]:
+    """Return ranges read by ``fetch``, in the order of ``wanted``; spans are read in parallel."""
+    plan = coalesce(wanted)
+    data = run_all([lambda span=span: fetch(span) for span in plan.spans])  # type: ignore[misc]
+    return slice_spans(path, wanted, plan, data)

@@ -13,7 +13,6 @@ LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",
     "lance_nb/encodings/layouts/",
     "lance_nb/explorer/widgets/",
-    "lance_nb/storage/exclusive/drivers/",
     "lance_nb/transactions/external/stores/",
     "lance_nb/transactions/operations/",
 )

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lance_nb.storage import probe
+from lance_nb.storage import conditional_put
 from tests.support.ceph_server import ceph_server
 from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.requirements import require_package
@@ -100,7 +100,7 @@ def s3(s3_endpoint: str) -> S3Place:
     """A new bucket."""
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
     client("s3", s3_endpoint).create_bucket(Bucket=bucket)
-    probe.forget()
+    conditional_put.forget_probes()
     return S3Place(s3_endpoint, bucket)
 
 

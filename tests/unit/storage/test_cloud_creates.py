@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import lance_nb
 from lance_nb.errors import CommitStateUnknownError, NotSupportedError, StorageError
-from lance_nb.storage import probe
+from lance_nb.storage import conditional_put
 from lance_nb.transactions import slot_claim
 
 ROWS = pa.table({"a": range(5)})
@@ -69,9 +69,9 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         ("before", None), ("after", None),
     ):  # fmt: skip
         monkeypatch.setattr(Cloud, name, value)
-    probe.forget()
+    conditional_put.forget_probes()
     yield f"{request.param}://bucket{next(_NUMBERS)}/table.lance"
-    probe.forget()
+    conditional_put.forget_probes()
 
 
 def once(action: Callable[[str], None]) -> Callable[[str], None]:
@@ -96,7 +96,7 @@ def test_each_version_is_one_exclusive_creation(place: str) -> None:
     after = lance_nb.write_dataset(ROWS, place, mode="append")
     assert (after.count_rows(), versions(place)) == (10, [1, 2])
     assert len(Cloud.created) == 2
-    assert not any(probe.PREFIX in path for path in Cloud.store)
+    assert not any(conditional_put.PROBE_PREFIX in path for path in Cloud.store)
     after.delete("a = 3")
     after.tags.create("kept", 2)
     after.create_branch("dev").insert(ROWS)

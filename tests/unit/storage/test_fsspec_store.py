@@ -1,27 +1,43 @@
-"""Any fsspec file system: reading like the model, secrets kept, missing drivers explained."""
+"""Any fsspec file system: reads, uploads, errors without secrets, coalesced byte ranges."""
 
 from __future__ import annotations
 
 import pickle
 import threading
 import traceback
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import fsspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_nb.errors import (
+    CorruptFileError,
     InvalidInputError,
     NotSupportedError,
+    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
-from lance_nb.storage import probe
-from lance_nb.storage.base import Store
-from lance_nb.storage.fsspec_store import FsspecStore
+from lance_nb.storage import conditional_put
+from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.conditional_put import GcsPut, outcome_by_class
+from lance_nb.storage.fsspec_store import (
+    DriverErrors,
+    FsspecObjectWriter,
+    FsspecStore,
+    coalesce,
+    object_info,
+    read_ranges,
+)
 from lance_nb.storage.registry import open_store
 from tests.conformance.store_tests import StoreCreatingTests
 
@@ -81,7 +97,7 @@ class _BusyError(OSError):
 
 
 def test_a_store_that_is_busy_with_the_object_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    probe.forget()
+    conditional_put.forget_probes()
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     driver = _Refusing([_BusyError("409"), _BusyError("409")])
@@ -115,7 +131,7 @@ def test_a_change_whose_reply_was_lost_is_of_unknown_outcome(scheme: str):
 
 
 def test_secrets_stay_out_of_errors_of_commits(monkeypatch: pytest.MonkeyPatch):
-    probe.forget()
+    conditional_put.forget_probes()
     store = _failing_store(monkeypatch)
     with pytest.raises(StorageError) as caught:
         store.write_if_absent("_versions/1.manifest", b"x")
@@ -206,3 +222,191 @@ def test_a_dataset_is_read_from_a_web_server(web_server: str, tmp_path: Path):
     assert store.list_names("") == ["x"]
     with pytest.raises(ObjectNotFoundError):
         store.read("y")
+
+
+MOMENT = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("entry", "modified", "e_tag"),
+    [
+        ({"LastModified": MOMENT, "ETag": '"a"'}, MOMENT, '"a"'),
+        ({"mtime": MOMENT.timestamp(), "etag": "b"}, MOMENT, "b"),
+        ({"created": MOMENT.replace(tzinfo=None)}, MOMENT, None),
+        ({"updated": "yesterday", "e_tag": 5}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_times_and_tags_are_found(entry: dict[str, Any], modified: Any, e_tag: Any) -> None:
+    info = object_info({"size": 7, **entry}, "x")
+    assert (info.name, info.size_bytes, info.modified, info.e_tag) == ("x", 7, modified, e_tag)
+
+
+def test_a_size_that_is_not_told_is_none() -> None:
+    assert object_info({"size": None}, "x").size_bytes == 0
+
+
+class _Upload(BytesIO):
+    """A file of an object store: the object appears when it is closed."""
+
+    forced = False
+
+    def __init__(self, system: _System, path: str) -> None:
+        super().__init__()
+        self.system, self.path = system, path
+        self.cancelled = False
+
+    def close(self) -> None:
+        if not self.cancelled:
+            self.system.objects[self.path] = self.getvalue()
+
+    def discard(self) -> None:
+        self.cancelled = True
+
+    closed: Any = False
+
+
+class _System:
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.uploads: list[_Upload] = []
+
+    def open(self, path: str, mode: str) -> _Upload:
+        assert mode == "wb"
+        self.uploads.append(_Upload(self, path))
+        return self.uploads[-1]
+
+    def rm_file(self, path: str) -> None:
+        del self.objects[path]
+
+
+def test_the_object_appears_at_the_end():
+    system = _System()
+    upload = FsspecObjectWriter(system, "x", nullcontext())
+    upload.write([b"1", b"2"])
+    assert system.objects == {}
+    upload.finish()
+    assert system.objects == {"x": b"12"}
+
+
+def test_an_aborted_upload_is_cancelled():
+    system = _System()
+    upload = FsspecObjectWriter(system, "x", nullcontext())
+    upload.write([b"1"])
+    upload.abort()
+    assert system.objects == {}
+    assert system.uploads[0].cancelled
+
+
+def test_a_failing_part_cancels_the_upload(monkeypatch: pytest.MonkeyPatch):
+    system = _System()
+    upload = FsspecObjectWriter(system, "x", nullcontext())
+
+    def fail(_: object) -> int:
+        raise StorageError("x", "the network is gone")
+
+    monkeypatch.setattr(system.uploads[0], "write", fail)
+    with pytest.raises(StorageError):
+        upload.write([b"1"])
+    assert system.uploads[0].cancelled
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (FileNotFoundError("x"), ObjectNotFoundError),
+        (NotADirectoryError("x"), ObjectNotFoundError),
+        (PermissionError("x"), StorageError),
+        (RuntimeError(""), StorageError),
+        (StorageError("x", "told already"), StorageError),
+        (KeyError("a mistake of ours"), KeyError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ],
+)
+def test_each_error_has_one_of_ours(raised: BaseException, expected: type) -> None:
+    with pytest.raises(expected), DriverErrors("s3://b/x", []):
+        raise raised
+
+
+def test_a_secret_is_told_neither_by_the_error_nor_by_its_cause() -> None:
+    with pytest.raises(StorageError) as caught, DriverErrors("s3://b/x", ["TOPSECRET"]):
+        raise OSError("no access with TOPSECRET")
+    assert "TOPSECRET" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_creations_are_judged_by_their_strategy() -> None:
+    guard = DriverErrors("gs://b/x", [], GcsPut())
+    with pytest.raises(ObjectExistsError), guard:
+        raise FileExistsError("b/x")
+    with pytest.raises(StorageError) as caught, guard:
+        raise TimeoutError("late")
+    assert (caught.value.outcome, guard.busy) == ("unknown", False)
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"),
+    [(TimeoutError("late"), "unknown"), (PermissionError("no"), "failed")],
+    ids=["timeout", "refused"],
+)
+def test_a_change_that_was_not_refused_may_have_been_done(raised: Exception, outcome: str) -> None:
+    with (
+        pytest.raises(StorageError) as caught,
+        DriverErrors("s3://b/x", [], changes=outcome_by_class),
+    ):
+        raise raised
+    assert caught.value.outcome == outcome
+    with pytest.raises(StorageError) as read, DriverErrors("s3://b/x", []):
+        raise raised
+    assert read.value.outcome == "failed"
+
+
+DATA = bytes(range(256)) * 20
+RANGES = st.lists(
+    st.tuples(st.integers(0, len(DATA)), st.integers(0, 300)).map(
+        lambda pair: ByteRange(pair[0], min(pair[0] + pair[1], len(DATA)))
+    ),
+    max_size=40,
+)
+
+
+@given(RANGES, st.integers(0, 200), st.integers(1, 1000))
+def test_every_range_lies_in_its_span_and_spans_are_apart(wanted, gap, largest):
+    plan = coalesce(wanted, gap, largest)
+    for one, at in zip(wanted, plan.span_of, strict=True):
+        if one.size_bytes:
+            span = plan.spans[at]
+            assert span.start <= one.start
+            assert one.stop <= span.stop
+        else:
+            assert at == -1
+    for before, after in zip(plan.spans, plan.spans[1:], strict=False):
+        assert before.start < after.start
+    for span in plan.spans:
+        assert span.size_bytes <= max(largest, *(one.size_bytes for one in wanted))
+
+
+@given(RANGES)
+def test_slices_equal_direct_reads_in_the_order_asked_for(wanted):
+    found = read_ranges("x", wanted, lambda span: DATA[span.start : span.stop])
+    assert [bytes(one) for one in found] == [DATA[one.start : one.stop] for one in wanted]
+
+
+def test_near_ranges_share_a_request_and_far_ones_do_not():
+    plan = coalesce([ByteRange(20, 30), ByteRange(10_000_000, 10_000_010), ByteRange(0, 10)])
+    assert plan.spans == (ByteRange(0, 30), ByteRange(10_000_000, 10_000_010))
+    assert plan.span_of == (0, 1, 0)
+
+
+def test_a_short_answer_is_damage():
+    with pytest.raises(CorruptFileError, match="10 bytes"):
+        read_ranges("x", [ByteRange(0, 10)], lambda _: b"123")
+
+
+def test_the_first_error_is_raised():
+    def fetch(span: ByteRange) -> bytes:
+        raise StorageError("x", f"no bytes at {span.start}")
+
+    wanted = [ByteRange(start, start + 1) for start in range(0, 10_000_000, 1_000_000)]
+    with pytest.raises(StorageError, match="no bytes at 0"):
+        read_ranges("x", wanted, fetch)

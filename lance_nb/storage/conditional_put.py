@@ -1,0 +1,354 @@
+"""Conditional put: create an object unless it exists, by one request per kind of object store.
+
+Each class sends one conditional request for the whole object, because several servers check the
+condition on a single upload only and ignore it when a multipart upload is completed:
+
+====================  ==============  =========================================================
+service (driver)      class           request
+====================  ==============  =========================================================
+S3 (s3fs)             S3Put           one PUT with ``If-None-Match: *``
+Cloud Storage (gcsfs) GcsPut          one upload with ``ifGenerationMatch=0``
+Azure Blob (adlfs)    AzurePut        an upload with ``overwrite=False``
+====================  ==============  =========================================================
+
+``CONDITIONAL_PUTS`` maps URI schemes to them. A server or a driver that does not know the condition
+ignores it: both of two writers are told that they created the object, and one commit is lost
+silently. So before the first commit to a server and bucket ``require_exclusive`` probes it: one
+scratch object ``.probe-<id>`` is created twice (the second must be refused) and another by
+``RACERS`` writers at the same time (one may win). Both lie in the folder of the object to be
+created, under a name that no reader of Lance looks at, and are removed.
+
+Outcomes: drivers repeat requests on their own, so ``EXISTS`` may mean the caller's own object whose
+first reply was lost. The committer has to read it back and compare.
+
+Limits: only what is certain counts as ``FAILED``; a server error, a timeout or a broken connection
+is ``UNKNOWN``, because the server may have done the work before. A refusal (403, 404) counts as
+certain, although a lost reply before it is possible if the driver repeated the request. 5 GiB, the
+largest single PUT. The result of a probe is kept for the life of the process; a probe cannot prove
+that a store is right, it detects stores that are wrong always or often. Cloud Storage and Azure are
+tested against a fake driver only.
+Source: "Conditional writes" of the S3 user guide; "Request preconditions" of the Cloud Storage
+documentation; "Specifying conditional headers" of the Blob service; s3fs 2026.9.0, gcsfs 2026.10.1,
+adlfs 2026.8.0.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from lance_nb.errors import (
+    NotSupportedError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+)
+
+PROBE_PREFIX = ".probe-"
+RACERS = 8
+
+_CAUSES_MAX = 16
+_RACE_START_S = 10.0
+_SINGLE_UPLOAD_BYTES = 5 << 30  # a part size that is never reached keeps an upload one request
+
+
+class Outcome(Enum):
+    """What an error of a conditional request means for the object."""
+
+    EXISTS = "exists"
+    BUSY = "busy"  # refused because another request for the object is under way: try again
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class ConditionalPut(Protocol):
+    """Creates objects exclusively through one fsspec driver."""
+
+    def put(self, filesystem: Any, full: str, data: bytes) -> None:
+        """Create the object ``full`` by one request; any error is the driver's own."""
+        ...
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error that ``put`` raised."""
+        ...
+
+    def place(self, filesystem: Any, full: str) -> str:
+        """Name the server and bucket, for which one probe is enough."""
+        ...
+
+
+# --- services -------------------------------------------------------------------------------------
+
+
+_S3_CODES = {
+    "PreconditionFailed": Outcome.EXISTS,
+    "ConditionalRequestConflict": Outcome.BUSY,
+    "OperationAborted": Outcome.BUSY,
+}
+
+
+class S3Put:
+    """Creates objects through s3fs.
+
+    Some servers report 412 as FileExistsError and others as OSError 22, so the server's own answer
+    is looked up behind the driver's error. 409 ``ConditionalRequestConflict``: two requests met and
+    neither counts. A refusal after botocore repeated the request is UNKNOWN. Ceph ignores the
+    condition when a multipart upload is completed.
+    """
+
+    def put(self, filesystem: Any, full: str, data: bytes) -> None:
+        """Create an object by one PUT."""
+        filesystem.pipe_file(full, data, mode="create", chunksize=_SINGLE_UPLOAD_BYTES)
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error by the server's answer, else by its class."""
+        answer = _s3_answer(error)
+        if answer is None:
+            return _s3_outcome_without_answer(error)
+        code = str(answer.get("Error", {}).get("Code", ""))
+        if code in _S3_CODES:
+            return _S3_CODES[code]
+        meta = answer.get("ResponseMetadata", {})
+        judged = outcome_by_status(int(meta.get("HTTPStatusCode") or 0), error)
+        if judged is Outcome.FAILED and meta.get("RetryAttempts"):
+            return Outcome.UNKNOWN
+        return judged
+
+    def place(self, filesystem: Any, full: str) -> str:
+        """Name the endpoint and the bucket."""
+        client = getattr(filesystem, "client_kwargs", None) or {}
+        endpoint = getattr(filesystem, "endpoint_url", None) or client.get("endpoint_url") or "aws"
+        return f"s3 {endpoint} {bucket_of(full)}"
+
+
+def _s3_answer(error: BaseException) -> Mapping[str, Any] | None:
+    for cause in causes(error):
+        answer = getattr(cause, "response", None)
+        if isinstance(answer, Mapping) and "Error" in answer:
+            return answer
+    return None
+
+
+def _s3_outcome_without_answer(error: BaseException) -> Outcome:
+    text = str(error).lower()
+    invalid = isinstance(error, OSError) and error.errno == errno.EINVAL
+    if invalid and ("precondition" in text or "pre-condition" in text):
+        return Outcome.EXISTS
+    return outcome_by_class(error)
+
+
+class GcsPut:
+    """Creates objects through gcsfs.
+
+    gcsfs reports 412 as FileExistsError and refusals as OSError "Forbidden".
+    """
+
+    def put(self, filesystem: Any, full: str, data: bytes) -> None:
+        """Create an object by one upload."""
+        filesystem.pipe_file(full, data, mode="create", chunksize=_SINGLE_UPLOAD_BYTES)
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error by its status code, else by its class and the text of gcsfs."""
+        for cause in causes(error):
+            code = getattr(cause, "code", None)
+            if isinstance(code, int):
+                return outcome_by_status(code, cause)
+            if isinstance(cause, OSError) and str(cause).startswith("Forbidden"):
+                return Outcome.FAILED
+        return outcome_by_class(error)
+
+    def place(self, filesystem: Any, full: str) -> str:
+        """Name the endpoint and the bucket."""
+        return f"gcs {getattr(filesystem, '_location', '')} {bucket_of(full)}"
+
+
+_AZURE_EXISTS = frozenset({"BlobAlreadyExists", "PathAlreadyExists", "ConditionNotMet"})
+
+
+class AzurePut:
+    """Creates blobs through adlfs, which sends ``If-None-Match: *``.
+
+    A large blob is staged in blocks; the condition holds for the request that commits the block
+    list. adlfs reports an existing blob as FileExistsError.
+    """
+
+    def put(self, filesystem: Any, full: str, data: bytes) -> None:
+        """Create a blob by one conditional upload."""
+        filesystem.pipe_file(full, data, mode="create")
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error by the service's error code and status, else by its class."""
+        for cause in causes(error):
+            if str(getattr(cause, "error_code", "")) in _AZURE_EXISTS:
+                return Outcome.EXISTS
+            status = getattr(cause, "status_code", None)
+            if isinstance(status, int):
+                return outcome_by_status(status, cause)
+        return outcome_by_class(error)
+
+    def place(self, filesystem: Any, full: str) -> str:
+        """Name the account and the container."""
+        account = getattr(filesystem, "account_url", None) or getattr(
+            filesystem, "account_name", ""
+        )
+        return f"azure {account} {bucket_of(full)}"
+
+
+CONDITIONAL_PUTS: dict[str, ConditionalPut] = {
+    **dict.fromkeys(("s3", "s3a"), S3Put()),
+    **dict.fromkeys(("gs", "gcs"), GcsPut()),
+    **dict.fromkeys(("az", "abfs", "abfss"), AzurePut()),
+}
+
+
+# --- what an error says about the outcome ---------------------------------------------------------
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what caused it: drivers hide the server's answer behind their own."""
+    cause: BaseException | None = error
+    for _ in range(_CAUSES_MAX):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def outcome_by_class(error: BaseException) -> Outcome:
+    """Judge an error by its Python class alone."""
+    for cause in causes(error):
+        if isinstance(cause, FileExistsError):
+            return Outcome.EXISTS
+        if isinstance(cause, (PermissionError, FileNotFoundError, NotImplementedError)):
+            return Outcome.FAILED
+    return Outcome.UNKNOWN
+
+
+def outcome_by_status(status: int, error: BaseException) -> Outcome:
+    """Judge an error by the HTTP status of the answer, where that decides."""
+    if status == 412:
+        return Outcome.EXISTS
+    if status in (400, 401, 403, 404, 405, 501):
+        return Outcome.FAILED
+    return outcome_by_class(error)
+
+
+def bucket_of(full: str) -> str:
+    """Return the bucket or container of a driver's path."""
+    return full.lstrip("/").partition("/")[0]
+
+
+# --- probe ----------------------------------------------------------------------------------------
+
+_faults: dict[str, str] = {}
+_locks: dict[str, threading.Lock] = {}  # one probe per place, while other places go on
+os.register_at_fork(after_in_child=_locks.clear)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFolder:
+    """A folder of a store, as far as the probe uses it. ``create`` is the request under test."""
+
+    create: Callable[[str, bytes], None]
+    read: Callable[[str], bytes | memoryview]
+    delete: Callable[[str], None]
+    folder: str
+
+
+def require_exclusive(place: str, target: ProbeFolder) -> None:
+    """Probe ``place`` unless that has been done.
+
+    Raises NotSupportedError when the store cannot be trusted, StorageError when the probe failed.
+    """
+    if place not in _faults:
+        with _locks.setdefault(place, threading.Lock()):
+            if place not in _faults:
+                _faults[place] = find_fault(target)
+    fault = _faults[place]
+    if fault:
+        raise NotSupportedError(
+            f"cannot commit here: {fault}, so a commit could be lost without a word; "
+            "commit through an external manifest store instead: storage_options="
+            "{'manifest_store': 'sqlite:////shared/manifests.db'} (or redis, postgresql, dynamodb)"
+        )
+
+
+def forget_probes() -> None:
+    """Forget the results of all probes: the next commit probes again."""
+    _faults.clear()
+
+
+def find_fault(target: ProbeFolder) -> str:
+    """Return what is wrong with a store, "" when nothing is."""
+    return _create_twice(target) or _race(target)
+
+
+def _create_twice(target: ProbeFolder) -> str:
+    path = _scratch_path(target.folder)
+    try:
+        _attempt(target, path, b"first")
+        second = _attempt(target, path, b"second")
+        if second or _content(target, path) != b"first":
+            return "the store replaced an object that was to be created only if absent"
+    finally:
+        _remove(target, path)
+    return ""
+
+
+def _race(target: ProbeFolder) -> str:
+    path = _scratch_path(target.folder)
+    barrier = threading.Barrier(RACERS)
+
+    def racer(number: int) -> bool:
+        barrier.wait(_RACE_START_S)
+        return _attempt(target, path, _racer_bytes(number))
+
+    try:
+        with ThreadPoolExecutor(RACERS) as pool:
+            won = list(pool.map(racer, range(RACERS)))
+        if sum(won) > 1:
+            return f"{sum(won)} of {RACERS} racing writers were told that they created one object"
+        if True in won and _content(target, path) != _racer_bytes(won.index(True)):
+            return "an object is not the one whose writer was told that it created it"
+    finally:
+        _remove(target, path)
+    return ""
+
+
+def _racer_bytes(number: int) -> bytes:
+    return b"racer %d" % number
+
+
+def _attempt(target: ProbeFolder, path: str, data: bytes) -> bool:
+    """Create an object; return whether we did (a refusal may answer our own request)."""
+    try:
+        target.create(path, data)
+    except ObjectExistsError:
+        return False
+    return True
+
+
+def _content(target: ProbeFolder, path: str) -> bytes:
+    try:
+        return bytes(target.read(path))
+    except ObjectNotFoundError:
+        return b""
+
+
+def _remove(target: ProbeFolder, path: str) -> None:
+    try:
+        target.delete(path)
+    except StorageError:
+        return  # a scratch object that stays does no harm
+
+
+def _scratch_path(folder: str) -> str:
+    name = f"{PROBE_PREFIX}{uuid.uuid4().hex}"
+    return f"{folder}/{name}" if folder else name

@@ -1,1 +1,0 @@
-"""How each kind of object store creates exclusively, one file each."""
