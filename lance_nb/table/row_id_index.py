@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.scan import wanted_rows
 from lance_nb.table.scan_plan import live_counts, num_live_rows
@@ -25,6 +26,8 @@ from lance_nb.table.snapshot import Snapshot
 
 _ADDRESS_SHIFT = np.uint64(32)
 _SHOWN = 5  # missing rows in a message
+# The manifest alone may claim up to this many rows before a data file must confirm them.
+_UNCONFIRMED_ROWS_MAX = 1 << 24
 _OFFSET_MASK = np.uint64(0xFFFFFFFF)
 U64s = npt.NDArray[np.uint64]
 
@@ -74,11 +77,16 @@ def _of_addresses(snapshot: Snapshot, wanted: U64s) -> Ints:
                 f"{fragment_id}, which version {snapshot.version} does not have"
             )
         mine = np.flatnonzero(owners == fragment_id)
-        live = live_offsets(snapshot, snapshot.manifest.fragments[number])
         begin = int(ends[number - 1]) if number else 0
-        place = np.searchsorted(live, offsets[mine])
-        hit = place < live.size
-        hit[hit] = live[place[hit]] == offsets[mine][hit]
+        fragment = snapshot.manifest.fragments[number]
+        place = offsets[mine]
+        if fragment.deletion_file is None:
+            hit = place < int(ends[number]) - begin
+        else:
+            live = live_offsets(snapshot, fragment)
+            place = np.searchsorted(live, offsets[mine])
+            hit = place < live.size
+            hit[hit] = live[place[hit]] == offsets[mine][hit]
         positions[mine[hit]] = place[hit] + begin
     return positions
 
@@ -136,6 +144,8 @@ def live_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
     count = num_live_rows(snapshot, fragment)
     if not count:
         return np.zeros(0, np.int64)
+    if count > _UNCONFIRMED_ROWS_MAX:
+        confirmed_rows(snapshot, fragment)
     return wanted_rows(snapshot, fragment, 0, count).physical
 
 

@@ -111,6 +111,44 @@ def test_a_quoted_name_stands_beside_a_row_offset(tmp_path: Path) -> None:
     assert_equal(got, theirs.to_table(columns=["Mixed Case", "_rowoffset", "k"]))
 
 
+_NAN = float("nan")
+KEYS = {
+    "null keys": ([1, None, 3], [None, 3]),
+    "null keys on the left only": ([1, None, 3], [1, 3]),
+    "null keys twice": ([1, 2, None], [1, 1, None, None]),
+    "zeros of two signs and NaN": ([0.0, -0.0, _NAN, None], [-0.0, _NAN]),
+    "texts": (["a", None, ""], ["", None]),
+    "booleans": ([True, None, False], [None, True]),
+    "float16": (np.array([1, 2, 3], np.float16), np.array([3, 1], np.float16)),
+    "dictionary": (pa.array(["a", "b", "a"]).dictionary_encode(),) * 2,
+    "bytes of one width": (pa.array([b"ab", b"cd"], pa.binary(2)),) * 2,
+}
+
+
+@pytest.mark.parametrize("verb", ["merge", "update_columns"])
+@pytest.mark.parametrize("case", KEYS)
+def test_keys_of_every_kind_find_the_rows_that_pylance_finds(
+    tmp_path: Path, case: str, verb: str
+) -> None:
+    lance = require_pylance()
+    left, right = (pa.array(keys) for keys in KEYS[case])
+    new = "w" if verb == "merge" else "v"
+    table = pa.table({"k": left, "v": range(len(left))})
+    other = pa.table({"k": right, new: [10 * (at + 1) for at in range(len(right))]})
+    answers = []
+    for library in (lance, lance_nb):
+        uri = str(tmp_path / library.__name__)
+        dataset = library.write_dataset(table, uri)
+        if verb == "merge":
+            dataset.merge(other, "k")
+        else:
+            fragment, fields = dataset.get_fragments()[0].update_columns(other, "k", "k")[:2]
+            change = library.LanceOperation.Update([], [fragment], fields_modified=fields)
+            library.LanceDataset.commit(uri, change, read_version=1)
+        answers.append(library.dataset(uri).to_table(columns=[new])[new].to_pylist())
+    assert answers[0] == answers[1]
+
+
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_join_keeps_a_column_that_must_not_be_null(tmp_path: Path, deleted: bool) -> None:
     ours, theirs = both(tmp_path / "d", pa.table({"k": [1, 2, 3]}))

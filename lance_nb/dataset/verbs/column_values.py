@@ -91,13 +91,23 @@ def partners(
     else:
         batches = list(_stored(snapshot, fragment, [left_on], None))
         left = pa.Table.from_batches(batches)[left_on]
-    keys = cast(right[right_on], pa.field(right_on, left.type))
     import pyarrow.compute as pc
 
+    left = _comparable(left)
+    keys = cast(right[right_on], pa.field(right_on, left.type))
     backwards = from_integers(np.arange(len(keys))[::-1].copy())
-    last = pc.index_in(left, value_set=keys.take(backwards).combine_chunks(), skip_nulls=True)
+    value_set = keys.take(backwards).combine_chunks()
+    # A deleted row has no row id and no partner; null keys match null keys, as in pylance.
+    last = pc.index_in(left, value_set=value_set, skip_nulls=left_on == ROW_ID)
     position = pc.fill_null(last, -1).to_numpy().astype(np.int64)
     return np.where(position < 0, -1, len(keys) - 1 - position)
+
+
+def _comparable(keys: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return keys in a type that Arrow looks values up in: no dictionary, no float16."""
+    if pa.types.is_dictionary(keys.type):
+        return keys.cast(keys.type.value_type)
+    return keys.cast(pa.float32()) if pa.types.is_float16(keys.type) else keys
 
 
 def integers_or_null(positions: np.ndarray) -> pa.Array:

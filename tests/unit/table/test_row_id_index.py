@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import DeletionFile, DeletionFileType
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_id_index import (
@@ -17,7 +17,13 @@ from lance_nb.table.row_id_index import (
     positions_of_addresses,
     positions_of_ids,
 )
-from tests.golden.copies import expected, expected_versions
+from tests.golden.copies import (
+    copy_to_memory,
+    edited_fragment,
+    edited_manifest,
+    expected,
+    expected_versions,
+)
 from tests.golden.opening import snapshot_of
 
 VERSIONS = [version for _, version in expected_versions("stable_ids")]
@@ -84,3 +90,20 @@ def test_a_fragment_without_live_rows_has_no_offsets(at):
     empty = replace(second, deletion_file=DeletionFile(1, 7, DeletionFileType.ARROW, 30))
     assert live_offsets(snapshot, empty).tolist() == []
     assert live_offsets(snapshot, second).tolist() == list(range(30))
+
+
+def test_rows_that_only_a_damaged_manifest_claims_take_no_memory():
+    store = copy_to_memory("history")
+    path = f"_versions/{2**64 - 1 - 1:020d}.manifest"
+
+    def change(manifest):
+        manifest.fragments[0] = edited_fragment(
+            manifest.fragments[0], lambda one: setattr(one, "physical_rows", 1 << 40)
+        )
+
+    store.write(path, edited_manifest(bytes(store.read(path)), change))
+    snapshot = snapshot_of(store, 1)
+
+    assert positions_of_addresses(snapshot, [3]).tolist() == [3]
+    with pytest.raises(CorruptFileError, match="1099511627776 rows, as the manifest says"):
+        live_offsets(snapshot, snapshot.manifest.fragments[0])
