@@ -18,7 +18,10 @@ from typing import Any
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
+from lance_nb.format.index_metadata import SYSTEM_NAMES
 from lance_nb.format.wire import parse, unknown_bytes
+
+WAL_INDEX = SYSTEM_NAMES[1]
 
 
 @dataclass(frozen=True, slots=True)

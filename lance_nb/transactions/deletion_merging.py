@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.format.manifest import Manifest
+from lance_nb.transactions.conflict_rules import enumerate_ids
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.update import Update, UpdateMode
-from lance_nb.transactions.verdicts import enumerate_ids
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from lance_nb.format.fragment_reuse import (
     without_cleaned_entries,
 )
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.merged_logs import with_merged_logs
-from lance_nb.transactions.index_rules import WAL_INDEX
+from lance_nb.format.merged_logs import WAL_INDEX, with_merged_logs
 from lance_nb.transactions.operation import Operation, Snapshotted
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.rewrite import Rewrite

@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
+from lance_nb.format.merged_logs import WAL_INDEX, MergedLog, with_merged_logs
 from lance_nb.transactions.manifest_building import Draft
 
 ROW_ID_KINDS = frozenset({"Bitmap", "LabelList", "Inverted", "NGram", "Vector"})
@@ -114,6 +115,18 @@ def retain_useful(draft: Draft) -> None:
         by_name.setdefault(one.name, []).append(one)
     useful = {one.uuid for same in by_name.values() for one in _useful(same, live)}
     draft.indices = [one for one in kept if one.is_system or one.uuid in useful]
+
+
+def record_merged_logs(draft: Draft, logs: Iterable[MergedLog]) -> None:
+    """Record the logs. Raises InvalidInputError if the dataset keeps no state of logs."""
+    for position, one in enumerate(draft.indices):
+        if one.name == WAL_INDEX:
+            details = with_merged_logs(one.details, logs)
+            draft.indices[position] = replace(one, details=details, dataset_version=draft.version)
+            return
+    raise InvalidInputError(
+        f"the dataset has no index {WAL_INDEX!r}: there is no state of write-ahead logs to change"
+    )
 
 
 def _useful(same_name: list[IndexMetadata], live: BitMap) -> list[IndexMetadata]:

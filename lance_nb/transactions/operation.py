@@ -1,9 +1,9 @@
 """What an operation is: a value that says how one version becomes the next.
 
-An operation knows four things: its message (``from_pb``, ``to_pb``), the manifest that it makes of
-the current one (``apply``, pure), what it touches (``footprint``) and how it gets along with an
-operation that was committed first (``VERSUS``, named rules per other arm). It never imports
-another operation: rules see ``Footprint`` only.
+An operation knows three things: its message (``from_pb``, ``to_pb``), the manifest that it makes of
+the current one (``apply``, pure) and what it touches (``footprint``). It never imports another
+operation: whether it can follow one that was committed first is decided by the rules of the
+conflict grid (conflict_grid.py), which compare footprints.
 
 Limits: ``apply`` does no I/O but ``ApplyContext.load_version``.
 Source: message ``Transaction`` of lance.table, whose oneof names the arms.
@@ -11,7 +11,7 @@ Source: message ``Transaction`` of lance.table, whose oneof names the arms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -24,7 +24,6 @@ from lance_nb.format.operation_details import DESCRIBERS
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.stream_mark import StreamMark
-from lance_nb.transactions.verdicts import Rule
 
 T = TypeVar("T")
 
@@ -113,12 +112,15 @@ class BaseOperation(OperationValue):
 
     __slots__ = ()
 
+    def describe(self: Operation) -> str:
+        """Return one line that says what the operation does, as histories show it."""
+        return DESCRIBERS[self.arm](self.to_pb())[0]
+
 
 class Operation(Protocol):
     """One arm of ``Transaction.operation``. ``unknown`` carries fields of a newer writer."""
 
     arm: ClassVar[str]
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]]
 
     @property
     def unknown(self) -> bytes:
@@ -143,7 +145,7 @@ class Operation(Protocol):
         ...
 
     def describe(self) -> str:
-        """Say in one line what it does."""
+        """Return one line that says what the operation does."""
         ...
 
 
@@ -155,11 +157,6 @@ def listed(value: Iterable[T], kind: type[T], what: str) -> FrozenList[T]:
         name = "FragmentMetadata" if kind is Fragment else kind.__name__
         raise ArgumentError(f"{what} must be a list of {name}, not of {wrong[0]}")
     return found
-
-
-def describe(operation: Operation) -> str:
-    """Say in one line what an operation does, in the words that histories use."""
-    return DESCRIBERS[operation.arm](operation.to_pb())[0]
 
 
 def operation_name(arm: str) -> str:

@@ -33,7 +33,8 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
-from lance_nb.transactions.conflicts import Circumstances, Conflict, Verdict, check, conflict_error
+from lance_nb.transactions.conflict_grid import Conflict, check, conflict_error
+from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.deletion_merging import DeletionMerge, merge_deletions
 from lance_nb.transactions.index_merging import (
     rebase_index,

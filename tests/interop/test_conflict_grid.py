@@ -13,7 +13,8 @@ import shutil
 import pytest
 
 from lance_nb.errors import CommitConflictError, RetryableCommitConflictError
-from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from tests.support.conflict_pairs import CHANGES, Pairs, Prepared
 from tests.support.requirements import require_pylance
 

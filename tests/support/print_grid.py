@@ -1,7 +1,7 @@
 """Print the conflict grid of all operations as one table: ``make conflict-grid``.
 
 ``python -m tests.support.print_grid --write`` also writes tests/golden/conflict_grid.txt anew, with
-which ``tests/unit/transactions/test_conflicts`` compares the code.
+which ``tests/unit/transactions/test_conflict_grid`` compares the code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lance_nb.transactions.conflicts import grid
+from lance_nb.transactions.conflict_grid import grid
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "conflict_grid.txt"
 

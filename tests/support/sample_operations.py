@@ -10,10 +10,9 @@ from lance_nb.format.fragment import DataFile, Fragment, InlineSequence, RowIdMe
 from lance_nb.format.index_metadata import IndexFile
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
-from lance_nb.format.merged_logs import MergedLog
+from lance_nb.format.merged_logs import WAL_INDEX, MergedLog
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.index_rules import WAL_INDEX
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.clone import Clone

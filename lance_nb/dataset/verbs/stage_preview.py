@@ -26,7 +26,8 @@ from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_plan import counts_of, live_counts, plan_scan
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.inserted_rows import both_insert
 from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, operation_name

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.transactions.branch_merge.merge_base import Step
-from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.operation import Operation, operation_name
 

@@ -8,7 +8,7 @@ Source: message ``Transaction.Append`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,10 +16,8 @@ from lance_nb._pb import transaction as pb
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions import manifest_building as building
-from lance_nb.transactions.conflict_rules import FINE, NEVER, NULLABILITY
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,23 +25,6 @@ class Append(BaseOperation):
     """Add fragments."""
 
     arm: ClassVar[str] = "append"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": (NEVER,),
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": (NULLABILITY,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": (NULLABILITY,),
-        "update_config": FINE,
-        "data_replacement": FINE,
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     fragments: Sequence[Fragment]
     unknown: bytes = b""
@@ -72,7 +53,3 @@ class Append(BaseOperation):
     def footprint(self) -> Footprint:
         """Return what it touches: nothing that is there."""
         return Footprint(supplies_values=True)
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

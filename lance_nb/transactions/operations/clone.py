@@ -10,7 +10,6 @@ Source: message ``Transaction.Clone`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -20,11 +19,9 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -32,23 +29,6 @@ class Clone(BaseOperation):
     """Start a branch or a copy."""
 
     arm: ClassVar[str] = "clone"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": FINE,
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": FINE,
-        "restore": FINE,
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": FINE,
-        "update_config": FINE,
-        "data_replacement": FINE,
-        "update_mem_wal_state": FINE,
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     is_shallow: bool
     ref_name: str | None
@@ -108,10 +88,6 @@ class Clone(BaseOperation):
     def footprint(self) -> Footprint:
         """Return nothing: there is nothing yet."""
         return Footprint()
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _moved(fragment: Fragment, base_id: int | None) -> Fragment:

@@ -8,7 +8,7 @@ Source: message ``Transaction.CreateIndex`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,23 +16,11 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import Index, IndexMetadata
-from lance_nb.format.merged_logs import merged_logs
+from lance_nb.format.merged_logs import WAL_INDEX, merged_logs
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE, NEVER
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import (
-    INDEX_COVERS,
-    INDEXED_DATA,
-    INDEXED_FIELD_GONE,
-    INDEXED_UPDATE,
-    LOG_STATE,
-    SAME_INDEX,
-    WAL_INDEX,
-    WAL_INDEX_AGAIN,
-)
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -40,23 +28,6 @@ class CreateIndex(BaseOperation):
     """Make indices known, or forget them."""
 
     arm: ClassVar[str] = "create_index"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": (NEVER,),
-        "create_index": (SAME_INDEX,),
-        "rewrite": (INDEX_COVERS,),
-        "merge": (WAL_INDEX_AGAIN, INDEXED_FIELD_GONE),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (INDEXED_UPDATE,),
-        "project": (INDEXED_FIELD_GONE,),
-        "update_config": FINE,
-        "data_replacement": (INDEXED_DATA,),
-        "update_mem_wal_state": (LOG_STATE,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     new_indices: Sequence[Index]
     removed_indices: Sequence[Index]
@@ -122,7 +93,3 @@ class CreateIndex(BaseOperation):
             removed_indices=self.removed,
             compacted=tuple((one.shard_id, one.generation) for part in logs for one in part),
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

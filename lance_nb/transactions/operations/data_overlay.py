@@ -8,15 +8,13 @@ Source: message ``Transaction.DataOverlay`` of lance.table; feature flag 6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -24,7 +22,6 @@ class DataOverlay(BaseOperation):
     """``data`` is the serialized message."""
 
     arm: ClassVar[str] = "data_overlay"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
 
     data: bytes
     unknown: bytes = b""
@@ -45,7 +42,3 @@ class DataOverlay(BaseOperation):
     def footprint(self) -> Footprint:
         """Return nothing: it is never compared."""
         return Footprint()
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

@@ -11,7 +11,7 @@ Source: message ``Transaction.DataReplacement`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,18 +19,7 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    AGAIN,
-    FINE,
-    NEVER,
-    NULLABILITY,
-    REPLACED_FIELD_GONE,
-    SAME_CELLS,
-    SAME_FRAGMENTS,
-    TARGET_REMOVED,
-)
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import INDEXED_DATA
 from lance_nb.transactions.index_upkeep import prune_fields
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import (
@@ -38,11 +27,9 @@ from lance_nb.transactions.operation import (
     BaseOperation,
     Built,
     OperationValue,
-    describe,
     listed,
 )
 from lance_nb.transactions.row_lineage import stamp_all_updated
-from lance_nb.transactions.verdicts import Rule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,23 +46,6 @@ class DataReplacement(BaseOperation):
     """Replace columns of fragments."""
 
     arm: ClassVar[str] = "data_replacement"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": (TARGET_REMOVED,),
-        "overwrite": (NEVER,),
-        "create_index": (INDEXED_DATA,),
-        "rewrite": (SAME_FRAGMENTS,),
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (SAME_FRAGMENTS, TARGET_REMOVED),
-        "project": (NULLABILITY, REPLACED_FIELD_GONE),
-        "update_config": FINE,
-        "data_replacement": (SAME_CELLS,),
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     replacements: Sequence[DataReplacementGroup]
     unknown: bytes = b""
@@ -137,10 +107,6 @@ class DataReplacement(BaseOperation):
             replaced=cells,
             supplies_values=True,
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _with_file(fragment: Fragment, new: DataFile) -> Fragment:

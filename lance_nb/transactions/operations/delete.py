@@ -8,19 +8,17 @@ Source: message ``Transaction.Delete`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_FRAGMENTS, SAME_ROWS
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,23 +26,6 @@ class Delete(BaseOperation):
     """Delete rows."""
 
     arm: ClassVar[str] = "delete"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": (SAME_ROWS,),
-        "overwrite": (NEVER,),
-        "create_index": FINE,
-        "rewrite": (SAME_FRAGMENTS,),
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (SAME_ROWS,),
-        "project": FINE,
-        "update_config": FINE,
-        "data_replacement": (SAME_FRAGMENTS,),
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     updated_fragments: Sequence[Fragment] = ()
     deleted_fragment_ids: Sequence[int] = ()
@@ -94,7 +75,3 @@ class Delete(BaseOperation):
             changed_fragments=frozenset(one.id for one in self.updated_fragments),
             removed_fragments=frozenset(self.deleted_fragment_ids),
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

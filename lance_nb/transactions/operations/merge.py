@@ -13,7 +13,7 @@ Source: message ``Transaction.Merge`` of lance.table.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,14 +25,11 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SCHEMA_METADATA_AGAIN
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import WAL_INDEX_AGAIN
 from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
 from lance_nb.transactions.row_lineage import stamp_all_updated, stamp_new_rows
-from lance_nb.transactions.verdicts import Rule
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -40,23 +37,6 @@ class Merge(BaseOperation):
     """Add or change columns."""
 
     arm: ClassVar[str] = "merge"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": (AGAIN,),
-        "delete": (AGAIN,),
-        "overwrite": (NEVER,),
-        "create_index": (WAL_INDEX_AGAIN,),
-        "rewrite": (AGAIN,),
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (AGAIN,),
-        "project": (NEVER,),
-        "update_config": (SCHEMA_METADATA_AGAIN,),
-        "data_replacement": (AGAIN,),
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     fragments: Sequence[Fragment]
     schema: LanceSchema
@@ -137,10 +117,6 @@ class Merge(BaseOperation):
             field_ids=frozenset(one.id for one in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _stamped(old: Fragment | None, new: Fragment, version: int) -> Fragment:

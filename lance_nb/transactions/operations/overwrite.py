@@ -25,13 +25,11 @@ from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_KEYS
 from lance_nb.transactions.file_versions import storage_format
 from lance_nb.transactions.footprint import CONFIG, Footprint, Settings
 from lance_nb.transactions.input_schema import new_schema as dataset_schema
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
 
 _DEFAULT_VERSION = (2, 2)
 
@@ -41,23 +39,6 @@ class Overwrite(BaseOperation):
     """Create a dataset, or replace all its rows."""
 
     arm: ClassVar[str] = "overwrite"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": (AGAIN, SAME_KEYS),
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": FINE,
-        "restore": FINE,
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": FINE,
-        "update_config": (SAME_KEYS,),
-        "data_replacement": FINE,
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     new_schema: LanceSchema
     fragments: Sequence[Fragment]
@@ -147,10 +128,6 @@ class Overwrite(BaseOperation):
             settings=Settings(keys),
             field_ids=frozenset(one.id for one in self.new_schema.tree.walk()),
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _numbered(schema: pa.Schema, fragments: Sequence[Fragment]) -> LanceSchema:

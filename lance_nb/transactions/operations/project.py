@@ -9,7 +9,6 @@ Source: message ``Transaction.Project`` of lance.table (schema metadata is not p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,18 +18,10 @@ from lance_nb._pb import transaction as pb
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    AGAIN,
-    FINE,
-    NEVER,
-    NULLABILITY,
-    SCHEMA_METADATA_AGAIN,
-)
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
@@ -38,23 +29,6 @@ class Project(BaseOperation):
     """Drop, rename or reorder columns."""
 
     arm: ClassVar[str] = "project"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": (NULLABILITY,),
-        "delete": FINE,
-        "overwrite": (NEVER,),
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (NULLABILITY,),
-        "project": (AGAIN,),
-        "update_config": (SCHEMA_METADATA_AGAIN,),
-        "data_replacement": (NULLABILITY,),
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     schema: LanceSchema
     preserves_nullability: bool
@@ -109,7 +83,3 @@ class Project(BaseOperation):
             field_ids=frozenset(one.id for one in self.schema.tree.walk()),
             may_alter_nullability=not self.preserves_nullability,
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

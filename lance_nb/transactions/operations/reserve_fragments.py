@@ -8,17 +8,14 @@ Source: message ``Transaction.ReserveFragments`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE, NEVER
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -26,23 +23,6 @@ class ReserveFragments(BaseOperation):
     """Set fragment ids aside."""
 
     arm: ClassVar[str] = "reserve_fragments"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": (NEVER,),
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": FINE,
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": FINE,
-        "update_config": FINE,
-        "data_replacement": FINE,
-        "update_mem_wal_state": FINE,
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     num_fragments: int
     unknown: bytes = b""
@@ -68,7 +48,3 @@ class ReserveFragments(BaseOperation):
     def footprint(self) -> Footprint:
         """Return nothing: it touches no fragment."""
         return Footprint()
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

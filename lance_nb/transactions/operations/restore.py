@@ -9,17 +9,14 @@ Source: message ``Transaction.Restore`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE, NEVER, SCHEMA_METADATA_NEVER
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,23 +24,6 @@ class Restore(BaseOperation):
     """Go back to a version."""
 
     arm: ClassVar[str] = "restore"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": FINE,
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": FINE,
-        "restore": FINE,
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": FINE,
-        "update_config": (SCHEMA_METADATA_NEVER,),
-        "data_replacement": FINE,
-        "update_mem_wal_state": (NEVER,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     version: int
     unknown: bytes = b""
@@ -81,10 +61,6 @@ class Restore(BaseOperation):
     def footprint(self) -> Footprint:
         """Return nothing: it replaces everything."""
         return Footprint()
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _highest(one: int | None, other: int | None) -> int | None:

@@ -13,7 +13,7 @@ Source: message ``Transaction.Rewrite`` of lance.table; fields 1 and 2 only in o
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,9 +23,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import AGAIN, FINE, NEVER, SAME_FRAGMENTS
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import BOTH_REUSE_INDEX, INDEX_COVERS
 from lance_nb.transactions.index_upkeep import cover_rewritten, remap
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import (
@@ -33,10 +31,8 @@ from lance_nb.transactions.operation import (
     BaseOperation,
     Built,
     OperationValue,
-    describe,
     listed,
 )
-from lance_nb.transactions.verdicts import Rule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -79,23 +75,6 @@ class Rewrite(BaseOperation):
     """Replace fragments by others with the same rows."""
 
     arm: ClassVar[str] = "rewrite"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": (SAME_FRAGMENTS,),
-        "overwrite": (NEVER,),
-        "create_index": (INDEX_COVERS,),
-        "rewrite": (SAME_FRAGMENTS, BOTH_REUSE_INDEX),
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (SAME_FRAGMENTS,),
-        "project": FINE,
-        "update_config": FINE,
-        "data_replacement": (SAME_FRAGMENTS,),
-        "update_mem_wal_state": FINE,
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     groups: Sequence[RewriteGroup]
     rewritten_indices: Sequence[RewrittenIndex] = ()
@@ -172,10 +151,6 @@ class Rewrite(BaseOperation):
             groups=groups,
             carries_reuse_index=self.frag_reuse_index is not None,
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 # --- parts of the message -------------------------------------------------------------------------

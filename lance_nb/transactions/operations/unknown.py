@@ -6,14 +6,12 @@ are carried by the transaction around it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lance_nb.errors import NotSupportedError
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.operation import UNKNOWN_ARM, ApplyContext, BaseOperation, Built
-from lance_nb.transactions.verdicts import Rule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -21,7 +19,6 @@ class Unknown(BaseOperation):
     """``numbers`` are the field numbers of the operation, empty if none is recorded."""
 
     arm: ClassVar[str] = UNKNOWN_ARM
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
 
     numbers: tuple[int, ...] = ()
     unknown: bytes = b""

@@ -30,25 +30,16 @@ from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.roaring import check_portable
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    AGAIN,
-    FINE,
-    MODIFIED_FIELD_GONE,
-    NEVER,
-    NULLABILITY,
-    SAME_FRAGMENTS,
-    SAME_LOGS,
-    SAME_NEW_KEYS,
-    SAME_ROWS,
-    UNKNOWN_NEW_KEYS,
-)
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import record_merged_logs
-from lance_nb.transactions.index_upkeep import cover_moved, prune_fields, retain_useful
+from lance_nb.transactions.index_upkeep import (
+    cover_moved,
+    prune_fields,
+    record_merged_logs,
+    retain_useful,
+)
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe, listed
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
 from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated
-from lance_nb.transactions.verdicts import Rule
 
 
 class UpdateMode(StrEnum):
@@ -66,23 +57,6 @@ class Update(BaseOperation):
     """Change values of rows."""
 
     arm: ClassVar[str] = "update"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": (UNKNOWN_NEW_KEYS,),
-        "delete": (SAME_ROWS,),
-        "overwrite": (NEVER,),
-        "create_index": FINE,
-        "rewrite": (SAME_FRAGMENTS,),
-        "merge": (AGAIN,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (SAME_ROWS, SAME_NEW_KEYS),
-        "project": (NULLABILITY, MODIFIED_FIELD_GONE),
-        "update_config": FINE,
-        "data_replacement": (SAME_FRAGMENTS,),
-        "update_mem_wal_state": (SAME_LOGS,),
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     removed_fragment_ids: Sequence[int] = ()
     updated_fragments: Sequence[Fragment] = ()
@@ -223,10 +197,6 @@ class Update(BaseOperation):
             inserted_keys=self.inserted_rows,
             compacted=tuple((one.shard_id, one.generation) for one in self.compacted_sstables),
         )
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)
 
 
 def _brings_all_row_ids(fragment: Fragment) -> bool:

@@ -8,7 +8,6 @@ Source: message ``Transaction.UpdateBases`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,11 +15,9 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import BasePathError
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE, SAME_BASES
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,23 +25,6 @@ class UpdateBases(BaseOperation):
     """Add base paths."""
 
     arm: ClassVar[str] = "update_bases"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": FINE,
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": FINE,
-        "restore": FINE,
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": FINE,
-        "update_config": FINE,
-        "data_replacement": FINE,
-        "update_mem_wal_state": FINE,
-        "clone": FINE,
-        "update_bases": (SAME_BASES,),
-    }
 
     new_bases: tuple[BasePath, ...]
     unknown: bytes = b""
@@ -83,7 +63,3 @@ class UpdateBases(BaseOperation):
     def footprint(self) -> Footprint:
         """Return the bases."""
         return Footprint(new_bases=self.new_bases)
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

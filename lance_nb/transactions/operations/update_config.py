@@ -18,13 +18,6 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import (
-    ANNOTATED_FIELD_GONE,
-    FINE,
-    SAME_KEYS,
-    SCHEMA_METADATA_AGAIN,
-    SCHEMA_METADATA_NEVER,
-)
 from lance_nb.transactions.field_metadata import with_field_metadata
 from lance_nb.transactions.footprint import (
     CONFIG,
@@ -40,9 +33,7 @@ from lance_nb.transactions.operation import (
     BaseOperation,
     Built,
     OperationValue,
-    describe,
 )
-from lance_nb.transactions.verdicts import Rule
 
 NO_FIELD = -1
 
@@ -117,23 +108,6 @@ class UpdateConfig(BaseOperation):
     """Change settings and metadata."""
 
     arm: ClassVar[str] = "update_config"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": FINE,
-        "delete": FINE,
-        "overwrite": (SCHEMA_METADATA_NEVER, SAME_KEYS),
-        "create_index": FINE,
-        "rewrite": FINE,
-        "merge": (SCHEMA_METADATA_AGAIN,),
-        "restore": (SCHEMA_METADATA_NEVER,),
-        "reserve_fragments": FINE,
-        "update": FINE,
-        "project": (ANNOTATED_FIELD_GONE,),
-        "update_config": (SAME_KEYS,),
-        "data_replacement": FINE,
-        "update_mem_wal_state": FINE,
-        "clone": FINE,
-        "update_bases": FINE,
-    }
 
     config_updates: UpdateMap | None = None
     table_metadata_updates: UpdateMap | None = None
@@ -236,7 +210,3 @@ class UpdateConfig(BaseOperation):
         keys = frozenset((kind, at, key) for kind, at, one in named for key in one.updates)
         replaced = frozenset((kind, at) for kind, at, one in named if one.replace)
         return Footprint(settings=Settings(keys, replaced))
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

@@ -8,19 +8,16 @@ Source: message ``Transaction.UpdateMemWalState`` of lance.table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.conflict_rules import FINE, NEVER, SAME_LOGS
 from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.index_rules import record_merged_logs
+from lance_nb.transactions.index_upkeep import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, describe
-from lance_nb.transactions.verdicts import Rule
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,23 +25,6 @@ class UpdateMemWalState(BaseOperation):
     """Record merged logs."""
 
     arm: ClassVar[str] = "update_mem_wal_state"
-    VERSUS: ClassVar[Mapping[str, tuple[Rule, ...]]] = {
-        "append": (NEVER,),
-        "delete": (NEVER,),
-        "overwrite": (NEVER,),
-        "create_index": (SAME_LOGS,),
-        "rewrite": FINE,
-        "merge": (NEVER,),
-        "restore": (NEVER,),
-        "reserve_fragments": FINE,
-        "update": (SAME_LOGS,),
-        "project": (NEVER,),
-        "update_config": FINE,
-        "data_replacement": (NEVER,),
-        "update_mem_wal_state": (SAME_LOGS,),
-        "clone": (NEVER,),
-        "update_bases": FINE,
-    }
 
     compacted_sstables: tuple[MergedLog, ...]
     unknown: bytes = b""
@@ -75,7 +55,3 @@ class UpdateMemWalState(BaseOperation):
         """Return the logs."""
         logs = tuple((one.shard_id, one.generation) for one in self.compacted_sstables)
         return Footprint(compacted=logs)
-
-    def describe(self) -> str:
-        """Say in one line what it does."""
-        return describe(self)

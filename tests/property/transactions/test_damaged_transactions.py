@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.errors import LanceError
-from lance_nb.transactions.conflicts import check
+from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.registry import OPERATIONS
 from lance_nb.transactions.transaction import Transaction
 from tests.support.sample_operations import samples

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
-from lance_nb.transactions import conflict_rules as rules
-from lance_nb.transactions import index_rules
+from lance_nb.format.merged_logs import WAL_INDEX
+from lance_nb.transactions.conflict_rules import (
+    RULES,
+    Circumstances,
+    Finding,
+    Verdict,
+    enumerate_ids,
+)
 from lance_nb.transactions.footprint import (
     CONFIG,
     FIELD_METADATA,
@@ -16,7 +25,6 @@ from lance_nb.transactions.footprint import (
     Footprint,
     Settings,
 )
-from lance_nb.transactions.verdicts import Circumstances, Rule, Verdict
 from tests.support.versions import index
 
 PLAIN = Footprint()
@@ -24,12 +32,18 @@ CHANGES_1 = Footprint(changed_fragments=frozenset({1}))
 REMOVES_1 = Footprint(removed_fragments=frozenset({1}))
 LEAVES_0 = Footprint(field_ids=frozenset({0}))
 ANNOTATES_2 = Footprint(settings=Settings(frozenset({(FIELD_METADATA, 2, "k")})))
-WAL = Footprint(new_indices=(index(index_rules.WAL_INDEX, covers=()),))
-REUSE = Footprint(new_indices=(index(index_rules.REUSE_INDEX, covers=()),))
+WAL = Footprint(new_indices=(index(WAL_INDEX, covers=()),))
+REUSE = Footprint(new_indices=(index(REUSE_INDEX, covers=()),))
 
 
-def verdict(rule: Rule, ours: Footprint, theirs: Footprint, *, rows: bool = False) -> Verdict:
-    found = rule.judge(ours, theirs, Circumstances(knows_rows=rows))
+def judge(
+    letter: str, ours: Footprint, theirs: Footprint, known: Circumstances | None = None
+) -> Finding | None:
+    return RULES[letter].judge(ours, theirs, known or Circumstances())
+
+
+def verdict(letter: str, ours: Footprint, theirs: Footprint, *, rows: bool = False) -> Verdict:
+    found = judge(letter, ours, theirs, Circumstances(knows_rows=rows))
     assert found is None or found.overlap
     return Verdict.COMPATIBLE if found is None else found.verdict
 
@@ -37,36 +51,51 @@ def verdict(rule: Rule, ours: Footprint, theirs: Footprint, *, rows: bool = Fals
 @pytest.mark.parametrize(
     ("rule", "ours", "theirs", "expected"),
     [
-        (rules.NEVER, PLAIN, PLAIN, Verdict.INCOMPATIBLE),
-        (rules.AGAIN, PLAIN, PLAIN, Verdict.RETRYABLE),
-        (rules.SAME_FRAGMENTS, CHANGES_1, REMOVES_1, Verdict.RETRYABLE),
-        (rules.SAME_FRAGMENTS, CHANGES_1, PLAIN, Verdict.COMPATIBLE),
-        (rules.SAME_ROWS, CHANGES_1, CHANGES_1, Verdict.RETRYABLE),
-        (rules.SAME_ROWS, CHANGES_1, PLAIN, Verdict.COMPATIBLE),
-        (rules.TARGET_REMOVED, CHANGES_1, REMOVES_1, Verdict.INCOMPATIBLE),
-        (rules.TARGET_REMOVED, CHANGES_1, CHANGES_1, Verdict.COMPATIBLE),
-        (rules.ANNOTATED_FIELD_GONE, ANNOTATES_2, LEAVES_0, Verdict.INCOMPATIBLE),
-        (rules.ANNOTATED_FIELD_GONE, ANNOTATES_2, PLAIN, Verdict.COMPATIBLE),
-        (rules.SCHEMA_METADATA_AGAIN, PLAIN, ANNOTATES_2, Verdict.RETRYABLE),
-        (rules.SCHEMA_METADATA_NEVER, ANNOTATES_2, PLAIN, Verdict.INCOMPATIBLE),
-        (rules.SCHEMA_METADATA_NEVER, PLAIN, PLAIN, Verdict.COMPATIBLE),
+        ("X", PLAIN, PLAIN, Verdict.INCOMPATIBLE),
+        ("R", PLAIN, PLAIN, Verdict.RETRYABLE),
+        ("f", CHANGES_1, REMOVES_1, Verdict.RETRYABLE),
+        ("f", CHANGES_1, PLAIN, Verdict.COMPATIBLE),
+        ("d", CHANGES_1, CHANGES_1, Verdict.RETRYABLE),
+        ("d", CHANGES_1, PLAIN, Verdict.COMPATIBLE),
+        ("t", CHANGES_1, REMOVES_1, Verdict.INCOMPATIBLE),
+        ("t", CHANGES_1, CHANGES_1, Verdict.COMPATIBLE),
+        ("F", ANNOTATES_2, LEAVES_0, Verdict.INCOMPATIBLE),
+        ("F", ANNOTATES_2, PLAIN, Verdict.COMPATIBLE),
+        ("s", PLAIN, ANNOTATES_2, Verdict.RETRYABLE),
+        ("S", ANNOTATES_2, PLAIN, Verdict.INCOMPATIBLE),
+        ("S", PLAIN, PLAIN, Verdict.COMPATIBLE),
+        ("a", WAL, LEAVES_0, Verdict.RETRYABLE),
+        ("a", REUSE, LEAVES_0, Verdict.COMPATIBLE),
+        ("l", WAL, PLAIN, Verdict.REBASABLE),
+        ("l", REUSE, PLAIN, Verdict.INCOMPATIBLE),
+        ("b", REUSE, REMOVES_1, Verdict.COMPATIBLE),
     ],
 )
-def test_rule(rule: Rule, ours: Footprint, theirs: Footprint, expected: Verdict) -> None:
+def test_rule(rule: str, ours: Footprint, theirs: Footprint, expected: Verdict) -> None:
     assert verdict(rule, ours, theirs) is expected
 
 
 def test_rows_are_worth_a_try_if_known_and_the_fragment_stays() -> None:
-    assert verdict(rules.SAME_ROWS, CHANGES_1, CHANGES_1, rows=True) is Verdict.REBASABLE
+    assert verdict("d", CHANGES_1, CHANGES_1, rows=True) is Verdict.REBASABLE
     for ours, theirs in ((CHANGES_1, REMOVES_1), (REMOVES_1, CHANGES_1)):
-        assert verdict(rules.SAME_ROWS, ours, theirs, rows=True) is Verdict.RETRYABLE
+        assert verdict("d", ours, theirs, rows=True) is Verdict.RETRYABLE
 
 
 def test_every_rule_has_a_letter_of_its_own() -> None:
-    both = {**vars(rules), **vars(index_rules)}
-    every = [one for one in both.values() if isinstance(one, Rule)]
-    assert len({one.letter for one in every}) == len(every)
-    assert all(one.name and one.text for one in every)
+    assert len({rule.judge for rule in RULES.values()}) == len(RULES) == 26
+    assert all(len(letter) == 1 and rule.text for letter, rule in RULES.items())
+
+
+def test_an_index_that_does_not_say_what_it_covers_might_cover_it() -> None:
+    silent = Footprint(new_indices=(replace(index("i", 0), fragment_bitmap=b""),))
+    assert verdict("b", silent, REMOVES_1) is Verdict.RETRYABLE
+
+
+def test_the_reuse_index_changes_alone() -> None:
+    both = Footprint(new_indices=(*REUSE.new_indices, index("i", 0)))
+    assert verdict("b", both, REMOVES_1) is Verdict.INCOMPATIBLE
+    carrying = Footprint(carries_reuse_index=True)
+    assert verdict("b", REUSE, carrying) is Verdict.REBASABLE
 
 
 KEYS = (
@@ -106,7 +135,7 @@ def sets(*keys: tuple[str, int, str], replaced: tuple[tuple[str, int], ...] = ()
     ],
 )
 def test_settings_that_meet(ours: Footprint, theirs: Footprint, overlap: str | None) -> None:
-    found = rules.SAME_KEYS.judge(ours, theirs, Circumstances())
+    found = judge("k", ours, theirs)
     assert (None if found is None else found.overlap) == overlap
     assert found is None or found.verdict is Verdict.INCOMPATIBLE
 
@@ -114,7 +143,7 @@ def test_settings_that_meet(ours: Footprint, theirs: Footprint, overlap: str | N
 @pytest.mark.parametrize("count", [4, 5, 6, 9])
 def test_the_first_five_keys_that_both_set_are_named(count: int) -> None:
     both = sets(*((CONFIG, -1, f"k{number}") for number in range(count)))
-    found = rules.SAME_KEYS.judge(both, both, Circumstances())
+    found = judge("k", both, both)
     named = ", ".join(f"config key 'k{number}'" for number in range(min(count, 5)))
     assert found is not None
     assert found.overlap == f"both set {named}"
@@ -137,7 +166,7 @@ def base(number: int, path: str, name: str | None = None) -> Footprint:
     ],
 )
 def test_bases_that_meet(ours: Footprint, theirs: Footprint, overlap: str | None) -> None:
-    found = rules.SAME_BASES.judge(ours, theirs, Circumstances())
+    found = judge("p", ours, theirs)
     assert (None if found is None else found.overlap) == overlap
 
 
@@ -156,7 +185,7 @@ def logs(**generations: int) -> Footprint:
     ],
 )
 def test_logs_that_meet(ours: Footprint, theirs: Footprint, expected: Verdict) -> None:
-    assert verdict(rules.SAME_LOGS, ours, theirs) is expected
+    assert verdict("w", ours, theirs) is expected
 
 
 def test_logs_that_meet_are_named() -> None:
@@ -166,7 +195,7 @@ def test_logs_that_meet_are_named() -> None:
         (logs(a=1, b=2), "both merge the log of shard b"),
         (logs(a=2), "theirs has merged shard a up to generation 2"),
     ):
-        found = rules.SAME_LOGS.judge(ours, theirs, known)
+        found = judge("w", ours, theirs, known)
         assert found is not None
         assert found.overlap == overlap
 
@@ -179,41 +208,52 @@ KEYED = Footprint(inserted_keys=KeyFilter((0,), (1,)))
 @pytest.mark.parametrize(
     ("rule", "ours", "theirs", "expected"),
     [
-        (rules.SAME_CELLS, REPLACES, REPLACES, Verdict.RETRYABLE),
-        (rules.SAME_CELLS, REPLACES, Footprint(replaced=frozenset({(2, 2)})), Verdict.COMPATIBLE),
-        (rules.REPLACED_FIELD_GONE, REPLACES, LEAVES_0, Verdict.INCOMPATIBLE),
-        (rules.REPLACED_FIELD_GONE, REPLACES, Footprint(field_ids=frozenset({2})),
+        ("c", REPLACES, REPLACES, Verdict.RETRYABLE),
+        ("c", REPLACES, Footprint(replaced=frozenset({(2, 2)})), Verdict.COMPATIBLE),
+        ("G", REPLACES, LEAVES_0, Verdict.INCOMPATIBLE),
+        ("G", REPLACES, Footprint(field_ids=frozenset({2})),
          Verdict.COMPATIBLE),
-        (rules.MODIFIED_FIELD_GONE, Footprint(fields_modified=frozenset({2, -2})), LEAVES_0,
+        ("g", Footprint(fields_modified=frozenset({2, -2})), LEAVES_0,
          Verdict.RETRYABLE),
-        (rules.MODIFIED_FIELD_GONE, Footprint(fields_modified=frozenset({0, -2})), LEAVES_0,
+        ("g", Footprint(fields_modified=frozenset({0, -2})), LEAVES_0,
          Verdict.COMPATIBLE),
-        (rules.MODIFIED_FIELD_GONE, Footprint(fields_modified=frozenset({2})), PLAIN,
+        ("g", Footprint(fields_modified=frozenset({2})), PLAIN,
          Verdict.COMPATIBLE),
-        (rules.NULLABILITY, STRICT, WRITES, Verdict.RETRYABLE),
-        (rules.NULLABILITY, WRITES, STRICT, Verdict.RETRYABLE),
-        (rules.NULLABILITY, STRICT, STRICT, Verdict.COMPATIBLE),
-        (rules.NULLABILITY, WRITES, WRITES, Verdict.COMPATIBLE),
-        (rules.UNKNOWN_NEW_KEYS, KEYED, PLAIN, Verdict.RETRYABLE),
-        (rules.UNKNOWN_NEW_KEYS, PLAIN, KEYED, Verdict.COMPATIBLE),
-        (rules.SAME_NEW_KEYS, KEYED, KEYED, Verdict.RETRYABLE),
-        (rules.SAME_NEW_KEYS, KEYED, PLAIN, Verdict.RETRYABLE),
-        (rules.SAME_NEW_KEYS, PLAIN, KEYED, Verdict.COMPATIBLE),
-        (rules.SAME_NEW_KEYS, KEYED, Footprint(inserted_keys=KeyFilter((0,), (2,))),
+        ("n", STRICT, WRITES, Verdict.RETRYABLE),
+        ("n", WRITES, STRICT, Verdict.RETRYABLE),
+        ("n", STRICT, STRICT, Verdict.COMPATIBLE),
+        ("n", WRITES, WRITES, Verdict.COMPATIBLE),
+        ("v", KEYED, PLAIN, Verdict.RETRYABLE),
+        ("v", PLAIN, KEYED, Verdict.COMPATIBLE),
+        ("u", KEYED, KEYED, Verdict.RETRYABLE),
+        ("u", KEYED, PLAIN, Verdict.RETRYABLE),
+        ("u", PLAIN, KEYED, Verdict.COMPATIBLE),
+        ("u", KEYED, Footprint(inserted_keys=KeyFilter((0,), (2,))),
          Verdict.COMPATIBLE),
-        (rules.SCHEMA_METADATA_AGAIN, ANNOTATES_2, PLAIN, Verdict.RETRYABLE),
-        (rules.SCHEMA_METADATA_AGAIN, sets(KEYS[1]), sets(KEYS[2]), Verdict.COMPATIBLE),
-        (rules.SCHEMA_METADATA_NEVER, PLAIN, ANNOTATES_2, Verdict.INCOMPATIBLE),
+        ("s", ANNOTATES_2, PLAIN, Verdict.RETRYABLE),
+        ("s", sets(KEYS[1]), sets(KEYS[2]), Verdict.COMPATIBLE),
+        ("S", PLAIN, ANNOTATES_2, Verdict.INCOMPATIBLE),
     ],
 )  # fmt: skip
 def test_rule_on_fields_and_keys(
-    rule: Rule, ours: Footprint, theirs: Footprint, expected: Verdict
+    rule: str, ours: Footprint, theirs: Footprint, expected: Verdict
 ) -> None:
     assert verdict(rule, ours, theirs) is expected
 
 
 def test_two_upserts_that_do_not_say_their_keys_are_done_again() -> None:
-    found = rules.SAME_NEW_KEYS.judge(PLAIN, PLAIN, Circumstances(both_insert=True))
+    found = judge("u", PLAIN, PLAIN, Circumstances(both_insert=True))
     assert found is not None
     assert found.verdict is Verdict.RETRYABLE
-    assert rules.SAME_NEW_KEYS.judge(PLAIN, PLAIN, Circumstances()) is None
+    assert judge("u", PLAIN, PLAIN) is None
+
+
+def test_a_larger_verdict_is_stricter() -> None:
+    assert list(Verdict) == sorted(Verdict)
+    assert Verdict.COMPATIBLE < Verdict.REBASABLE < Verdict.RETRYABLE < Verdict.INCOMPATIBLE
+
+
+def test_long_lists_of_ids_are_cut() -> None:
+    assert enumerate_ids("fragment", [3]) == "fragment 3"
+    assert enumerate_ids("row", [2, 1]) == "rows 1, 2"
+    assert enumerate_ids("row", range(9)) == "rows 0, 1, 2, 3, 4 and 4 more"

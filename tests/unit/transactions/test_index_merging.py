@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_nb.format.fragment_reuse import moves
+from lance_nb.format.fragment_reuse import REUSE_INDEX, moves
 from lance_nb.format.merged_logs import merged_logs, with_merged_logs
 from lance_nb.transactions.index_merging import rebase_index, rebase_rewrite, with_reuse_index
-from lance_nb.transactions.index_rules import REUSE_INDEX
 from lance_nb.transactions.operation import Built
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.rewrite import Rewrite

@@ -8,14 +8,17 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.merged_logs import merged_logs
 from lance_nb.transactions.index_upkeep import (
     cover_moved,
     cover_rewritten,
     prune_fields,
+    record_merged_logs,
     remap,
     retain_useful,
 )
 from lance_nb.transactions.manifest_building import Draft
+from tests.support.sample_operations import LOG, log_index
 from tests.support.versions import Versions, index
 
 
@@ -91,3 +94,13 @@ def test_of_parts_that_cover_nothing_the_oldest_stays() -> None:
     made = draft(replace(index("v", 0, covers=(), kind="Vector")))
     retain_useful(made)
     assert made.indices == []
+
+
+def test_the_index_is_changed_in_its_place_and_belongs_to_the_new_version() -> None:
+    versions = Versions(1)
+    draft = Draft(versions.context(), versions.manifest)
+    draft.indices = [index("before", 0), *log_index().added, index("behind", 0)]
+    record_merged_logs(draft, [LOG])
+    assert [one.name for one in draft.indices] == ["before", "__lance_mem_wal", "behind"]
+    assert merged_logs(draft.indices[1].details) == (LOG,)
+    assert draft.indices[1].dataset_version == 2

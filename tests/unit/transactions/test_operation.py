@@ -9,7 +9,7 @@ import pytest
 from lance_nb.errors import ArgumentError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.operation import describe, listed, operation_name
+from lance_nb.transactions.operation import listed, operation_name
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.restore import Restore
 
@@ -19,7 +19,7 @@ def test_names_are_those_that_people_see() -> None:
 
 
 def test_the_description_is_that_of_the_history() -> None:
-    assert describe(Restore(7)) == "restore version 7"
+    assert Restore(7).describe() == "restore version 7"
 
 
 def test_parts_that_pylance_does_not_have_are_shown_where_they_are_set() -> None:

@@ -10,7 +10,8 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.data_replacement import DataReplacement, DataReplacementGroup
 from lance_nb.transactions.operations.delete import Delete

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from lance_nb.format.fragment import DataFile
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.merge import Merge

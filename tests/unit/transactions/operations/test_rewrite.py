@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup, RewrittenIndex

@@ -13,7 +13,8 @@ from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.u64_segment import Values
-from lance_nb.transactions.conflicts import Circumstances, Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.update import Update, UpdateMode

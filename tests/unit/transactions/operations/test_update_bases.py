@@ -7,7 +7,8 @@ import pytest
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import BASE_PATHS
 from lance_nb.format.manifest import BasePath
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.update_bases import UpdateBases
 from tests.support.versions import Versions
 

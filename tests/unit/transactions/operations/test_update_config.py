@@ -6,7 +6,8 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import TABLE_CONFIG
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.update_config import (
     DeprecatedUpdates,
     UpdateConfig,

@@ -8,7 +8,8 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.merged_logs import merged_logs
-from lance_nb.transactions.conflicts import Verdict, check
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.update_mem_wal_state import UpdateMemWalState
 from tests.support.sample_operations import LOG, log_index
 from tests.support.versions import Versions

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lance_nb.errors import CommitConflictError, RetryableCommitConflictError
-from lance_nb.transactions.conflicts import Circumstances, Verdict, check, conflict_error, grid
+from lance_nb.errors import CommitConflictError, InvalidInputError, RetryableCommitConflictError
+from lance_nb.transactions.conflict_grid import TABLE, check, conflict_error, grid, parse_grid
+from lance_nb.transactions.conflict_rules import RULES, Circumstances, Verdict
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.data_overlay import DataOverlay
 from lance_nb.transactions.operations.delete import Delete
@@ -27,12 +28,28 @@ def test_the_grid_is_the_one_checked_in() -> None:
     assert grid() == GOLDEN.read_text()
 
 
-def test_every_operation_says_how_it_gets_along_with_every_other() -> None:
-    silent = {"data_overlay"}
-    for arm, operation in OPERATIONS.items():
-        assert operation.arm == arm
-        if arm not in silent:
-            assert set(operation.VERSUS) == set(OPERATIONS) - silent, arm
+def test_every_operation_has_its_row_and_its_column() -> None:
+    arms = list(OPERATIONS)
+    assert list(dict(parse_grid(TABLE))) == [(ours, theirs) for ours in arms for theirs in arms]
+
+
+def test_every_rule_stands_in_a_cell() -> None:
+    assert {rule.letter for _, cell in parse_grid(TABLE) for rule in cell} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("\nAppend ", "\nAppended "),
+        ("Ap   Dl", "Dl   Ap"),
+        ("\nDelete            .", "\nDelete            q"),
+        ("\nDelete            .    d", "\nDelete            d"),
+    ],
+)
+def test_a_damaged_table_is_refused(before: str, after: str) -> None:
+    assert before in TABLE
+    with pytest.raises(InvalidInputError, match="conflict grid"):
+        dict(parse_grid(TABLE.replace(before, after)))
 
 
 def test_a_compatible_pair_says_so() -> None:
