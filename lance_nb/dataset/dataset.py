@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from lance_nb.table.history import VersionInfo
     from lance_nb.table.indices import IndexDescription
     from lance_nb.table.snapshot import Snapshot
-    from lance_nb.table.space import Space
+    from lance_nb.table.space_usage import Space
     from lance_nb.table.verification_report import Verification
     from lance_nb.transactions.checksum_records import AddedChecksums
     from lance_nb.transactions.cleanup import CleanupExplanation, CleanupStats

@@ -23,8 +23,7 @@ from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table import refs, versions
-from lance_nb.table.deletion_cache import DeletionCache
-from lance_nb.table.file_cache import FileCache
+from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target, branch_store
 from lance_nb.table.snapshot import Snapshot

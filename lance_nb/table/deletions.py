@@ -14,10 +14,10 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
-from lance_nb.table.deletion_cache import DeletionCache
+from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
 
-__all__ = ["DeletionCache", "LiveSpan", "live_span", "physical_rows", "read_deletions"]
+__all__ = ["LiveSpan", "live_span", "physical_rows", "read_deletions"]
 
 
 @dataclass(frozen=True, slots=True)

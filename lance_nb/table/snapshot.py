@@ -14,8 +14,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import ByteRange
-from lance_nb.table.deletion_cache import DeletionCache
-from lance_nb.table.file_cache import FileCache
+from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.locations import Locations
 
 _LENGTH_BYTES = 4

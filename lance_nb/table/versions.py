@@ -28,7 +28,7 @@ from lance_nb.format.layout import (
 )
 from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
 from lance_nb.storage.base import Store
-from lance_nb.table.known_manifests import recall, remember
+from lance_nb.table.file_cache import cache_manifest, cached_manifest
 
 _SHOWN_AT_EACH_END = 3
 
@@ -96,7 +96,7 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     path = manifest_path(name.version, name.scheme)
     tail, size = home.read_tail(path, TAIL_BYTES)
     where = f"{home.uri}/{path}"
-    known = recall(where, tail, size)
+    known = cached_manifest(where, tail, size)
     if known is not None:
         return _checked(known, name.version)
     parsed = parse_manifest_tail(tail, size, where)
@@ -106,17 +106,17 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
             parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
-    remember(where, tail, size, _checked(parsed, name.version))
+    cache_manifest(where, tail, size, _checked(parsed, name.version))
     return parsed
 
 
 def parse_whole(data: bytes | memoryview, where: str, version: int) -> Manifest:
     """Parse a whole manifest file, and check as ``load_manifest`` does."""
-    known = recall(where, data, len(data), whole=True)
+    known = cached_manifest(where, data, len(data), whole=True)
     if known is not None:
         return _checked(known, version)
     manifest = _checked(parse_manifest(data, where), version)
-    remember(where, data, len(data), manifest)
+    cache_manifest(where, data, len(data), manifest)
     return manifest
 
 

@@ -41,7 +41,7 @@ from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import DeletionFileType
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.storage.base import turn
-from lance_nb.table.known_manifests import remember
+from lance_nb.table.file_cache import cache_manifest
 from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
@@ -262,7 +262,7 @@ class _Commit:
                 self._known = name.version
             return None
         made = version.committed.manifest
-        remember(made.path, version.data, made.size_bytes, made)
+        cache_manifest(made.path, version.data, made.size_bytes, made)
         write_hint(self._place.home, name.version)
         return replace(version.committed, attempts=number)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lance_nb.storage.base import Store
-from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.deletions import read_deletions
+from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.checksum_records import sum_of, write_record
 from lance_nb.transactions.environment import Environment

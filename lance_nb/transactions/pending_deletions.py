@@ -17,7 +17,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType
 from lance_nb.storage.base import Store, write_new
 from lance_nb.storage.sync_later import synced_together
-from lance_nb.table.deletions import DeletionCache
+from lance_nb.table.file_cache import DeletionCache
 from lance_nb.transactions.checksum_records import sum_of, write_record
 from lance_nb.transactions.deletion_files import name_deletion_file
 from lance_nb.transactions.environment import new_uuid

@@ -23,7 +23,7 @@ from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
 from lance_nb.storage.threads import run_all
-from lance_nb.table.known_manifests import is_remembered, recall
+from lance_nb.table.file_cache import cached_manifest, is_manifest_cached
 from lance_nb.table.locations import Locations
 from lance_nb.table.reuse_content import Locate, with_content
 from lance_nb.table.versions import parse_whole
@@ -153,13 +153,13 @@ class VersionSource:
             return None
         home, path = self._slots.home, ManifestName(version, self._scheme).path
         where = f"{home.uri}/{path}"
-        if not is_remembered(where):
+        if not is_manifest_cached(where):
             return None
         try:
             tail, size = home.read_tail(path, TAIL_BYTES)
         except ObjectNotFoundError:
             return None
-        return recall(where, tail, size, whole=True)
+        return cached_manifest(where, tail, size, whole=True)
 
     def _file(self, version: int) -> tuple[ManifestName, memoryview]:
         """Read the manifest by its name, which depends on a scheme that may not be known yet."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lance_nb.dataset.session import Session
 from lance_nb.table.file_references import References
-from lance_nb.table.space import Space, space_of
+from lance_nb.table.space_usage import Space, space_of
 from lance_nb.table.survey import Survey, take_survey
 
 Progress = Callable[[int, int], object]

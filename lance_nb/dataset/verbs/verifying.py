@@ -13,8 +13,7 @@ from lance_nb.dataset.verbs.space import read_all
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_files import VersionFiles
-from lance_nb.table.deletion_cache import DeletionCache
-from lance_nb.table.file_cache import FileCache
+from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.fragment_checks import cheap_checks
 from lance_nb.table.locations import Locations
 from lance_nb.table.old_states import refused_states

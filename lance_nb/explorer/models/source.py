@@ -27,7 +27,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_history import RowHistory
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.space import Space
+from lance_nb.table.space_usage import Space
 
 GROUP_ROWS = 1_000_000
 GROUP_FRAGMENTS = 4096

@@ -8,8 +8,8 @@ import pytest
 from lance_nb.errors import CorruptFileError, ObjectNotFoundError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType
-from lance_nb.table.deletion_cache import DeletionCache
 from lance_nb.table.deletions import LiveSpan, live_span, physical_rows, read_deletions
+from lance_nb.table.file_cache import DeletionCache
 from tests.golden.copies import copy_to_memory
 from tests.golden.opening import WatchedStore, snapshot_of
 

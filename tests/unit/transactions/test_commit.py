@@ -18,7 +18,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import HINT_PATH, NamingScheme
 from lance_nb.format.manifest import parse_manifest
-from lance_nb.table import known_manifests
+from lance_nb.table import file_cache
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.operations.delete import Delete
@@ -78,7 +78,7 @@ def test_an_undisturbed_commit_lists_once_and_reads_one_manifest():
 def test_a_manifest_that_is_not_known_is_read_whole():
     table = Table()
     table.create()
-    known_manifests._small.clear()  # as in another process
+    file_cache._small_manifests.clear()  # as in another process
     table.commit(table.appending(1))
     reads = [one.method for one in table.root.steps if not one.method.startswith("write")]
     assert reads == ["list_names", "read"]
