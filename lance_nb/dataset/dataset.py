@@ -56,7 +56,7 @@ from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import storage_version
 
 if TYPE_CHECKING:
     from lance_nb.dataset.file_session import LanceFileSession
@@ -1627,9 +1627,9 @@ class LanceDataset(OpenedVersion):
         Rows that are gone become null, addresses that no compaction moved stay. None when there is
         no such index. Raises InvalidInputError for what are no addresses.
         """
-        from lance_nb.table import row_moves
+        from lance_nb.table import indices
 
-        return row_moves.remap_row_addrs(self._snapshot, addrs)
+        return indices.remap_row_addrs(self._snapshot, addrs)
 
     def drop_index(self, name: str) -> None:
         """Drop an index by its name, all segments; its files stay until a clean-up.

@@ -197,7 +197,7 @@ def write_dataset(
         ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
     """
     from lance_nb.dataset.verbs import writing
-    from lance_nb.table import auto_cleanup
+    from lance_nb.table import retention
 
     check_refused(
         {
@@ -231,7 +231,11 @@ def write_dataset(
         target_bases=target_bases,
         target_all_bases=target_all_bases,
         config={
-            **({} if auto_cleanup_options is None else auto_cleanup.settings(auto_cleanup_options)),
+            **(
+                {}
+                if auto_cleanup_options is None
+                else retention.auto_cleanup_config(auto_cleanup_options)
+            ),
             **({CONFIG_KEY: ALGORITHM} if checksums else {}),
         },
     )

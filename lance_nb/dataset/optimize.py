@@ -136,15 +136,15 @@ class DatasetOptimizer:
         ``auto_cleanup_config`` has "interval" and "older_than_seconds". Whoever commits a version
         whose number is a multiple of the interval cleans up, also pylance.
         """
-        from lance_nb.table import auto_cleanup
+        from lance_nb.table import retention
 
-        self._dataset.update_config(auto_cleanup.settings(auto_cleanup_config))
+        self._dataset.update_config(retention.auto_cleanup_config(auto_cleanup_config))
 
     def disable_auto_cleanup(self) -> None:
         """Clean up only when asked to."""
-        from lance_nb.table import auto_cleanup
+        from lance_nb.table import retention
 
-        keys = [auto_cleanup.INTERVAL, auto_cleanup.OLDER_THAN]
+        keys = [retention.INTERVAL, retention.OLDER_THAN]
         self._dataset.delete_config_keys(keys)
 
     def optimize_indices(self, **_parameters: Any) -> NoReturn:

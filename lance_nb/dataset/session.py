@@ -30,7 +30,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import external
 
 if TYPE_CHECKING:
-    from lance_nb.table.checked_reads import ReadChecks
+    from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.ref_files import RefFiles
     from lance_nb.transactions.commit_options import CommitLock
@@ -226,6 +226,6 @@ def open_session(
 
 
 def _read_checks() -> ReadChecks:
-    from lance_nb.table.checked_reads import ReadChecks  # few handles check
+    from lance_nb.table.checksums import ReadChecks  # few handles check
 
     return ReadChecks()

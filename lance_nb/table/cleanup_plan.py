@@ -25,8 +25,7 @@ from lance_nb.format.layout import ManifestName
 from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.table.file_references import Ints, Mask, References
 from lance_nb.table.retention import is_settled
-from lance_nb.table.stored_files import MANIFEST, TEMPORARY_MANIFEST, StoredFile, staged_version
-from lance_nb.table.survey import Survey
+from lance_nb.table.survey import MANIFEST, TEMPORARY_MANIFEST, StoredFile, Survey, staged_version
 
 _NAMED = (DATA, DELETION, INDEX, TRANSACTION)
 _DEEP = 2  # slashes in "data/<stem>/<bits>.blob"

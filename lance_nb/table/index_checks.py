@@ -64,9 +64,8 @@ from lance_nb.table.index_values import (
     column_values,
     row_under_other_key,
 )
-from lance_nb.table.indices import read_indices
+from lance_nb.table.indices import read_indices, remap_row_addrs
 from lance_nb.table.row_ids import fragment_row_ids
-from lance_nb.table.row_moves import remap_row_addrs
 from lance_nb.table.single_file import column_owners
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification_report import Finding

@@ -1,34 +1,56 @@
 """The secondary indices of a version: what they are, and which fragments and rows they cover.
 
-Everything comes from the index section of the manifest file; no index file is read. An index may
-consist of several segments (deltas) of one name. Fragments that an index names but that are gone do
-not count as covered; those that became others, as the fragment-reuse index says, count as these.
+Everything comes from the index section of the manifest file, no index file is read, except for the
+details of a fragment-reuse index, which may lie in a file of their own (``with_content``). An index
+may consist of several segments (deltas) of one name. Fragments that an index names but that no
+longer exist do not count as covered; those that a compaction replaced, as the fragment-reuse index
+records, count as their replacements.
 
+``remap_row_addrs`` follows row addresses through the fragment-reuse index: row n of the map of a
+group is row n of its new fragments, and a row of an old fragment that is not in the map was
+deleted. Rewrites are followed one after the other, oldest first.
+
+Limits: a file of details is as long as the manifest says, and no longer than a protobuf file may
+be; both are checked. Memory holds the addresses of a group at a time; a map that names more or
+fewer rows than the new fragments hold is damage.
 Not supported: what only the files of an index say (``NOT_READ``).
-Source: message IndexSection of lance.table.
+Source: message IndexSection of lance.table; format/fragment_reuse.py;
+``LanceDataset.remap_row_addrs`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyroaring import BitMap64
 
-from lance_nb.errors import IndexNotFoundError
-from lance_nb.format.fragment_reuse import REUSE_INDEX, entries, follow, inline_details
+from lance_nb.errors import CorruptFileError, IndexNotFoundError, InvalidInputError
+from lance_nb.format import layout
+from lance_nb.format.fragment_reuse import (
+    REUSE_INDEX,
+    MovedRows,
+    details_file,
+    entries,
+    follow,
+    inline_details,
+    moved_rows,
+)
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_details import index_settings, index_type
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
-from lance_nb.storage.base import ByteRange
-from lance_nb.table.reuse_content import with_content
+from lance_nb.format.wire import FILE_BYTES_MAX
+from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.scan_plan import counts_of
 from lance_nb.table.snapshot import Snapshot
 
+Locate = Callable[[str, int | None], tuple[Store, str]]
+Addresses = npt.NDArray[np.uint64]
 _LENGTH_BYTES = 4
 
 NOT_READ: Mapping[str, tuple[str, ...]] = {
@@ -258,3 +280,88 @@ def _segment(one: IndexMetadata, path: str) -> IndexSegment:
         one.base_id,
         FrozenList(one.covering_fields),
     )
+
+
+def with_content(
+    indices: Iterable[IndexMetadata], locate: Locate, manifest: str = ""
+) -> tuple[IndexMetadata, ...]:
+    """Return the indices with the details that lie in files of their own.
+
+    ``locate`` turns a path and a base id into a store and a path (table/locations). Raises
+    CorruptFileError, ObjectNotFoundError.
+    """
+    return tuple(_with_content(one, locate, manifest) for one in indices)
+
+
+def _with_content(index: IndexMetadata, locate: Locate, manifest: str) -> IndexMetadata:
+    file = details_file(index)
+    if file is None or index.content:
+        return index
+    if not 0 < file.size_bytes <= FILE_BYTES_MAX:
+        limit = f"details of at most {FILE_BYTES_MAX} bytes"
+        raise CorruptFileError(manifest, None, limit, f"{file.size_bytes} bytes")
+    name = layout.check_relative_path(file.path, manifest)
+    place = f"{layout.index_folder(index.uuid, manifest)}/{name}"
+    store, path = locate(place, index.base_id)
+    stop = file.offset_bytes + file.size_bytes
+    data = bytes(store.read_range(path, ByteRange(file.offset_bytes, stop)))
+    if len(data) != file.size_bytes:
+        where = f"{store.uri}/{path}"
+        raise CorruptFileError(where, None, f"{file.size_bytes} bytes", f"{len(data)} bytes")
+    return replace(index, content=data)
+
+
+def remap_row_addrs(snapshot: Snapshot, addresses: pa.Array) -> pa.Array | None:
+    """Return the present addresses of rows, null for deleted ones; None without a reuse index.
+
+    Raises InvalidInputError, CorruptFileError, NotSupportedError.
+    """
+    reuse = [one for one in read_indices(snapshot) if one.name == REUSE_INDEX]
+    if not reuse:
+        return None
+    try:
+        given = pa.array(addresses, pa.uint64())
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidInputError(
+            f"row addresses are an array of uint64, as scans return with_row_address=True: {error}"
+        ) from error
+    is_deleted = given.is_null().to_numpy(zero_copy_only=False)
+    current = given.fill_null(0).to_numpy(zero_copy_only=False).copy()
+    for group in moved_rows(inline_details(reuse[0])):
+        _follow(current, is_deleted, group, snapshot.manifest.path)
+    return pa.array(current, mask=is_deleted)
+
+
+def _follow(
+    addresses: Addresses, is_deleted: npt.NDArray[np.bool_], group: MovedRows, path: str
+) -> None:
+    """Replace, in place, the addresses of rows that a group moved."""
+    mine = _inside(addresses, group.old_fragments) & ~is_deleted
+    if not mine.any():
+        return
+    try:
+        before = np.array(BitMap64.deserialize(group.row_addrs), np.uint64)
+    except (ValueError, IndexError) as error:  # the latter for no bytes at all
+        raise CorruptFileError(path, None, "a map of row addresses", str(error)) from error
+    rows = sum(count for _, count in group.new_fragments)
+    if len(before) != rows:
+        raise CorruptFileError(path, None, f"a map of {rows} rows", f"{len(before)} rows")
+    after = [np.arange(size, dtype=np.uint64) + (one << 32) for one, size in group.new_fragments]
+    moved = np.concatenate(after) if after else before
+    where = np.searchsorted(before, addresses[mine])
+    is_there = where < len(before)
+    is_there[is_there] = before[where[is_there]] == addresses[mine][is_there]
+    places = np.flatnonzero(mine)
+    addresses[places[is_there]] = moved[where[is_there]]
+    is_deleted[places[~is_there]] = True
+
+
+def _inside(addresses: Addresses, fragments: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
+    """Tell which addresses are of rows that the fragments have."""
+    known = np.array(sorted(fragments), np.uint64).reshape(-1, 2)
+    number, offset = addresses >> 32, addresses & 0xFFFFFFFF
+    at = np.minimum(np.searchsorted(known[:, 0], number), max(len(known) - 1, 0))
+    if not len(known):
+        return np.zeros(len(addresses), np.bool_)
+    inside: npt.NDArray[np.bool_] = (known[at, 0] == number) & (offset < known[at, 1])
+    return inside

@@ -28,8 +28,13 @@ from lance_nb.format.operation_details import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.file_references import Line, References
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.stored_files import TEMPORARY_MANIFEST, StoredFile, staged_version
-from lance_nb.table.survey import LineOfVersions, Survey
+from lance_nb.table.survey import (
+    TEMPORARY_MANIFEST,
+    LineOfVersions,
+    StoredFile,
+    Survey,
+    staged_version,
+)
 from lance_nb.table.verification_report import Finding
 from lance_nb.table.versions import describe_versions
 

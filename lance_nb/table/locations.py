@@ -26,7 +26,7 @@ from lance_nb.storage.links import how_to_allow
 from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
 
 if TYPE_CHECKING:
-    from lance_nb.table.checked_reads import ReadChecks
+    from lance_nb.table.checksums import ReadChecks
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ from lance_nb.table.file_references import References
 from lance_nb.table.line_checks import put_aside
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.stored_files import StoredFile
-from lance_nb.table.survey import LineOfVersions, Survey
+from lance_nb.table.survey import LineOfVersions, StoredFile, Survey
 from lance_nb.table.verification_report import Finding
 
 Load = Callable[[str | None, int], Snapshot]

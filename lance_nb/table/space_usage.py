@@ -39,8 +39,15 @@ from lance_nb.format.manifest_files import TRANSACTION
 from lance_nb.table.cleanup_plan import Rule, make_plan
 from lance_nb.table.file_references import Ints, Mask, References, Spans
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, removable
-from lance_nb.table.stored_files import KINDS, MANIFEST, OTHER, REF, TEMPORARY_MANIFEST
-from lance_nb.table.survey import LineOfVersions, Survey
+from lance_nb.table.survey import (
+    KINDS,
+    MANIFEST,
+    OTHER,
+    REF,
+    TEMPORARY_MANIFEST,
+    LineOfVersions,
+    Survey,
+)
 
 __all__ = ["Freed", "Space", "space_of"]
 

@@ -1,17 +1,38 @@
 """A survey of a whole dataset: files, versions of every branch, tags and branches, at one moment.
 
-What deletes files stands on it, so the order matters. Files are listed first, refs and versions
-after them: a file that somebody commits meanwhile is either not in the listing, or its version is
-in the survey, or it is younger than anything that may be deleted.
+Clean-ups delete files by it, so the order matters. Files are listed first, refs and versions after
+them: a file that is committed meanwhile is either not in the listing, or its version is in the
+survey, or it is younger than anything that may be deleted.
+
+=====================  =========================================================================
+manifest               ``_versions/<number>.manifest``, detached ones too
+temporary_manifest     ``_versions``: ``.tmp...``, ``....manifest#1`` of interrupted commits,
+                       ``2.manifest-<uuid>`` staged by an external manifest store;
+                       ``_refs``: ``.tmp...`` of tags and branches that were not finished;
+                       ``_checksums``: ``.tmp...`` of records that were not finished
+transaction            ``_transactions/*.txn``
+data                   ``data/**``: ``.lance``, ``.blob``, ``.tmp...``
+deletion               ``_deletions/*.arrow``, ``*.bin``, ``.tmp...``
+index                  ``_indices/**``
+ref                    ``_refs/**`` and the hints to the latest version
+other                  everything else, which only its owner knows
+=====================  =========================================================================
+
+A file belongs to main or to the branch in whose folder (``tree/<name>``) it lies; a branch's folder
+is known by its record or by the manifests in it. A folder below ``data`` that has versions of its
+own is another dataset: its files are ``other``.
 
 Limits: one recursive listing, one listing of versions per branch, one read per tag and branch; no
-manifest is read here.
+manifest is read. Modification times are those of the store.
+Source: kinds as ``explain_cleanup_old_versions`` of pylance 14.0.2 names them; format/layout.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lance_nb.errors import (
@@ -21,16 +42,39 @@ from lance_nb.errors import (
     LanceError,
     NotFoundError,
 )
-from lance_nb.format import layout
+from lance_nb.format import checksums, layout
 from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_name
+from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.storage.base import Listing, Store, check_path
 from lance_nb.table import refs
-from lance_nb.table.stored_files import MANIFEST, StoredFile, classified, homes_in
 
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag
 
+MANIFEST, TEMPORARY_MANIFEST, REF, OTHER = "manifest", "temporary_manifest", "ref", "other"
+KINDS = (DATA, DELETION, INDEX, TRANSACTION, MANIFEST, TEMPORARY_MANIFEST, REF, OTHER)
+_TEMPORARY = ".tmp"
+_DATA_SUFFIXES = (".lance", ".blob", _TEMPORARY)
+_TREE = f"{layout.TREE}/"
+_FOLDERS = (
+    layout.VERSIONS, layout.TRANSACTIONS, layout.DATA, layout.DELETIONS, layout.INDICES,
+    checksums.FOLDER,
+)  # fmt: skip
 Record = TypeVar("Record")
+
+
+class StoredFile(NamedTuple):
+    """One file. ``path`` is below the root, ``home`` the folder of its branch ("" is main's).
+
+    ``identity`` is what manifests know it by, None where they do not name it.
+    """
+
+    path: str
+    size_bytes: int
+    modified: datetime | None
+    home: str
+    kind: str
+    identity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +292,94 @@ def forks(branches: Mapping[str, Branch], of: str | None) -> Iterator[tuple[str,
         hops = branch.identifier
         if (of is None or mine) and len(hops) > len(mine) and hops[: len(mine)] == mine:
             yield name, hops[len(mine)][0]
+
+
+def homes_in(listing: Listing, branches: Iterable[str]) -> list[str]:
+    """Return the folders of main ("") and of every branch, known by record or by manifests."""
+    marker = f"/{layout.VERSIONS}/"
+    found = {layout.branch_root(name) for name in branches}
+    for one in listing:
+        if one.name.startswith(_TREE):
+            home, sign, name = one.name.rpartition(marker)
+            if sign and layout.parse_manifest_name(name):
+                found.add(home)
+    return ["", *sorted(found)]
+
+
+def classified(listing: Listing, homes: Iterable[str]) -> list[StoredFile]:
+    """Tell the files of a listing apart, in the order of their paths."""
+    folders = set(homes)
+    foreign = _foreign_datasets(listing, folders)
+    found = []
+    for one in sorted(listing, key=attrgetter("name")):
+        home, inside = _home_of(one.name, folders)
+        kind, identity = _kind_of(inside)
+        if foreign and one.name.startswith(foreign):
+            kind, identity = OTHER, None
+        found.append(StoredFile(one.name, one.size_bytes, one.modified, home, kind, identity))
+    return found
+
+
+def _home_of(path: str, homes: set[str]) -> tuple[str, str]:
+    """Return (home, path below it): of several homes, the innermost."""
+    if not path.startswith(_TREE):
+        return "", path
+    parts = path.split("/")
+    for stop in range(len(parts) - 2, 1, -1):
+        home = "/".join(parts[:stop])
+        if parts[stop] in _FOLDERS and home in homes:
+            return home, "/".join(parts[stop:])
+    return "", path
+
+
+def _kind_of(path: str) -> tuple[str, str | None]:
+    """Return (kind, identity) of a path below the folder of its branch."""
+    folder, _, inside = path.partition("/")
+    name = inside.rpartition("/")[2]
+    match folder:
+        case layout.VERSIONS:
+            return _kind_of_version(inside), None
+        case layout.TRANSACTIONS if name.endswith(".txn") or name.startswith(_TEMPORARY):
+            return TRANSACTION, identity_of(TRANSACTION, name)
+        case layout.DELETIONS if name.endswith((".arrow", ".bin")) or name.startswith(_TEMPORARY):
+            return DELETION, identity_of(DELETION, name)
+        case layout.INDICES:
+            return INDEX, identity_of(INDEX, inside.partition("/")[0])
+        case layout.DATA if name.endswith(_DATA_SUFFIXES) or name.startswith(_TEMPORARY):
+            owner = inside.rpartition("/")[0].rpartition("/")[2] if name.endswith(".blob") else name
+            return DATA, identity_of(DATA, owner)
+        case checksums.FOLDER if name.startswith(_TEMPORARY):
+            return TEMPORARY_MANIFEST, None
+        case "_refs":
+            return (TEMPORARY_MANIFEST if name.startswith(_TEMPORARY) else REF), None
+    return OTHER, None
+
+
+def _kind_of_version(name: str) -> str:
+    if name == layout.HINT_PATH.rpartition("/")[2]:
+        return REF
+    if layout.parse_manifest_name(name) is not None:
+        return MANIFEST
+    is_left = name.startswith(_TEMPORARY) or staged_version(name) is not None
+    return TEMPORARY_MANIFEST if is_left else OTHER
+
+
+def staged_version(name: str) -> int | None:
+    """Return the version of a manifest that is not under its final name, None for other files."""
+    stem, sign, rest = name.partition(".manifest")
+    if not sign or rest[:1] not in ("#", "-"):
+        return None
+    found = layout.parse_manifest_name(f"{stem}{sign}")
+    return None if found is None else found.version
+
+
+def _foreign_datasets(listing: Listing, homes: set[str]) -> tuple[str, ...]:
+    """Return the folders (with a slash) of datasets inside of the folders for data and indices."""
+    marker = f"/{layout.VERSIONS}/"
+    found = set()
+    for one in listing:
+        if marker in one.name:
+            home = one.name.partition(marker)[0]
+            if home not in homes:
+                found.add(f"{home}/")
+    return tuple(found)

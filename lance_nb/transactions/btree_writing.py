@@ -30,8 +30,7 @@ from lance_nb.file.writer import FileOptions, FileWriter, WrittenFile
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.schema import Schema
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.environment import Environment
 

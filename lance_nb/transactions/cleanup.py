@@ -45,8 +45,8 @@ from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
-from lance_nb.table.stored_files import MANIFEST
 from lance_nb.table.survey import (
+    MANIFEST,
     LineOfVersions,
     Survey,
     branch_folders,

@@ -24,7 +24,7 @@ from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 from lance_nb.transactions.schema_change import extended
 

@@ -26,7 +26,7 @@ from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, S
 from lance_nb.transactions.transaction import Transaction
 
 if TYPE_CHECKING:
-    from lance_nb.table.checked_reads import ReadChecks
+    from lance_nb.table.checksums import ReadChecks
 
 # Called with the version about to be written; held while its slot is created.
 CommitLock = Callable[[int], AbstractContextManager[object]]

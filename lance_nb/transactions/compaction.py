@@ -62,8 +62,7 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Field, Schema
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.footprint import (
     CONFIG,
     FIELD_METADATA,

@@ -45,7 +45,7 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import DataStorageFormat, Manifest, WriterVersion
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import U32_MAX
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.old_manifests import may_need_repair
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows

@@ -24,8 +24,8 @@ from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
 from lance_nb.storage.threads import run_all
 from lance_nb.table.file_cache import cached_manifest, is_manifest_cached
+from lance_nb.table.indices import Locate, with_content
 from lance_nb.table.locations import Locations
-from lance_nb.table.reuse_content import Locate, with_content
 from lance_nb.table.versions import parse_whole
 from lance_nb.transactions.manifest_slots import ManifestSlots
 from lance_nb.transactions.transaction import Transaction

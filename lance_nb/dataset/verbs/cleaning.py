@@ -14,8 +14,7 @@ from lance_nb.dataset.session import Session
 from lance_nb.errors import CleanupError, LanceError
 from lance_nb.format.layout import branch_root
 from lance_nb.shown_text import visible
-from lance_nb.table.auto_cleanup import policy_after
-from lance_nb.table.retention import RetentionPolicy
+from lance_nb.table.retention import RetentionPolicy, auto_cleanup_policy
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.cleanup import (
     Cleanup,
@@ -69,7 +68,7 @@ def clean_after(session: Session, made: Snapshot, read_version: int) -> None:
     one on that the commit was planned on stay.
     """
     try:
-        policy = policy_after(made.version, made.manifest.config)
+        policy = auto_cleanup_policy(made.version, made.manifest.config)
         if policy is not None:
             first_kept = min(read_version or made.version, made.version)
             _cleanup(session, made.branch, first_kept, policy, CleanupOptions()).run()

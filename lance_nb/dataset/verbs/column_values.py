@@ -36,8 +36,7 @@ from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan_options import ScanOptions
 from lance_nb.table.scan_request import plan_request
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.row_rewrite import cast
 

@@ -22,8 +22,8 @@ from lance_nb.dataset.session import Session
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.schema import Schema
 from lance_nb.storage.sync_later import synced_together
-from lance_nb.table.auto_cleanup import INTERVAL
 from lance_nb.table.refs import Target
+from lance_nb.table.retention import INTERVAL
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.commit import commit

@@ -34,8 +34,7 @@ from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_reuse import MovedGroup
 from lance_nb.table.indices import read_indices
 from lance_nb.table.refs import Target
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import (
     CompactionMetrics,

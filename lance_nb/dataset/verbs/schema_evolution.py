@@ -40,8 +40,7 @@ from lance_nb.table.filtered_scan import RowChoice, count_selected
 from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import is_null_cast, null_filter
 from lance_nb.table.projection import project
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.column_files import extend_schema, next_field_id, write_columns
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.merge import Merge

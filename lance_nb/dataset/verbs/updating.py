@@ -17,8 +17,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.row_rewrite import (
     SAVED_BYTES_MIN,

@@ -23,8 +23,7 @@ from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.scan_plan import live_counts
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert import Progress, plan_merge

@@ -41,8 +41,7 @@ from lance_nb.format.manifest_values import BasePath
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.commit_options import CommitLock, CommitOptions
 from lance_nb.transactions.fragment_writer import (
     BYTES_PER_FILE,

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.field import Field
-from lance_nb.table.storage_version import storage_version
+from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.branch_merge.conflicts import (
     CONTENT,
     OURS,

@@ -20,8 +20,8 @@ from lance_nb.storage.base import ByteRange
 from lance_nb.storage.fsspec_store import FsspecStore
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.table import checked_reads
-from lance_nb.table.checked_reads import CheckedStore, ReadChecks
+from lance_nb.table import checksums
+from lance_nb.table.checksums import CheckedStore, ReadChecks
 
 FLIPS = int(os.environ.get("CHECKSUM_FLIPS", "60"))
 ROWS = 60
@@ -59,22 +59,22 @@ def uri(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def new_process() -> Iterator[None]:
     """Begin as a process that has read nothing."""
-    checked_reads._digests.clear()
+    checksums._digests.clear()
     yield
-    checked_reads._digests.clear()
+    checksums._digests.clear()
 
 
 @pytest.fixture
 def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often each file is read for its sum."""
     counts: Counter[str] = Counter()
-    digest = checked_reads.stored_digest
+    digest = checksums.stored_digest
 
     def counted(store: Any, path: str, size: int) -> str:
         counts[path] += 1
         return digest(store, path, size)
 
-    monkeypatch.setattr(checked_reads, "stored_digest", counted)
+    monkeypatch.setattr(checksums, "stored_digest", counted)
     return counts
 
 

@@ -23,7 +23,7 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.reader import FileReader
-from lance_nb.table import checked_reads
+from lance_nb.table import checksums
 from lance_nb.table.indices import read_indices
 
 FOLDERS = ("data", "_deletions", "_indices", "hot")
@@ -39,9 +39,9 @@ def rows(first: int = 0, count: int = ROWS) -> pa.Table:
 @pytest.fixture(autouse=True)
 def _own_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    checked_reads._digests.clear()
+    checksums._digests.clear()
     yield
-    checked_reads._digests.clear()
+    checksums._digests.clear()
 
 
 # --- scenes: each returns the URI of the dataset --------------------------------------------------
@@ -295,7 +295,7 @@ def test_every_flipped_bit_is_an_error_when_its_file_is_read(tmp_path: Path, sce
     for path in files:
         whole = path.read_bytes()
         flip(path, chance.randrange(len(whole) * 8))
-        checked_reads._digests.clear()
+        checksums._digests.clear()
         with pytest.raises(CorruptFileError, match="expected xxh128") as error:
             read_all(uri, tmp_path)
         assert path.name in error.value.path

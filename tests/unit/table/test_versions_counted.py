@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.table.cleanup_plan import Candidate
 from lance_nb.table.diff.version_diff import Diff
-from lance_nb.table.stored_files import MANIFEST, TEMPORARY_MANIFEST, StoredFile
+from lance_nb.table.survey import MANIFEST, TEMPORARY_MANIFEST, StoredFile
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.support.versions import index
 

@@ -9,8 +9,7 @@ import pytest
 
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan
-from lance_nb.table.stored_files import StoredFile
-from lance_nb.table.survey import LineOfVersions, Survey
+from lance_nb.table.survey import LineOfVersions, StoredFile, Survey
 from lance_nb.transactions.cleanup import (
     CleanupCandidateFile,
     CleanupExplanation,
