@@ -152,7 +152,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.table.ordering import (
         ColumnOrdering,
     )
-    from lance_nb.table.verification_report import Finding, Verification
+    from lance_nb.table.verification.findings import Finding, Verification
     from lance_nb.transactions.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -330,8 +330,8 @@ _LAZY = {
     "NoopFragmentWriteProgress": "lance_nb.transactions.write_progress",
     "FileSystemFragmentWriteProgress": "lance_nb.transactions.write_progress",
     "vec_to_table": "lance_nb.dataset.vectors",
-    "Finding": "lance_nb.table.verification_report",
-    "Verification": "lance_nb.table.verification_report",
+    "Finding": "lance_nb.table.verification.findings",
+    "Verification": "lance_nb.table.verification.findings",
     "verify": "lance_nb.dataset.health",
     "plan_repair": "lance_nb.dataset.health",
     "undo_repair": "lance_nb.dataset.health",

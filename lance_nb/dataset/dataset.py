@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from lance_nb.table.indices import IndexDescription
     from lance_nb.table.snapshot import Snapshot
     from lance_nb.table.space_usage import Space
-    from lance_nb.table.verification_report import Verification
+    from lance_nb.table.verification.findings import Verification
     from lance_nb.transactions.checksum_records import AddedChecksums
     from lance_nb.transactions.cleanup import CleanupExplanation, CleanupStats
     from lance_nb.transactions.cloning import CopyProgress

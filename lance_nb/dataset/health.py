@@ -21,7 +21,7 @@ from lance_nb.dataset.verbs.space import Progress
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, RefNotFoundError
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.survey import take_survey
-from lance_nb.table.verification_report import Verification
+from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.quarantine import repairs
 from lance_nb.transactions.repair import Repair, RepairResult, undo

@@ -44,7 +44,7 @@ from lance_nb.format.operation_details import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Target
 from lance_nb.table.survey import StoredFile, Survey, staged_version
-from lance_nb.table.verification_report import Finding
+from lance_nb.table.verification.findings import Finding
 from lance_nb.transactions.manifest_slots import SlotKeeper
 from lance_nb.transactions.moved_bases import moved_branches
 from lance_nb.transactions.operations.clone import Clone

@@ -14,15 +14,15 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_files import VersionFiles
 from lance_nb.table.file_cache import DeletionCache, FileCache
-from lance_nb.table.fragment_checks import cheap_checks
 from lance_nb.table.locations import Locations
-from lance_nb.table.old_states import refused_states
-from lance_nb.table.reference_checks import Dataset
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.survey import take_survey
-from lance_nb.table.verification import verify as verify_dataset
-from lance_nb.table.verification_report import SEVERITIES, Verification
+from lance_nb.table.verification.findings import SEVERITIES, Verification
+from lance_nb.table.verification.fragments import cheap_checks
+from lance_nb.table.verification.manifests import refused_states
+from lance_nb.table.verification.references import Dataset
+from lance_nb.table.verification.verify import verify as verify_dataset
 
 Progress = Callable[[int, int], object]
 

@@ -19,8 +19,8 @@ from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.result import Result, records_result, table_result, text_result
 from lance_nb.magic.verb import URI, Verb, argument
 from lance_nb.shown_text import visible, visible_lines
-from lance_nb.table.verification_report import Verification
-from lance_nb.table.verification_sample import Sample
+from lance_nb.table.verification.findings import Verification
+from lance_nb.table.verification.sample import Sample
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
 
 

@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import CONFIG_KEY, FOLDER
-from lance_nb.table.verification_report import Finding, Verification
+from lance_nb.table.verification.findings import Finding, Verification
 
 FLIPS = int(os.environ.get("CHECKSUM_FLIPS", "120"))  # 1,200 before a release
 FOLDERS = ("data", "_deletions", "_indices")

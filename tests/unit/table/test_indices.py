@@ -23,8 +23,8 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import REUSE_INDEX, MovedGroup, inline_details, with_entry
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.table.index_checks import Segment
 from lance_nb.table.indices import COVERAGE, read_indices, remap_row_addrs, with_content
+from lance_nb.table.verification.indexes import Segment
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.golden.opening import WatchedStore, snapshot_of
 from tests.support.versions import index

@@ -8,7 +8,7 @@ import pytest
 
 import lance_nb
 from lance_nb.table.snapshot import read_transaction
-from lance_nb.table.transaction_checks import transaction_findings
+from lance_nb.table.verification.transactions import transaction_findings
 from tests.unit.table.diff.conftest import rows
 
 

@@ -1,11 +1,11 @@
-"""What a verification has found: a value to read and to print.
+"""The findings of a verification: a value to read and to print.
 
-Table of findings: severity, code, branch, version, fragment, path, message, remedy. A finding's
-``code`` is stable: programs may compare it. ``CODES`` lists every one with its severity and what to
-do about it.
+Table of findings: severity, code, branch, version, fragment, path, message, remedy. The ``code`` of
+a finding is stable: programs may compare it. ``CODES`` lists all codes with their severity and
+remedy.
 
 Severities: an *error* is lost or wrong data, or something that cannot be opened; a *warning* works
-today and will not for everybody or for ever; a *note* is harmless and worth knowing.
+today, but not for every reader or not for ever; a *note* is harmless and worth knowing.
 
 Limits: where several findings have one cause, the cause alone is listed as far as it is known. At
 most ``FINDINGS_MAX`` findings of a code are kept; the rest are counted.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
-from lance_nb.table.verification_sample import Sample
+from lance_nb.table.verification.sample import Sample
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES = (ERROR, WARNING, NOTE)

@@ -1,15 +1,15 @@
-"""Is the transaction of a version there, and is the version what it says.
+"""Check that the transaction of a version exists, and that the version is its result.
 
 A version keeps its transaction twice: in the manifest file and as ``_transactions/<name>``. One of
-the two is enough for readers and for commits that run at the same time.
+the two is enough for readers and for concurrent commits.
 
-From one version to the next, fragments may only come, go and change as the transaction says: a
-fragment that is gone, deleted rows that have come back, or another description of the same data
-file is damage that no single version shows. So may settings and columns: those that the transaction
-sets are there afterwards, and others stay.
+From one version to the next, fragments may only be added, removed and changed as the transaction
+says: a missing fragment, deleted rows that have come back, or another description of the same data
+file is damage that no single version shows. The same goes for settings and columns: those that the
+transaction sets exist afterwards, and the others stay.
 
-Limits: only versions that follow each other are compared; of settings the configuration and the
-table's metadata, of columns the names at the top.
+Limits: only consecutive versions are compared; of settings the configuration and the table's
+metadata, of columns the names at the top level.
 Source: messages Manifest and Transaction of lance.table.
 """
 
@@ -28,7 +28,7 @@ from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.verification_report import Finding
+from lance_nb.table.verification.findings import Finding
 
 _LENGTH_BYTES = 4
 _MERGE = "merge"

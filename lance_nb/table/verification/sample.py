@@ -1,9 +1,8 @@
-"""A sample of the files of a dataset, for a verification that does not read all of it.
+"""A random sample of the files of a dataset, for a verification that does not read all of it.
 
-Files are taken in an order that chance decides, until they have the share of the bytes that was
-asked for. So a large file counts for what it costs to read, no file is too large to be chosen, and
-what is read is more than asked for by less than one file. The same seed and the same files give the
-same sample.
+Files are drawn in random order until they have the wanted share of the bytes. So a large file
+counts for what it costs to read, no file is too large to be chosen, and the bytes that are read
+exceed the share by less than one file. The same seed and the same files give the same sample.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compare the files of a version with their checksums, for a verification.
 
-Of damage that decodes, nothing else tells: most flipped bits of a data file are other values.
+Nothing else finds damage that still decodes: most flipped bits of a data file are other values.
 
-Limits: a file without a checksum is counted; nothing is said against it.
+Limits: a file without a checksum is counted, and is no finding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lance_nb.format.manifest_files import DATA, DELETION, NamedFile
 from lance_nb.storage.base import Store
 from lance_nb.table.checksums import Checksums, files_beside
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.verification_report import Finding
+from lance_nb.table.verification.findings import Finding
 
 
 class ChecksumChecks:

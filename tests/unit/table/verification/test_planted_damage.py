@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 import lance_nb
-from lance_nb.table.verification_report import CODES
+from lance_nb.table.verification.findings import CODES
 from tests.support.damages import DAMAGES, Damage, Damaged, Files, worlds
 from tests.support.recorded_texts import FINDINGS, built, findings_text, heading, recorded
 

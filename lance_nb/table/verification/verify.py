@@ -1,18 +1,19 @@
 """Verify a whole dataset: every version of every branch, every file, every value.
 
-The order is from names to bytes: refs point at versions; lines of versions are complete; manifests
-can be read and agree with themselves, with their transactions and with the version before; files
-they name are there; fragments are what the manifests say; every column decodes; indices hold the
-rows that they speak for. Each data file is decoded once, in the newest version that has it,
-whatever the number of versions. Damage ends in a finding, and the verification goes on.
+The order is from names to bytes: refs name existing versions; the versions of a branch are
+complete; manifests can be read and are consistent in themselves, with their transactions and with
+the version before; files they name exist; fragments are what the manifests say; every column
+decodes; indices hold the rows that they cover. Each data file is decoded once, in the newest
+version that has it, whatever the number of versions. Damage becomes a finding, and the verification
+continues.
 
-A check of one more kind goes beside those of its subject: names and folders in line_checks.py and
-reference_checks.py, versions in manifest_checks.py and transaction_checks.py, files in
-fragment_checks.py (whose ``Check`` has a code, a path and a call), rows in row_id_checks.py,
-indices in index_checks.py. Its code goes into ``verification_report.CODES``.
+A new check belongs into the module of its object: names and folders in references.py, versions in
+manifests.py and transactions.py, data files, deleted rows and row ids in fragments.py (whose
+``Check`` has a code, a path and a call), indices in indexes.py. Its code goes into
+``findings.CODES``.
 
 Limits: files under base paths that were not allowed are reported as such and not read. See
-fragment_checks.py for what values can and cannot tell.
+fragments.py for the damage that values cannot show.
 """
 
 from __future__ import annotations
@@ -33,29 +34,30 @@ from lance_nb.format.manifest_files import (
     TRANSACTION,
     NamedFile,
 )
-from lance_nb.table.checksum_checks import ChecksumChecks
 from lance_nb.table.file_references import Line, References
-from lance_nb.table.fragment_checks import Check, cheap_checks, value_checks
-from lance_nb.table.index_checks import index_findings
 from lance_nb.table.indices import read_indices
-from lance_nb.table.line_checks import as_newest, line_findings, missing_hint
-from lance_nb.table.manifest_checks import manifest_findings, newest_findings
-from lance_nb.table.reference_checks import (
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.verification.checksums import ChecksumChecks
+from lance_nb.table.verification.findings import Bounded, Finding, Verification
+from lance_nb.table.verification.fragments import Check, cheap_checks, repeated_row_id, value_checks
+from lance_nb.table.verification.indexes import index_findings
+from lance_nb.table.verification.manifests import manifest_findings, newest_findings
+from lance_nb.table.verification.references import (
     Dataset,
+    as_newest,
     file_findings,
+    line_findings,
+    missing_hint,
     ref_findings,
     unreferenced,
 )
-from lance_nb.table.row_id_checks import repeated_row_id
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.transaction_checks import (
+from lance_nb.table.verification.sample import Sample, choose_sample
+from lance_nb.table.verification.transactions import (
     Step,
     change_findings,
     step_findings,
     transaction_findings,
 )
-from lance_nb.table.verification_report import Bounded, Finding, Verification
-from lance_nb.table.verification_sample import Sample, choose_sample
 
 Tick = Callable[[], object]
 _READ = (DATA, DELETION, INDEX)
@@ -92,7 +94,7 @@ def verify(
     """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version.
 
     ``checksums`` False leaves out comparing files with their sums. ``sample``: of which share
-    of the bytes, or how many files, the content is read (see verification_sample.py). Raises
+    of the bytes, or how many files, the content is read (see sample.py). Raises
     InvalidInputError for another number.
     """
     progress = _Progress()

@@ -1,4 +1,4 @@
-"""What the files of an index hold, against the rows of the version that lists it."""
+"""Checks of indices: files, rows, zones and keys, and the values that they are about."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pyroaring import BitMap
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
-from lance_nb.table import index_checks
+from lance_nb.table.verification import indexes
+from lance_nb.table.verification.indexes import U64s, Zones, row_under_other_key
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.support.damages import row_set, write_index_file
 
@@ -52,7 +53,7 @@ def told(
     return [f"{one.code}: {one.message.removeprefix(prefix)}" for one in findings]
 
 
-def zones(*zones: tuple[int, int, int]) -> pa.Table:
+def zone_table(*zones: tuple[int, int, int]) -> pa.Table:
     names = ("fragment_id", "zone_start", "zone_length")
     columns = zip(*zones, strict=True)
     return pa.table(
@@ -64,9 +65,9 @@ def zones(*zones: tuple[int, int, int]) -> pa.Table:
 @pytest.mark.parametrize(
     ("held", "said"),
     [
-        (zones((0, 0, 5), (1, 0, 3), (1, 3, 2)), None),
-        (zones((0, 0, 5), (1, 3, 3)), "a zone ends at row 6 of fragment 1 of 5 rows"),
-        (zones((0, 0, 5), (2, 0, 3)), "a zone is of fragment 2, which never was"),
+        (zone_table((0, 0, 5), (1, 0, 3), (1, 3, 2)), None),
+        (zone_table((0, 0, 5), (1, 3, 3)), "a zone ends at row 6 of fragment 1 of 5 rows"),
+        (zone_table((0, 0, 5), (2, 0, 3)), "a zone is of fragment 2, which never was"),
     ],
     ids=["whole", "beyond the end", "no fragment"],
 )
@@ -96,7 +97,7 @@ def test_each_live_row_is_in_a_btree_once(
     dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, rows: list[int], said: list[str],
     rows_at_once: int,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(index_checks, "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(indexes, "ROWS_AT_ONCE", rows_at_once)
     held = pa.table({"values": range(len(rows)), "ids": pa.array(rows, pa.uint64())})
     assert told(dataset, "BTree", held, index_version=1) == said
 
@@ -144,8 +145,8 @@ def test_what_this_release_does_not_know_is_not_judged(dataset: LanceDataset) ->
 
 
 def test_pieces_of_sets_keep_their_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_checks, "_WINDOW_ROWS", 3)
-    parts = list(index_checks._in_pieces(BitMap([1, 5, 6, 7]), 2))
+    monkeypatch.setattr(indexes, "_WINDOW_ROWS", 3)
+    parts = list(indexes._in_pieces(BitMap([1, 5, 6, 7]), 2))
     assert [part.tolist() for part in parts] == [
         [2 << 32 | 1, 2 << 32 | 5, 2 << 32 | 6], [2 << 32 | 7],
     ]  # fmt: skip
@@ -163,3 +164,74 @@ def test_row_ids_that_were_never_given_out_are_unknown() -> None:
     ]
     (index,) = lance_nb.dataset(made.uri).list_indices()
     assert index["name"] == "i"
+
+
+SECOND = 1 << 32
+
+
+def u64(*rows: int) -> U64s:
+    return np.array(rows, np.uint64)
+
+
+@pytest.fixture
+def zones() -> Zones:
+    """Return rows 5 to 9 of fragment 0 and rows 0 to 3 of fragment 1, in the other order."""
+    return Zones.of(
+        {
+            "fragment_id": pa.array([1, 0], pa.uint64()),
+            "zone_start": pa.array([0, 5], pa.uint64()),
+            "zone_length": pa.array([4, 5], pa.uint64()),
+            "min": pa.array([None, 10]),
+            "max": pa.array([None, 20]),
+        }
+    )
+
+
+def test_a_row_is_in_the_zone_that_it_lies_in(zones: Zones) -> None:
+    rows = u64(4, 5, 9, 10, SECOND, SECOND | 3, SECOND | 4)
+
+    assert zones.at(rows).tolist() == [-1, 0, 0, -1, 1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("value", "row", "found"),
+    [(10, 5, None), (20, 9, None), (9, 5, 5), (21, 9, 9), (None, 6, None), (99, SECOND, None),
+     (99, 4, None)],
+)  # fmt: skip
+def test_a_value_outside_of_its_zone_is_found(
+    zones: Zones, value: int | None, row: int, found: int | None
+) -> None:
+    assert zones.row_outside(pa.array([15, value], pa.int64()), u64(5, row)) == found
+
+
+def test_only_numbers_and_times_of_the_same_type_are_compared(zones: Zones) -> None:
+    assert zones.compares(pa.int64())
+    assert not any(map(zones.compares, (pa.int32(), pa.string(), pa.bool_(), pa.float64())))
+    assert not Zones(u64(), u64()).compares(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (pa.array(["a", "b", "a"]), None),
+        (pa.array(["a", "a", "a"]), 8),
+        (pa.array(["a", None, "a"]), None),
+        (pa.array(["a", "b", "new"]), 9),
+        (pa.array([["a"], ["b", "b"], ["a"]]), None),
+        (pa.array([["a"], [], ["a", "b"]]), 9),
+        (pa.array([["a"], None, [None]]), None),
+    ],
+)
+def test_a_row_that_is_not_in_the_set_of_its_value_is_found(
+    values: pa.Array, found: int | None
+) -> None:
+    keys = {"a": u64(7, 9), "b": u64(8), "gone": u64(1)}
+
+    assert row_under_other_key(keys, values, u64(7, 8, 9)) == found
+
+
+def test_nan_is_equal_to_nothing_and_left_alone() -> None:
+    values = pa.array([float("nan"), 1.0])
+
+    assert row_under_other_key({1.0: u64(4)}, values, u64(3, 4)) is None
+    assert row_under_other_key({1.0: u64(3)}, values, u64(3, 4)) == 4

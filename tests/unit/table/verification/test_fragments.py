@@ -10,8 +10,8 @@ import pytest
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.u64_segment import Range
-from lance_nb.table import row_id_checks
-from lance_nb.table.row_id_checks import Piece
+from lance_nb.table.verification import fragments
+from lance_nb.table.verification.fragments import Piece
 
 
 def pieces_of(sequences: list[list[int]]) -> list[Piece]:
@@ -19,7 +19,7 @@ def pieces_of(sequences: list[list[int]]) -> list[Piece]:
     for at, ids in enumerate(sequences):
         start = 0
         for segment in RowIdSequence.from_numpy(np.array(ids, np.uint64)).segments:
-            pieces += row_id_checks._pieces_of(segment, at, start)
+            pieces += fragments._pieces_of(segment, at, start)
             start += len(segment)
     return pieces
 
@@ -59,7 +59,7 @@ def test_a_repeated_id_is_found_exactly_where_there_is_one(seed: int) -> None:
     share = chance.choice((0.0, 0.5, 0.9))
     deleted = [{at for at in range(len(one)) if chance.random() < share} for one in sequences]
     vectors = {at: DeletionVector.of(one) if one else None for at, one in enumerate(deleted)}
-    found = next(row_id_checks._shared(pieces_of(sequences), vectors), None)
+    found = next(fragments._shared(pieces_of(sequences), vectors), None)
     expected = repeated(sequences, deleted)
     if found is None:
         assert not expected
@@ -77,12 +77,12 @@ def test_a_range_with_few_holes_is_cut_at_them_and_one_with_many_is_listed() -> 
     assert (listed.low, listed.high) == (1, 10)
     assert listed.ids.tolist() == [1, 2, 5, 7, 9]
     assert listed.offsets.tolist() == [2, 4, 0, 1, 3]
-    assert list(row_id_checks._pieces_of(Range(4, 4), 0, 0)) == []
+    assert list(fragments._pieces_of(Range(4, 4), 0, 0)) == []
 
 
 def test_ranges_that_overlap_more_than_deletions_explain_are_not_written_out() -> None:
     pieces = [Piece(0, 0, 1 << 62, 0), Piece(1, 5, 1 << 62, 0)]
     vectors = {0: DeletionVector.of([1, 2]), 1: None}
-    assert list(row_id_checks._shared(pieces, vectors)) == [(5, 0, 1)]
+    assert list(fragments._shared(pieces, vectors)) == [(5, 0, 1)]
     beside = [Piece(0, 0, 5, 0), Piece(1, 5, 9, 0)]
-    assert list(row_id_checks._shared(beside, {})) == []
+    assert list(fragments._shared(beside, {})) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_nb.table.verification_report import FINDINGS_MAX, Bounded, Finding, Verification
+from lance_nb.table.verification.findings import FINDINGS_MAX, Bounded, Finding, Verification
 
 
 def report(*findings: Finding, **left_out: int) -> Verification:

@@ -19,7 +19,7 @@ from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.transaction_checks import Step, step_findings
+from lance_nb.table.verification.transactions import Step, step_findings
 from tests.support.committing import SCHEMA
 
 ROWS = 10
