@@ -1,4 +1,5 @@
-"""Named byte objects behind one small interface; this floor knows nothing of Lance.
+"""Named byte objects behind one small interface; this package does not depend on Lance.
 
-``base`` says what a store is, ``registry.open_store`` finds the one for a URI, one file per store.
+``base`` defines the store interface, ``registry.open_store`` finds the store of a URI; one module
+per store.
 """

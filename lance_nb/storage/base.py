@@ -1,8 +1,8 @@
-"""What a store is: named byte objects below one root URI.
+"""The store interface: named byte objects below one root URI.
 
 Paths are relative to the root, with ``/`` between segments on every platform, for example
 ``_versions/1.manifest``. Objects are immutable by convention (Lance never changes a file in place),
-which is what lets a store hand out read-only views without copying.
+so a store may return read-only views without copying.
 
 Limits: a segment is any text without slash, backslash or NUL, and is not ``.`` or ``..``.
 Not supported: appending to objects that exist, partial writes, renaming; the format needs none of
@@ -45,7 +45,7 @@ class ObjectInfo:
     """One object of a listing. ``name`` is relative to the folder that was listed.
 
     ``e_tag`` differs whenever the bytes may: what was read under one holds while it is listed.
-    None where the store tells none, and for a local file so young that a change might not show.
+    None if the store has none, or a local file is so recent that a change might not show in it.
     """
 
     name: str
@@ -59,7 +59,7 @@ Names = list[str]
 
 
 class ObjectWriter(Protocol):
-    """An object that is written piece by piece; nobody sees it before it is finished."""
+    """An object that is written piece by piece and becomes visible when it is finished."""
 
     def write(self, pieces: Sequence[Buffer]) -> None:
         """Append pieces of bytes, one after the other. A failure aborts."""
@@ -79,7 +79,7 @@ class Store(Protocol):
 
     A missing object raises ObjectNotFoundError; any other failure raises StorageError, with the
     cause attached. A range that reaches past the end of its object raises CorruptFileError, because
-    whoever asked has been told a wrong size by some other file.
+    the size in the file that refers to it is wrong.
     """
 
     @property
@@ -101,7 +101,7 @@ class Store(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is an object (not a folder) at ``path``."""
+        """Return whether there is an object (not a folder) at ``path``."""
         ...
 
     def read(self, path: str) -> memoryview:
@@ -146,8 +146,8 @@ class Store(Protocol):
     def write_if_absent(self, path: str, data: Buffer) -> None:
         """Create an object unless there is one; of several racing callers exactly one succeeds.
 
-        Three outcomes: it returns (created by us); it raises ObjectExistsError (somebody else's is
-        there, ours was not written); it raises StorageError, whose ``outcome`` is ``"unknown"``
+        Three outcomes: it returns (created by us); it raises ObjectExistsError (another writer's
+        exists, ours was not written); it raises StorageError, whose ``outcome`` is ``"unknown"``
         when the object may or may not have been created, and ``"unsynced"`` when it has been, but
         not durably.
         """
@@ -163,43 +163,42 @@ class Store(Protocol):
 
 
 def write_unsynced(store: Store, path: str, data: Buffer) -> None:
-    """Write an object that nothing is lost without, as cheaply as the store can.
+    """Write an object without durability, as cheaply as the store can: for copies and hints.
 
-    After a power failure, and to who looks while it is being written, it may be missing, empty or
-    cut short: only for copies and hints.
+    After a power failure, and for concurrent readers, it may be missing, empty or truncated.
     """
     getattr(store, "write_unsynced", store.write)(path, data)
 
 
 def write_new(store: Store, path: str, data: Buffer) -> None:
-    """Write an object of a name that nobody has and that a later write will tell of.
+    """Write an object under a unique name, which a later write will refer to.
 
-    Durable like ``write``, unless inside ``synced_together``, which makes it so.
+    Durable like ``write``; inside ``synced_together``, durable when that block ends.
     """
     getattr(store, "write_new", store.write)(path, data)
 
 
 def turn(store: Store, folder: str) -> AbstractContextManager[None]:
-    """Let the writers of a folder go one after the other, where the store can, for a while.
+    """Serialize the writers of a folder with an advisory lock, if the store has one.
 
-    Nothing may depend on it: others may not take turns, and who has waited too long goes ahead.
-    It spares writers that race for one name the work that all but one do in vain.
+    Correctness must not depend on it: other writers may not lock, and a writer that has waited too
+    long proceeds. It saves writers that race for one name the work that all but one do in vain.
     """
     take: Callable[[str], AbstractContextManager[None]] | None = getattr(store, "turn", None)
     return nullcontext() if take is None else take(folder)
 
 
 def sync_folder(store: Store, folder: str) -> None:
-    """Make deletions in a folder durable before others follow, where the store can tell."""
+    """Make the deletions in a folder durable before others follow, if the store supports it."""
     sync = getattr(store, "sync_folder", None)
     if sync is not None:
         sync(folder)
 
 
 def mark_of(store: Store, path: str) -> tuple[int, str | None]:
-    """Return the size of an object, and a text that differs whenever its bytes may.
+    """Return the size of an object, and an entity tag that differs whenever its bytes may.
 
-    None where the store has no such mark, or the object changed so recently that another change
+    The tag is None if the store has none, or the object changed so recently that another change
     might not show in it. Raises ObjectNotFoundError, StorageError.
     """
     look: Callable[[str], tuple[int, str | None]] | None = getattr(store, "mark", None)
@@ -207,7 +206,7 @@ def mark_of(store: Store, path: str) -> tuple[int, str | None]:
 
 
 def prune(store: Store) -> None:
-    """Remove folders without files, the root among them, where the store has folders at all."""
+    """Remove folders without files, including the root, if the store has folders."""
     remove = getattr(store, "prune", None)
     if remove is not None:
         remove()
@@ -232,7 +231,7 @@ def check_path(path: str) -> str:
 def absolute_path(path: str) -> str:
     """Return an absolute local path without ``.``, ``..``, doubled and trailing slashes.
 
-    That nearly every path is of this form is seen at once; ``os.path`` takes much longer.
+    Most paths have this form already, which is quick to see; ``os.path`` takes much longer.
     """
     if path.startswith("/") and "//" not in path and "/." not in path and path[-1] != "/":
         return path

@@ -1,12 +1,12 @@
-"""Two spellings of credentials: how pylance users write them, and what fsspec's drivers take.
+"""Translate ``storage_options`` from the names of pylance users to those of fsspec drivers.
 
-``storage_options`` go to the fsspec driver as they are. The names that the ``object_store`` library
-uses (``aws_access_key_id``, ``AWS_REGION``, ``allow_http``...) are translated, so that options
-written for pylance work here.
+The names that the ``object_store`` library uses (``aws_access_key_id``, ``AWS_REGION``,
+``allow_http``...) are translated, so that options written for pylance work here; all other options
+go to the driver unchanged.
 
-Limits: names are compared without regard to case. What is in neither table is passed on unchanged.
-``allow_http`` needs no translation: the scheme of the endpoint says whether TLS is used. Nor does
-``aws_conditional_put``: exclusive creation is what commits here are made of.
+Limits: names are compared without regard to case. ``allow_http`` needs no translation: the scheme
+of the endpoint says whether TLS is used. Nor does ``aws_conditional_put``: commits always use
+conditional puts.
 """
 
 from __future__ import annotations

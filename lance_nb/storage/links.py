@@ -1,24 +1,24 @@
-"""Symbolic links below the root of a local store: which are followed, and how that is made sure.
+"""Symbolic links below the root of a local store: which are followed, and how that is enforced.
 
 One rule for reading, listing and writing: a path may lead through symbolic links as long as it ends
 below the root, or in a place that the caller allows (``allow_bases`` and ``LANCE_NB_ALLOW_BASES``,
-see lance_nb.dataset.base_paths). Everything else is refused, whatever is at the other end. The root
+see lance_nb.dataset.base_paths). Everything else is refused, whatever the link points to. The root
 itself, and the folders above it, may be links. Nothing is deleted through a link to a folder,
-wherever it leads: two names of one folder would make files look unused that are not.
+wherever it leads: with two names of one folder, files in use could look unreferenced.
 
 The name of a file that is written, replaced or deleted is never followed: a link of that name is
 replaced or removed itself.
 
-How: a folder directly in the root is opened without following links. Anything deeper, and what is
-a link, is opened first; then the descriptor tells where it really is (``/proc/self/fd``), so that a
-link which is put there in between changes nothing. What is written, renamed or deleted is named
-relative to the folder's descriptor. Without ``/proc`` the path is resolved, and must lead to the
-very object that was opened.
+How: a folder directly in the root is opened without following links. Anything deeper, and every
+link, is opened first; ``/proc/self/fd`` then gives the real path of the descriptor, so that a link
+which is created in between changes nothing. Writes, renames and deletions are relative to the
+folder's descriptor. Without ``/proc`` the path is resolved, and must lead to the very object that
+was opened.
 
-New folders are durable before anything in them is: the folder above each is synced.
+New folders are durable before anything in them is: the parent folder of each is synced.
 
-Limits: hard links and bind mounts cannot be told from files and folders of the dataset's own.
-Whoever may rename the root, or a folder above it, decides what the root is.
+Limits: hard links and bind mounts cannot be distinguished from files and folders of the dataset.
+Anyone who may rename the root, or a folder above it, decides what the root is.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lance_nb.errors import InvalidInputError, StorageError
 from lance_nb.storage.local_naming import OpenFolder
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a FIFO must not hang us
+_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not block
 KNOWN_MAX = 4096
 _REMEDY_CHARS = 300
 _IS_LINK = {errno.ELOOP, errno.ENOTDIR}  # of opening with O_NOFOLLOW
@@ -41,7 +41,7 @@ _OPENED = "/proc/self/fd/%d"
 
 
 def how_to_allow(allowed: Sequence[str], place: str, root: str | None = None) -> str:
-    """Say how a place outside of a dataset, the one at ``root``, is trusted."""
+    """Return the advice how to trust a place outside of the dataset at ``root``."""
     from lance_nb.code_lines import Python, literal, shell_variable
 
     places = [*allowed, place]
@@ -59,7 +59,7 @@ def how_to_allow(allowed: Sequence[str], place: str, root: str | None = None) ->
 
 
 def _is_one_in_a_list(place: str) -> bool:
-    """Tell whether a place stays one where places are separated as in ``PATH``.
+    """Return whether a place stays one where places are separated as in ``PATH``.
 
     ``/data:/`` is a folder's name, and would allow every folder there.
     """
@@ -75,7 +75,7 @@ class Boundary:
     def __init__(self, root: str, allowed: Sequence[str] = ()) -> None:
         self.root = root
         self.allowed = tuple(one for one in allowed if "://" not in one)
-        self.key = (root, *self.allowed)  # tells two boundaries apart
+        self.key = (root, *self.allowed)
         self._start = len(root.rstrip("/")) + 1  # of what is below the root, in a path
         # The real root, with a slash. Before it is looked up, the root as it was given: what lies
         # below that without any link is ours.
@@ -125,7 +125,7 @@ class Boundary:
         return self._checked(descriptor, path)
 
     def know_folder(self, folder: str) -> None:
-        """Look once whether a folder belongs to the store, for files that were checked before.
+        """Check once that a folder belongs to the store, for files that were checked before.
 
         Raises as ``open_folder``.
         """
@@ -166,18 +166,18 @@ class Boundary:
         )
 
     def _make(self, folder: str) -> None:
-        """Make a folder, and those above it, each in the opened one above it, durably.
+        """Make a folder and its parents durably, each relative to its opened parent.
 
-        Else a power failure may take it away with the synced files in it.
+        Otherwise a power failure may lose it with the synced files in it.
         """
         above, _, name = folder.rpartition("/")
         with OpenFolder(self.open_folder(above, create=True)) as around:
-            with suppress(FileExistsError):  # somebody else was faster, or it is no folder
+            with suppress(FileExistsError):  # created concurrently, or it is no folder
                 os.mkdir(name, dir_fd=around.descriptor)
             around.sync()
 
     def _is_direct(self, folder: str) -> bool:
-        """Tell whether a folder is directly in the root: nothing but itself can be a link then."""
+        """Return whether a folder is directly in the root, so that only it can be a link."""
         return "/" not in folder[self._start :]
 
     def _checked(self, descriptor: int, path: str) -> int:
@@ -230,7 +230,7 @@ class Boundary:
         )
 
     def leads_away(self, link: str) -> bool:
-        """Tell whether a symbolic link leads to something that does not belong to the store."""
+        """Return whether a symbolic link leads to something that does not belong to the store."""
         self._look_up_places()
         return not self._holds(os.path.realpath(link))
 
@@ -254,7 +254,7 @@ class Boundary:
         self._places = tuple(_with_slash(os.path.realpath(one)) for one in self.allowed)
 
     def _is_at(self, descriptor: int, folder: str) -> bool:
-        """Tell whether an opened folder is where its path says, without any link below the root."""
+        """Return whether an opened folder is at its path without any link below the root."""
         inside = folder[self._start :]
         try:
             if os.readlink(_OPENED % descriptor) == f"{self._inside}{inside}":
@@ -286,11 +286,11 @@ def _is_link(path: str) -> bool:
     try:
         return stat.S_ISLNK(os.lstat(path).st_mode)
     except OSError:
-        return False  # whoever opens it says what is wrong
+        return False  # opening it will raise the error
 
 
 def _is_same(descriptor: int, path: str) -> bool:
-    """Tell whether a path without links leads to what is opened."""
+    """Return whether a path without links leads to what is opened."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:

@@ -1,19 +1,19 @@
 """Files of the local file system.
 
 Reads: files up to ``SMALL_FILE_BYTES`` by one ``pread``; larger ones are mapped, and every range is
-a view of the mapping. Mappings hold no file descriptor and are kept in a small LRU; an entry is
-dropped when the file behind the path has another inode, size or modification time.
+a view of the mapping. Mappings hold no file descriptor and are kept in a small LRU cache; an entry
+is dropped when the file at the path has another inode, size or modification time.
 
 Writes are durable: temporary file in the same folder, fsync, rename (``write``) or hard link
-(``write_if_absent``), fsync of the folder; what waits in ``sync_later`` comes first. ``os.link`` is
-atomic and fails if the name is taken, which ``open(..., "xb")`` is not: that shows a partial file
-to readers. What an error of one of these calls means is found out in ``local_naming``.
+(``write_if_absent``), fsync of the folder; files of ``sync_later`` that are pending come first.
+``os.link`` is atomic and fails if the name exists, which ``open(..., "xb")`` is not: that shows a
+partial file to readers. ``local_naming`` determines what an error of one of these calls means.
 
 Symbolic links are followed within the root and the places that the caller allows (links.py).
 
 Limits: only regular files are opened (a FIFO or device would hang or never end). Sizes are checked
-when a file is mapped; a file that somebody truncates *in place* later cannot be read safely through
-a mapping (the system sends SIGBUS). Lance never does that: files are written once.
+when a file is mapped; a file that is truncated *in place* later cannot be read safely through a
+mapping (the system sends SIGBUS). Lance never does that: files are written once.
 Not supported: file systems without hard links cannot take ``write_if_absent`` (FAT, some FUSE).
 """
 
@@ -123,7 +123,7 @@ class LocalStore:
         return status.st_size
 
     def mark(self, path: str) -> tuple[int, str | None]:
-        """Return the size of a file, and what tells its states apart: inode and times."""
+        """Return the size of a file and an entity tag made of its inode and times."""
         full = self._full(path)
         with translated(full):
             status = self._boundary.status(full)
@@ -133,7 +133,7 @@ class LocalStore:
         return status.st_size, None if e_tag is None else f"{e_tag}-{status.st_ctime_ns:x}"
 
     def exists(self, path: str) -> bool:
-        """Tell whether ``path`` is a file."""
+        """Return whether ``path`` is a file."""
         try:
             return stat.S_ISREG(self._boundary.status(self._full(path)).st_mode)
         except OSError:
@@ -163,7 +163,7 @@ class LocalStore:
             view = self._mapped(full, status)
         else:
             view = read_file(full, self._boundary)[0]
-            for one in wanted:  # again: it may have been replaced by a shorter one in between
+            for one in wanted:  # again: the file may have been replaced by a shorter one meanwhile
                 check_range(full, one, len(view))
         return [view[one.start : one.stop] for one in wanted]
 
@@ -179,7 +179,7 @@ class LocalStore:
         return self._mapped(full, self._status(full))
 
     def _status(self, full: str) -> os.stat_result:
-        """Look a file up that is opened next, and checked then."""
+        """Return the status of a file that is opened next, and checked then."""
         try:
             with translated(full):
                 status = os.lstat(full)
@@ -207,7 +207,7 @@ class LocalStore:
         return self._listed(prefix, self._infos)
 
     def list_names(self, prefix: str) -> Names:
-        """Return the names of ``list(prefix)``, without asking each file."""
+        """Return the names of ``list(prefix)``, without a stat of each file."""
         return self._listed(prefix, self._names)
 
     def list_recursive(self, prefix: str) -> Listing:
@@ -231,7 +231,7 @@ class LocalStore:
         return found
 
     def _listed(self, prefix: str, read: Callable[[Entries, str], Found]) -> Found:
-        """Read a folder: what ``read`` makes of its entries, nothing if it is not there."""
+        """Return ``read`` of the entries of a folder, [] if there is no such folder."""
         meter.count()
         full = self._folder(prefix)
         try:
@@ -273,7 +273,7 @@ class LocalStore:
         return found
 
     def _is_listed_link(self, entry: os.DirEntry[str], folder: str) -> bool:
-        """Tell whether an entry is a link to a file, or one of which that may not be looked up."""
+        """Return whether an entry is a link to a file, or one that may not be followed."""
         return entry.is_symlink() and (self._leads_away(entry, folder) or entry.is_file())
 
     def _leads_away(self, entry: os.DirEntry[str], folder: str) -> bool:
@@ -300,7 +300,7 @@ class LocalStore:
             sync_name(folder, full)
 
     def write_new(self, path: str, data: Buffer) -> None:
-        """Create a file of a name that nobody has; see ``write_new`` in base."""
+        """Create a file under a unique name; see ``write_new`` in base."""
         meter.count_write(memoryview(data).nbytes)
         writer = self.create(path)
         writer.write([data])
@@ -332,12 +332,12 @@ class LocalStore:
 
     def create(self, path: str) -> LocalObjectWriter:
         """Begin a file that appears, durably, when it is finished."""
-        from lance_nb.storage.local_writer import LocalObjectWriter  # who only reads needs none
+        from lance_nb.storage.local_writer import LocalObjectWriter  # not needed to read
 
         return LocalObjectWriter(self._full(path), self._boundary)
 
     def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
-        """Replace a file, durably, if it still holds ``expected``; tell whether it did.
+        """Replace a file, durably, if it still holds ``expected``; return whether it did.
 
         Other callers of ``replace`` in this folder wait, also those of other processes. Raises
         ObjectNotFoundError.
@@ -364,7 +364,7 @@ class LocalStore:
             _mappings.drop(full, self._boundary)
 
     def turn(self, prefix: str) -> AbstractContextManager[None]:
-        """Let the writers of a folder go one after the other; see ``turn`` in base."""
+        """Serialize the writers of a folder; see ``turn`` in base."""
         return turn_in_folder(self._folder(prefix), self._boundary)
 
     def sync_folder(self, prefix: str) -> None:
@@ -376,7 +376,7 @@ class LocalStore:
     def prune(self) -> None:
         """Remove the folders that hold no files, the root among them."""
         for full in reversed(list(self._folders())):
-            with suppress(*_NOT_PRUNED):  # not empty, a link, or somebody else was faster
+            with suppress(*_NOT_PRUNED):  # not empty, a link, or removed concurrently
                 if full == self._boundary.root:
                     os.rmdir(full)
                     continue
@@ -411,7 +411,7 @@ def _name(full: str) -> str:
 
 
 def _e_tag(status: os.stat_result, now: float) -> str | None:
-    """Tell states of a file apart; None within the time that two changes may share on its clock."""
+    """Return a tag of a file's state, None if a later change could have the same timestamp."""
     if now - status.st_mtime < _CLOCK_TICK_S:
         return None
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}"

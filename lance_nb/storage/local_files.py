@@ -1,4 +1,4 @@
-"""The system calls behind local.py: opening, mapping, and writing durably.
+"""System calls of the local store: opening, mapping, durable writes, folder locks.
 
 Limits: only regular files (a FIFO or device would hang or never end), opened without blocking.
 """
@@ -49,7 +49,7 @@ class translated:  # noqa: N801 - reads as the statement that it is
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Several of ours are OSErrors as well.
+        # Several LanceErrors are OSErrors too.
         if isinstance(error, OSError) and not isinstance(error, LanceError):
             raise _ours(self._path, error) from error
 
@@ -144,7 +144,7 @@ def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
 
 
 def temporary_name() -> str:
-    """Return a name that no manifest has and nobody else uses."""
+    """Return a unique name that no manifest has."""
     return f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
 
 
@@ -162,16 +162,16 @@ def write_temporary(folder: OpenFolder, data: Buffer) -> WrittenFile:
             os.close(descriptor)
         is_written = True
     finally:
-        if not is_written:  # also when opening it failed: it may have been made all the same
+        if not is_written:  # also when opening it failed: it may exist despite the error
             folder.remove_quietly(temporary)
     return file
 
 
 def write_plainly(folder: OpenFolder, name: str, data: Buffer) -> None:
-    """Write a file in place, without waiting for the disk; who finds it half-way must not mind.
+    """Write a file in place without fsync; readers must tolerate a partial file.
 
-    What is there is removed, not replaced: ext4 writes to disk at once what replaces a file, and
-    that costs as much as waiting. Another process may put its own in between, which then stays.
+    An existing file is removed first, not replaced: ext4 flushes a file that replaces another one
+    at once, which costs as much as fsync. A file that another process creates in between stays.
     Raises OSError.
     """
     with suppress(FileNotFoundError):
@@ -207,7 +207,7 @@ def locked_folder(folder: str, boundary: Boundary) -> Iterator[None]:
 
 
 class _Turns(threading.local):
-    """The folders whose turn this thread has, with the descriptors that hold their locks."""
+    """The folders that this thread has locked, with the descriptors that hold the locks."""
 
     def __init__(self) -> None:
         self.held: dict[str, int] = {}
@@ -220,12 +220,12 @@ _turns = _Turns()
 def turn_in_folder(folder: str, boundary: Boundary) -> Iterator[None]:
     """Hold the advisory lock of a folder if it can be had within ``TURN_S_MAX``.
 
-    The lock is asked for again and again, because waiting for it could not be ended: its holder may
-    be a process that has been stopped. ``end_turn`` gives it away before the block ends.
+    The lock is polled, because a blocking wait could not be ended: its holder may be a process that
+    has been stopped. ``end_turn`` releases it before the block ends.
     """
     try:
         descriptor = boundary.open_folder(folder)
-    except OSError:  # no folder yet, or none that we may read: no turns
+    except OSError:  # no folder yet, or an unreadable one: no lock
         yield
         return
     try:
@@ -238,7 +238,7 @@ def turn_in_folder(folder: str, boundary: Boundary) -> Iterator[None]:
 
 
 def end_turn(folder: str) -> None:
-    """Let the next writer of a folder go ahead, if this thread has its turn."""
+    """Release the lock of a folder for the next writer, if this thread holds it."""
     descriptor = _turns.held.pop(folder, None)
     if descriptor is not None:
         with suppress(OSError):

@@ -1,21 +1,22 @@
-"""Give a finished local file its name, take a name away, and say truly what became of it.
+"""Rename, link and remove local files, and report reliably what became of them.
 
-A file is written under a temporary name beside its place; a hard link or a rename makes it appear.
+A file is written under a temporary name in its folder; a hard link or a rename makes it appear.
 A network file system (soft NFS, FUSE) may do that and then report an error, because the reply was
-lost. So after any error the two names are looked at: the same device and inode number mean that
-the call did its work. If the name is not there, the temporary file is removed and the name looked
-for once more: without its source, a link or a rename that is still under way cannot land. What
-neither look decides is told as an outcome ``"unknown"``.
+lost. So after any error both names are looked up: the same device and inode number mean that the
+call succeeded. If the name does not exist, the temporary file is removed and the name looked up
+once more: without its source, a link or a rename that is still in progress cannot succeed. If
+neither lookup decides, the outcome is ``"unknown"``.
 
-The folder is synced after that. When this fails, every reader sees the file, and a power failure
+The folder is synced after that. When this fails, every reader sees the file, but a power failure
 may undo it: the outcome is ``"unsynced"``. The sync is not repeated, because a system that has
-reported an error once may report success for what it has dropped.
+reported an error once may report success for data that it has dropped.
 
-Everything is named in the opened folder, so that nothing leads elsewhere (links.py).
+All names are relative to the descriptor of the opened folder, so that no link is followed
+(links.py).
 
-Limits: file systems that cannot sync folders (they say EINVAL or "not supported") are taken to need
-none. Where two names of one file have different inode numbers (some FUSE), contents are compared,
-and what is equal may be somebody else's: unknown.
+Limits: file systems that cannot sync folders (EINVAL or "not supported") are assumed to need no
+sync. Where two names of one file have different inode numbers (some FUSE), contents are compared;
+an equal file may be that of another writer, so the outcome is unknown.
 Source: link(2), rename(2), fsync(2); "Fsync Errors" of the PostgreSQL wiki.
 """
 
@@ -79,7 +80,7 @@ class OpenFolder:
         return os.open(name, _CREATE_FLAGS, 0o666, dir_fd=self.descriptor)
 
     def holds(self, name: str) -> bool:
-        """Tell whether a name is taken, be it by a link that leads nowhere. Raises OSError."""
+        """Return whether a name is taken, be it by a link that leads nowhere. Raises OSError."""
         try:
             os.lstat(name, dir_fd=self.descriptor)
         except FileNotFoundError:
@@ -115,7 +116,7 @@ class OpenFolder:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file under its temporary name: what it is known by whatever it is called."""
+    """A file under its temporary name, with its identity under any name."""
 
     folder: OpenFolder
     name: str
@@ -141,7 +142,7 @@ class _Found(Enum):
 
 
 def link_if_absent(file: WrittenFile, full: str, data: Buffer) -> None:
-    """Give a file a second name unless that is taken; ``data`` is what the file holds.
+    """Hard-link a file to its name unless that exists; ``data`` is what the file holds.
 
     Raises ObjectExistsError, and StorageError with the outcome "failed" or "unknown".
     """
@@ -169,7 +170,7 @@ def link_if_absent(file: WrittenFile, full: str, data: Buffer) -> None:
 
 
 def rename_over(file: WrittenFile, full: str, data: Buffer | None = None) -> None:
-    """Give a file its name, in place of what had it; ``data`` is what the file holds, if known.
+    """Rename a file over any file of that name; ``data`` is what the file holds, if known.
 
     Raises StorageError with the outcome "failed" or "unknown".
     """
@@ -214,7 +215,7 @@ def remove(folder: OpenFolder, full: str) -> None:
 
 
 def close_quietly(descriptor: int) -> None:
-    """Close a descriptor; an error says nothing of what was done before, a sync does."""
+    """Close a descriptor and ignore errors: only a sync reports whether writes succeeded."""
     with suppress(OSError):
         os.close(descriptor)
 
@@ -229,7 +230,7 @@ def sync_name(folder: OpenFolder, full: str) -> None:
 
 
 def _look(file: WrittenFile, name: str, data: Buffer | None) -> _Found:
-    """Say what lies at a name, as it is now."""
+    """Return what is at a name now, compared with ``file``."""
     try:
         status = os.lstat(name, dir_fd=file.folder.descriptor)
         if (status.st_dev, status.st_ino) == (file.device, file.inode):
@@ -268,7 +269,7 @@ def _is_taken(found: _Found) -> bool:
 
 
 def _is_removed(file: WrittenFile) -> bool:
-    """Remove the temporary file; tell whether it is gone for certain."""
+    """Remove the temporary file; return whether it certainly does not exist any more."""
     file.folder.remove_quietly(file.name)
     return _is_gone(file.folder, file.name)
 

@@ -1,9 +1,9 @@
 """Objects in the memory of this process: for tests, demonstrations, and as the reference model.
 
 ``memory://name/path`` is folder ``path`` of the process-wide root ``name``; two stores opened with
-the same name see the same objects. What a store does here is what every other store must do.
+the same name share their objects. This store defines the behaviour of all others.
 
-Limits: everything is gone when the process ends. ``clear`` empties one root.
+Limits: objects are lost when the process ends. ``clear`` empties one root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lance_nb.storage.base import (
 
 
 class _Root:
-    """The objects of one name, with the lock that makes each method one step."""
+    """The objects of one name, with the lock that makes each method atomic."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -96,7 +96,7 @@ class MemoryStore:
         return len(found[0]), f"{id(found[0]):x}-{found[1].isoformat()}"
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is an object at ``path``."""
+        """Return whether there is an object at ``path``."""
         key = self._key(path)
         with self._root.lock:
             return key in self._root.objects
@@ -175,7 +175,7 @@ class MemoryStore:
         return MemoryObjectWriter(self, path)
 
     def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
-        """Replace an object if it still is ``expected``; tell whether it was."""
+        """Replace an object if it still is ``expected``; return whether it was."""
         key = self._key(path)
         with self._root.lock:
             found = self._root.objects.get(key)

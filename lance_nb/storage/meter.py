@@ -1,9 +1,9 @@
-"""How much this process has asked of its stores: requests and bytes, since it began.
+"""Count the requests and bytes of all stores in this process since it started.
 
-Whoever wants to know what an action cost reads the meter before and after it. Stores count each
-read, listing, and question about an object; a mapped file counts the ranges that are looked at.
+To measure an action, read the meter before and after it. Stores count each read, listing, and
+lookup of an object; a mapped file counts the ranges that are requested.
 
-Limits: one meter per process, so actions that run side by side are counted together.
+Limits: one meter per process, so concurrent actions are counted together.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 
 class Reading(NamedTuple):
-    """Requests of any kind, and the bytes that they moved."""
+    """Requests of any kind, and the bytes that they transferred."""
 
     requests: int
     size_bytes: int
 
 
 class Totals(NamedTuple):
-    """Reads (listings and questions about objects among them) and writes."""
+    """Reads (including listings and lookups of objects) and writes."""
 
     read_requests: int
     read_bytes: int
@@ -57,7 +57,7 @@ def count_write(size_bytes: int) -> None:
 
 
 def totals() -> Totals:
-    """Return what has been counted so far, reads and writes apart."""
+    """Return the counts so far, reads and writes separately."""
     with _meter.lock:
         return Totals(
             _meter.read_requests, _meter.read_bytes, _meter.write_requests, _meter.written_bytes
@@ -65,6 +65,6 @@ def totals() -> Totals:
 
 
 def reading() -> Reading:
-    """Return what has been counted so far."""
+    """Return the counts so far."""
     now = totals()
     return Reading(now.read_requests + now.write_requests, now.read_bytes + now.written_bytes)

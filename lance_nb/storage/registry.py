@@ -1,8 +1,8 @@
-"""Which store serves a URI: one line per scheme, loaded when it is first needed.
+"""Open the store of a URI; one line per scheme, its module imported when it is first needed.
 
-The only door of this floor that other floors open: ``open_store("s3://bucket/data.lance")``. Plain
-paths, ``~``, relative paths and ``file://`` are local. A scheme that is not in the table goes to
-fsspec, which knows many more.
+``open_store("s3://bucket/data.lance")`` is the entry point for the other packages. Plain paths,
+``~``, relative paths and ``file://`` are local. A scheme that is not in ``STORES`` goes to fsspec,
+which supports many more.
 
 Limits: ``storage_options`` are for remote stores; local and memory stores take none.
 """

@@ -1,11 +1,11 @@
-"""xxHash-128 of objects: taken while they are written, or of what is there.
+"""xxHash-128 of objects: computed while they are written, or by reading them.
 
-The sum is taken of the same pieces, in the same order, that the store is handed; a store only
-appends, so this is the order of the bytes in the object. A block is summed just before it is
-written, so the system copies it out of the processor's cache: a sum costs about 15 ms per GB. (A
-thread beside the writing costs twice as much, since both read memory.)
+A ``SummedWriter`` hashes the same pieces, in the same order, that the store is given; a store only
+appends, so this is the order of the bytes in the object. A block is hashed just before it is
+written, so the system copies it out of the processor's cache: hashing costs about 15 ms per GB.
+(A separate thread costs twice as much, since both read memory.)
 
-Source: xxHash 0.8 (XXH3, 128 bits, seed 0); python-xxhash lets other threads run meanwhile.
+Source: xxHash 0.8 (XXH3, 128 bits, seed 0); python-xxhash releases the GIL.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from lance_nb.storage.base import Buffer, ByteRange, ObjectWriter, Store
 
 BLOCK_BYTES = 4 * 1024 * 1024
-_HOT_BYTES = 1024 * 1024  # fits a processor's own cache; smaller writes cost a file system more
+_HOT_BYTES = 1024 * 1024  # fits the cache of a core; smaller writes cost a file system more
 
 
 class SummedWriter:
-    """An ObjectWriter that hands everything to another one, and sums it up."""
+    """An ObjectWriter that forwards everything to another one and hashes it."""
 
     def __init__(self, inner: ObjectWriter, path: str) -> None:
         import xxhash
@@ -47,7 +47,7 @@ class SummedWriter:
 
     @property
     def digest(self) -> str:
-        """The sum of what was written so far, as hex digits."""
+        """The hash of what was written so far, as hex digits."""
         return self._sum.hexdigest()
 
 
@@ -69,17 +69,17 @@ def _blocks(pieces: Sequence[Buffer]) -> Iterator[list[memoryview]]:
 
 
 def stored_digest(
-    store: Store, path: str, size_bytes: int, told: Callable[[int], object] = lambda _: None
+    store: Store, path: str, size_bytes: int, on_block: Callable[[int], object] = lambda _: None
 ) -> str:
-    """Return the xxHash-128 of an object, read in blocks; ``told`` is called with sizes of blocks.
+    """Return the xxHash-128 of an object; ``on_block`` gets the size of each block that is read.
 
     Raises ObjectNotFoundError, StorageError, CorruptFileError if it is shorter than ``size_bytes``.
     """
     import xxhash
 
-    found = xxhash.xxh3_128()
+    digest = xxhash.xxh3_128()
     for start in range(0, size_bytes, BLOCK_BYTES):
         stop = min(start + BLOCK_BYTES, size_bytes)
-        found.update(store.read_range(path, ByteRange(start, stop)))
-        told(stop - start)
-    return found.hexdigest()
+        digest.update(store.read_range(path, ByteRange(start, stop)))
+        on_block(stop - start)
+    return digest.hexdigest()

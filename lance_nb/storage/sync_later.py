@@ -1,13 +1,12 @@
-"""Files that are made durable in the background, until somebody needs them to be.
+"""Deferred fsync: files are made durable in the background and waited for where that matters.
 
 A change writes data files, deletion files and then the manifest that names them. Only the manifest
-needs the others to be durable before it; waiting for the disk once for each of them, one after the
-other, is most of what a small change takes. Inside ``synced_together`` finished files are synced by
-the thread pool, and ``settle`` waits for all of them: every durable write to the local disk begins
-with it, and so does the end of the block.
+needs the others to be durable first; one fsync after another is most of the time of a small change.
+Inside ``synced_together`` finished files are synced by the thread pool, and ``settle`` waits for
+all of them: every durable write to the local disk begins with it, and so does the end of the block.
 
-Layout: the files that wait are known per thread; each holds its descriptor open.
-Limits: at most ``WAITING_MAX`` at a time, then the oldest is waited for.
+Layout: pending syncs are kept per thread; each holds its own file descriptor.
+Limits: at most ``WAITING_MAX`` are pending; then the oldest is waited for.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ WAITING_MAX = 32
 
 
 class _Waiting(threading.local):
-    """The syncs of one thread that have not been waited for; None outside of a block."""
+    """The pending syncs of one thread; None outside of a block."""
 
     syncs: deque[Future[None]] | None = None
 
@@ -56,9 +55,8 @@ def synced_together() -> Iterator[None]:
 def sync_later(descriptor: int, sync_file: Callable[[int], None]) -> bool:
     """Make an open file durable in the background; the caller may close it at once.
 
-    ``sync_file`` gets a descriptor of its own: an interrupt at any moment leaves no doubt about who
-    closes which. False outside of a block, or when no thread can be had: then all is left to the
-    caller.
+    ``sync_file`` gets a duplicate of the descriptor, so that ownership is clear at any interrupt.
+    Returns False outside of a block, or if no thread can be started: the caller must sync then.
     """
     waiting = _waiting.syncs
     if waiting is None:

@@ -1,10 +1,10 @@
-"""The one thread pool of the package, made when it is first needed.
+"""The one thread pool of the package, created when it is first needed.
 
-Reads of remote ranges and decoding of independent columns share it, so that a process never has
-more threads than ``THREADS_MAX`` because of us.
+Reads of remote ranges and decoding of independent columns share it, so that the package never adds
+more than ``THREADS_MAX`` threads to a process.
 
-Limits: a task that runs in the pool and calls ``run_all`` runs its own tasks in line; waiting for
-the pool from inside the pool could wait for ever. A forked child makes a pool of its own.
+Limits: a task that runs in the pool and calls ``run_all`` runs its own tasks inline; waiting for
+the pool from inside the pool could deadlock. A forked child creates its own pool.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _forget_after_fork() -> None:
-    # The child has the executor object but none of its threads: it would wait for ever.
+    # The child has the executor object but none of its threads: it would deadlock.
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _pools.clear()
@@ -52,7 +52,7 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """Run tasks at the same time and return their results in order.
+    """Run tasks in parallel and return their results in order.
 
     The first error in that order is raised, after every task has ended or been cancelled.
     """
@@ -67,12 +67,12 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def begin(task: Callable[[], T]) -> Future[T] | None:
-    """Begin a task in the pool; None where it must not wait for one or there are no threads."""
+    """Start a task in the pool; None inside the pool, or if no thread can be started."""
     if getattr(_inside, "pool", False):
         return None
     try:
         return _pool().submit(task)
-    except RuntimeError:  # the interpreter is about to end and starts no threads any more
+    except RuntimeError:  # the interpreter is shutting down and starts no more threads
         return None
 
 
