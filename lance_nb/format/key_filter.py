@@ -1,22 +1,27 @@
-"""The keys that a merge-insert added because nobody had them, as a set of hashes or a bloom filter.
+"""The keys that a merge-insert inserted, as a set of hashes or a bloom filter.
 
-Two writers that both insert key 7 would leave it twice. Each records the keys it inserted; whoever
-commits second compares.
+Two writers that both insert key 7 would leave it twice. Each records the keys it inserted; the one
+that commits second compares.
 
 Layout: message ``KeyExistenceFilter``: the field ids of the key, and either exact 64-bit hashes or
 a split-block bloom filter: blocks of eight little-endian 32-bit words, where a key sets one bit in
 each word of one block. Its parameters are the number of bits, the number of items it was made for,
 and the probability of a false positive.
 
+A hash is the XXH64, with seed 0, of the key's bytes: texts and bytes unchanged; integers of 32 and
+64 bits as 8 bytes, little endian; a key of several columns is each part's bytes followed by a zero
+byte.
+
 Written here: the bloom filter that pylance writes, with its parameters, for keys of the types that
-it hashes; for others, whose keys it leaves out of its filters, exact hashes, which it takes for an
-overlap with every filter of its own. Beyond ``EXACT_MAX`` such keys, and for
-nested ones, the filter says nothing: that overlaps with everything.
+it hashes. For other types, whose keys it leaves out of its filters, exact hashes of their
+fixed-width bytes, which it treats as an overlap with every filter of its own. Beyond ``EXACT_MAX``
+such keys, and for nested ones, the filter is empty and overlaps with everything.
 
 Limits: filters are comparable only when their fields, and for bloom filters also their parameters,
 are equal; others count as overlapping.
-Source: ``Transaction.Update.inserted_rows`` as written by pylance 14.0.2; block and bits of a hash
-as in Parquet's split-block bloom filters.
+Not supported: hashes of nested types.
+Source: ``Transaction.Update.inserted_rows`` as written by pylance 14.0.2, hashes compared key by
+key; block and bits of a hash as in Parquet's split-block bloom filters; the xxHash specification.
 """
 
 from __future__ import annotations
@@ -27,10 +32,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_nb._pb import transaction as pb
-from lance_nb.format.key_hashes import hash_keys, is_shared
+from lance_nb.errors import NotSupportedError
 from lance_nb.format.wire import unknown_bytes
+
+U64s = npt.NDArray[np.uint64]
 
 EXACT_MAX = 100_000
 
@@ -44,6 +52,19 @@ _SALTS = np.array(
     ],
     np.uint32,
 )  # fmt: skip
+# The constants of XXH64.
+_P1, _P2, _P3, _P4, _P5 = (
+    np.uint64(one)
+    for one in (
+        0x9E3779B185EBCA87,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x85EBCA77C2B2AE63,
+        0x27D4EB2F165667C5,
+    )
+)
+_STRIPE = 32
+_PADDING = bytes(_STRIPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,3 +168,167 @@ def _bloom(hashes: npt.NDArray[np.uint64]) -> bytes:
     bits = np.uint32(1) << ((low[:, None] * _SALTS) >> np.uint32(27))
     np.bitwise_or.at(words, block.astype(np.int64), bits)
     return words.tobytes()
+
+
+# --- hashes ---------------------------------------------------------------------------------------
+
+
+def is_shared(type_: pa.DataType) -> bool:
+    """Whether pylance hashes keys of this type too."""
+    if pt.is_integer(type_):
+        return bool(type_.bit_width >= 32)
+    return _is_text(type_)
+
+
+def hash_keys(columns: Sequence[pa.Array]) -> U64s:
+    """Return one hash per row; no value may be null. Raises NotSupportedError for nested types."""
+    if len(columns) == 1 and not _is_text(columns[0].type):
+        fixed = _fixed_bytes(columns[0])
+        if fixed.shape[1] == 8:
+            return _hash_words(fixed.view("<u8").ravel())
+        return hash_bytes(*_joined([columns[0]], separated=False))
+    return hash_bytes(*_joined(columns, separated=len(columns) > 1))
+
+
+def hash_bytes(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> U64s:
+    """Return the XXH64 of every item ``data[offsets[i]:offsets[i + 1]]``, all at once."""
+    padded = np.concatenate([data, np.frombuffer(_PADDING, np.uint8)])
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    hashes = _P5 + lengths.astype(np.uint64)
+    long = np.flatnonzero(lengths >= _STRIPE)
+    if long.size:
+        hashes[long] = _stripes(padded, starts[long], lengths[long])
+        hashes[long] += lengths[long].astype(np.uint64)
+    at = starts + lengths // _STRIPE * _STRIPE
+    return _finish(_tail(padded, hashes, at, offsets[1:]))
+
+
+def _hash_words(words: U64s) -> U64s:
+    """Return the XXH64 of items of 8 bytes."""
+    hashes = np.full(words.shape, _P5 + np.uint64(8))
+    hashes ^= _rotate(words * _P2, 31) * _P1
+    return _finish(_rotate(hashes, 27) * _P1 + _P4)
+
+
+def _stripes(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> U64s:
+    """Take in all whole stripes of 32 bytes of the items."""
+    with np.errstate(over="ignore"):
+        first = (_P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1)
+    lanes = [np.full(starts.shape, one) for one in first]
+    counts = lengths // _STRIPE
+    for stripe in range(int(counts.max())):
+        live = np.flatnonzero(counts > stripe)
+        for number, lane in enumerate(lanes):
+            word = _words(data, starts[live] + stripe * _STRIPE + number * 8)
+            lane[live] = _rotate(lane[live] + word * _P2, 31) * _P1
+    merged = sum(
+        (_rotate(lane, turn) for lane, turn in zip(lanes, (1, 7, 12, 18), strict=True)),
+        np.zeros(starts.shape, np.uint64),
+    )
+    for lane in lanes:
+        merged = (merged ^ (_rotate(lane * _P2, 31) * _P1)) * _P1 + _P4
+    return merged
+
+
+def _tail(
+    data: npt.NDArray[np.uint8],
+    hashes: U64s,
+    at: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+) -> U64s:
+    """Take in what is left of the items: words of 8 bytes, one of 4, single bytes."""
+    at = at.copy()
+    while (live := np.flatnonzero(ends - at >= 8)).size:
+        mixed = hashes[live] ^ (_rotate(_words(data, at[live]) * _P2, 31) * _P1)
+        hashes[live] = _rotate(mixed, 27) * _P1 + _P4
+        at[live] += 8
+    live = np.flatnonzero(ends - at >= 4)
+    if live.size:
+        half = _words(data, at[live]) & np.uint64(0xFFFFFFFF)
+        hashes[live] = _rotate(hashes[live] ^ (half * _P1), 23) * _P2 + _P3
+        at[live] += 4
+    while (live := np.flatnonzero(ends > at)).size:
+        mixed = hashes[live] ^ (data[at[live]].astype(np.uint64) * _P5)
+        hashes[live] = _rotate(mixed, 11) * _P1
+        at[live] += 1
+    return hashes
+
+
+def _finish(hashes: U64s) -> U64s:
+    hashes ^= hashes >> np.uint64(33)
+    hashes *= _P2
+    hashes ^= hashes >> np.uint64(29)
+    hashes *= _P3
+    hashes ^= hashes >> np.uint64(32)
+    return hashes
+
+
+def _rotate(values: U64s, bits: int) -> U64s:
+    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+
+
+def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> U64s:
+    """Read 8 bytes, little endian, at each place."""
+    words: U64s = data[at[:, None] + np.arange(8)].view("<u8").ravel()
+    return words
+
+
+# --- values to bytes ------------------------------------------------------------------------------
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    tests = (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
+    return any(test(type_) for test in tests)
+
+
+def _joined(
+    columns: Sequence[pa.Array], *, separated: bool
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of every row's parts, one after the other, and where each row begins."""
+    parts = [_bytes_of(one) for one in columns]
+    sizes = [np.diff(offsets) for _, offsets in parts]
+    extra = 1 if separated else 0
+    offsets = np.zeros(len(columns[0]) + 1, np.int64)
+    np.cumsum(sum(size + extra for size in sizes), out=offsets[1:])
+    joined = np.zeros(int(offsets[-1]), np.uint8)
+    at = offsets[:-1].copy()
+    for (data, starts), size in zip(parts, sizes, strict=True):
+        shift = np.repeat(at - starts[:-1], size)
+        joined[np.arange(int(starts[0]), int(starts[-1])) + shift] = data[starts[0] : starts[-1]]
+        at += size + extra
+    return joined, offsets
+
+
+def _bytes_of(values: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if not _is_text(values.type):
+        fixed = _fixed_bytes(values)
+        offsets = np.arange(len(values) + 1, dtype=np.int64) * fixed.shape[1]
+        return fixed.ravel(), offsets
+    _, offset_buffer, data = values.buffers()
+    is_large = pt.is_large_string(values.type) or pt.is_large_binary(values.type)
+    kind = np.dtype("<i8" if is_large else "<i4")
+    if not len(values) or offset_buffer is None:
+        return np.zeros(0, np.uint8), np.zeros(len(values) + 1, np.int64)
+    offsets = np.frombuffer(offset_buffer, kind)[values.offset : values.offset + len(values) + 1]
+    return np.frombuffer(data or b"", np.uint8), offsets.astype(np.int64)
+
+
+def _fixed_bytes(values: pa.Array) -> npt.NDArray[np.uint8]:
+    """Return one row of bytes per value; 32-bit integers are widened to 64 bits."""
+    if pt.is_int32(values.type):
+        values = values.cast(pa.int64())
+    elif pt.is_uint32(values.type):
+        values = values.cast(pa.uint64())
+    elif pt.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    try:
+        width = values.type.bit_width // 8
+    except ValueError as error:
+        raise NotSupportedError(f"keys of type {values.type} are not supported") from error
+    if pt.is_nested(values.type):
+        raise NotSupportedError(f"keys of type {values.type} are not supported")
+    data = np.frombuffer(values.buffers()[1] or b"", np.uint8)
+    start = values.offset * width
+    return data[start : start + len(values) * width].reshape(-1, width)
