@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.errors import BasePathError, InvalidInputError
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import split_uri
 
 

@@ -51,7 +51,7 @@ from lance_nb.dataset.stats import Inspection, LanceStats
 from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
 

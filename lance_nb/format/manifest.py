@@ -1,46 +1,133 @@
-"""The manifest: everything that one version of a dataset is.
+"""The manifest: the message that describes one version of a dataset, and the file that holds it.
 
-Layout: manifest_framing.py (the file), message ``lance.table.Manifest`` (the fields).
+Layout of the file (little endian, no padding); the fields are those of ``lance.table.Manifest``::
 
-Limits: fragments stay bytes until they are asked for (fragment_list.py). The inline transaction is
-looked for in field 23, then in 21, by presence and not by value, because 0 is a usual offset.
+    values of dictionaries          only of 0.1 datasets, at Field.dictionary.offset
+    [u32 length | IndexSection]     optional, at Manifest.index_section
+    [u32 length | Transaction]      optional, at Manifest.transaction_section
+    u32 length | Manifest           at P
+    u64 P | u16 major | u16 minor | "LANC"     the last 16 bytes
+
+Worked example: a 434-byte file that ends in ``b6 00 .. 00 | 0000 0200 | 4c414e43`` has its manifest
+at 182; the u32 there is 232 = 434 - 16 - 182 - 4.
+
+Limits: ``FILE_BYTES_MAX``. The footer's version is 0.2; readers have always ignored it, so any up
+to ``FOOTER_VERSION_MAX`` in both halves is accepted, and larger ones are treated as damage.
+Fragments are decoded when they are accessed (fragment_list.py). The inline transaction is read from
+field 23, else from 21, by presence and not by value, because 0 is a usual offset.
 Not supported: ``fragment_tree`` (reserved; a feature flag refuses it).
-Source: lance.table of pylance 14.0.2, which writes the sections in the order index, transaction,
-manifest.
+Source: messages ``Manifest``, ``WriterVersion``, ``DataStorageFormat``, ``BasePath`` of lance.table
+as of pylance 14.0.2, which writes the sections in the order index, transaction, manifest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
-from lance_nb.format import manifest_framing as framing
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.fragment_wire import FragmentWire
-from lance_nb.format.manifest_framing import TAIL_BYTES, Section
-from lance_nb.format.manifest_values import BasePath, DataStorageFormat, WriterVersion
 from lance_nb.format.schema import Schema
-from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.format.wire import FILE_BYTES_MAX, U32_MAX, parse, unknown_bytes
 
-__all__ = [
-    "TAIL_BYTES",
-    "BasePath",
-    "DataStorageFormat",
-    "Manifest",
-    "Section",
-    "WriterVersion",
-    "parse_manifest",
-    "parse_manifest_tail",
-]
+TAIL_BYTES = 64 * 1024  # one read of this size gets the manifest of nearly every table
+FOOTER = struct.Struct("<QHH4s")
+FOOTER_VERSION = (0, 2)
+FOOTER_VERSION_MAX = 9
+MAGIC = b"LANC"
 
+_LENGTH = struct.Struct("<I")
 _LEGACY_NAMES = ("", "0.1", "legacy")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS_MAX = 253_402_300_799  # the end of the year 9999
 _SECONDS_MIN = -62_135_596_800  # the beginning of the year 1
+
+
+@dataclass(frozen=True, slots=True)
+class WriterVersion:
+    """Which library wrote the version; informative."""
+
+    library: str
+    version: str
+    prerelease: str = ""
+    build_metadata: str = ""
+
+    def __str__(self) -> str:
+        pre = f"-{self.prerelease}" if self.prerelease else ""
+        build = f"+{self.build_metadata}" if self.build_metadata else ""
+        return f"{self.library} {self.version}{pre}{build}".strip()
+
+    @classmethod
+    def from_pb(cls, message: pb.WriterVersion) -> WriterVersion:
+        """Read the message."""
+        return cls(message.library, message.version, message.prerelease, message.build_metadata)
+
+    def to_pb(self) -> pb.WriterVersion:
+        """Return the message."""
+        return pb.WriterVersion(
+            library=self.library,
+            version=self.version,
+            prerelease=self.prerelease,
+            build_metadata=self.build_metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DataStorageFormat:
+    """The format of new data files, for example ("lance", "2.2")."""
+
+    file_format: str
+    version: str
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.DataStorageFormat) -> DataStorageFormat:
+        """Read the message."""
+        return cls(message.file_format, message.version, unknown_bytes(message))
+
+    def to_pb(self) -> pb.DataStorageFormat:
+        """Return the message."""
+        message = pb.DataStorageFormat(file_format=self.file_format, version=self.version)
+        message.MergeFromString(self.unknown)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class BasePath:
+    """Another root that files of this dataset may live under (branches, clones)."""
+
+    id: int
+    path: str
+    is_dataset_root: bool = False
+    name: str | None = None
+    unknown: bytes = b""
+
+    @classmethod
+    def from_pb(cls, message: pb.BasePath) -> BasePath:
+        """Read the message."""
+        name = message.name if message.HasField("name") else None
+        return cls(message.id, message.path, message.is_dataset_root, name, unknown_bytes(message))
+
+    def to_pb(self) -> pb.BasePath:
+        """Return the message."""
+        message = pb.BasePath(
+            id=self.id, name=self.name, is_dataset_root=self.is_dataset_root, path=self.path
+        )
+        message.MergeFromString(self.unknown)
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A length-prefixed section. ``data`` is None when it lies before the bytes that were read."""
+
+    offset_bytes: int
+    data: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +303,11 @@ class Manifest:
         if index_section is not None:
             message.index_section = len(preamble)
         if transaction is not None:
-            message.transaction_section = len(preamble) + framing.section_size(index_section)
+            message.transaction_section = len(preamble) + section_size(index_section)
         sections = [one for one in (index_section, transaction) if one is not None]
         schema = pb.Manifest(fields=self.schema.to_pb()).SerializeToString(deterministic=True)
         frame = message.SerializeToString(deterministic=True)
-        return framing.build_file(sections, [schema, *self.fragments.wire(), frame], preamble)
+        return build_manifest_file(sections, [schema, *self.fragments.wire(), frame], preamble)
 
     @property
     def live_preamble(self) -> bytes:
@@ -257,8 +344,8 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
         starts = [one for one in (index_at, transaction_at) if one is not None]
         preamble = bytes(view[: min([*starts, position])])
     sections = (
-        framing.section(view, file_size, index_at, position, path),
-        framing.section(view, file_size, transaction_at, position, path),
+        read_section(view, file_size, index_at, position, path),
+        read_section(view, file_size, transaction_at, position, path),
     )
     return Manifest.from_pb(
         message, path, raw=raw, sections=sections, size_bytes=file_size, preamble=preamble
@@ -277,10 +364,10 @@ def message_of(
 ) -> tuple[pb.Manifest, memoryview, int] | int:
     """Return (message, its bytes, its position in the file), or the bytes needed from the end."""
     view = memoryview(tail)
-    position = framing.message_position(view, file_size, path)
+    position = message_position(view, file_size, path)
     if file_size - position > len(view):
         return file_size - position
-    raw = framing.message_bytes(view, file_size, position, path)
+    raw = message_bytes(view, file_size, position, path)
     return parse(pb.Manifest, raw, path, position), raw, position
 
 
@@ -310,3 +397,87 @@ def _if_set(message: pb.Manifest, name: str, form: Callable[[Any], Any] | None =
         return None
     value = getattr(message, name)
     return value if form is None else form(value)
+
+
+# --- frame of the file ----------------------------------------------------------------------------
+
+
+def message_position(tail: memoryview, file_size: int, path: str) -> int:
+    """Return the offset P of the manifest's length prefix. Raises CorruptFileError.
+
+    ``tail`` is the end of the file, at least 16 bytes unless the file is shorter.
+    """
+    if file_size > FILE_BYTES_MAX:
+        found = f"{file_size} bytes"
+        raise CorruptFileError(path, None, f"a manifest of at most {FILE_BYTES_MAX} bytes", found)
+    smallest = FOOTER.size + _LENGTH.size
+    if file_size < smallest or len(tail) < min(FOOTER.size, file_size):
+        raise CorruptFileError(
+            path, None, f"a manifest of at least {smallest} bytes", f"{file_size} bytes (truncated)"
+        )
+    footer_at = file_size - FOOTER.size
+    position, major, minor, magic = FOOTER.unpack(tail[-FOOTER.size :])
+    if magic != MAGIC:
+        raise CorruptFileError(path, file_size - 4, "the magic bytes 'LANC'", repr(bytes(magic)))
+    if major > FOOTER_VERSION_MAX or minor > FOOTER_VERSION_MAX:
+        raise CorruptFileError(path, footer_at + 8, "footer version 0.2", f"{major}.{minor}")
+    if position > footer_at - _LENGTH.size:
+        found = f"position {position} in a file of {file_size} bytes"
+        raise CorruptFileError(path, footer_at, "the position of the manifest", found)
+    return int(position)
+
+
+def message_bytes(tail: memoryview, file_size: int, position: int, path: str) -> memoryview:
+    """Return the serialized Manifest; ``tail`` must reach back to ``position``."""
+    start = position - (file_size - len(tail))
+    (length,) = _LENGTH.unpack_from(tail, start)
+    expected = file_size - FOOTER.size - position - _LENGTH.size
+    if length != expected:
+        raise CorruptFileError(path, position, f"a manifest of {expected} bytes", f"{length} bytes")
+    begin = start + _LENGTH.size
+    return tail[begin : begin + length]
+
+
+def read_section(
+    tail: memoryview, file_size: int, offset: int | None, limit: int, path: str
+) -> Section | None:
+    """Return the section at file offset ``offset`` (None: there is none).
+
+    ``limit`` is where the manifest starts: sections lie before it. Raises CorruptFileError.
+    """
+    if offset is None:
+        return None
+    if offset + _LENGTH.size > limit:
+        raise CorruptFileError(path, offset, f"a section before byte {limit}", "one behind it")
+    start = offset - (file_size - len(tail))
+    if start < 0:
+        return Section(offset, None)
+    (length,) = _LENGTH.unpack_from(tail, start)
+    if offset + _LENGTH.size + length > limit:
+        found = f"{length} bytes"
+        raise CorruptFileError(path, offset, f"a section that ends before byte {limit}", found)
+    begin = start + _LENGTH.size
+    return Section(offset, bytes(tail[begin : begin + length]))
+
+
+def section_size(data: bytes | None) -> int:
+    """Return how many bytes a section takes with its length prefix."""
+    return 0 if data is None else _LENGTH.size + len(data)
+
+
+def build_manifest_file(
+    sections: list[bytes], message: Sequence[bytes | memoryview], preamble: bytes = b""
+) -> bytes:
+    """Return the bytes of a manifest file with these sections in front of the manifest.
+
+    ``message`` is the serialized Manifest, in pieces; ``preamble`` goes before the sections. Raises
+    CorruptFileError.
+    """
+    parts: list[bytes | memoryview] = [preamble]
+    for pieces in (*([data] for data in sections), message):
+        size_bytes = sum(len(piece) for piece in pieces)
+        if size_bytes > U32_MAX:
+            raise CorruptFileError("", None, "sections of at most 4 GiB", f"{size_bytes} bytes")
+        parts += [_LENGTH.pack(size_bytes), *pieces]
+    position = len(preamble) + sum(section_size(data) for data in sections)
+    return b"".join([*parts, FOOTER.pack(position, *FOOTER_VERSION, MAGIC)])

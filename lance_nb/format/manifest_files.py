@@ -22,12 +22,17 @@ from typing import NamedTuple
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format import layout
-from lance_nb.format import manifest_framing as framing
 from lance_nb.format.feature_flags import check_readable
-from lance_nb.format.manifest import section_offsets, timestamp_ns_of
-from lance_nb.format.manifest_framing import Section
+from lance_nb.format.manifest import (
+    BasePath,
+    Section,
+    message_bytes,
+    message_position,
+    read_section,
+    section_offsets,
+    timestamp_ns_of,
+)
 from lance_nb.format.manifest_summary import TotalsMemo
-from lance_nb.format.manifest_values import BasePath
 from lance_nb.format.wire import parse, unknown_bytes
 
 DATA, DELETION, INDEX, TRANSACTION = "data", "deletion", "index", "transaction"
@@ -105,8 +110,8 @@ class ManifestFiles:
     def read(self, data: bytes | memoryview, path: str, version: int) -> VersionFiles:
         """Read a whole manifest file. Raises CorruptFileError, NotSupportedError."""
         view = memoryview(data)
-        position = framing.message_position(view, len(view), path)
-        raw = framing.message_bytes(view, len(view), position, path)
+        position = message_position(view, len(view), path)
+        raw = message_bytes(view, len(view), position, path)
         memo = None if len(raw) < _SMALL_BYTES else self._memo or TotalsMemo()
         known = (0, 0) if memo is None else memo.shared(raw)
         message = parse(pb.Manifest, raw[known[1] :], path, position)
@@ -116,7 +121,7 @@ class ManifestFiles:
         flags = _Flags(message.reader_feature_flags, message.writer_feature_flags, path)
         check_readable(flags)
         index_at, _ = section_offsets(message)
-        section = framing.section(view, len(view), index_at, position, path)
+        section = read_section(view, len(view), index_at, position, path)
         # Whatever may raise comes before the step: a version is taken in whole, or not at all.
         timestamp_ns = timestamp_ns_of(message, path)
         base_paths = tuple(BasePath.from_pb(one) for one in message.base_paths)

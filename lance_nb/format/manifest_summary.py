@@ -16,7 +16,6 @@ import numpy as np
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
-from lance_nb.format import manifest_framing as framing
 from lance_nb.format.fragment_counting import (
     BYTES,
     DELETED,
@@ -30,8 +29,14 @@ from lance_nb.format.fragment_counting import (
     varints,
 )
 from lance_nb.format.fragment_wire import entry
-from lance_nb.format.manifest import section_offsets, timestamp_ns_of
-from lance_nb.format.manifest_framing import Section
+from lance_nb.format.manifest import (
+    Section,
+    message_bytes,
+    message_position,
+    read_section,
+    section_offsets,
+    timestamp_ns_of,
+)
 from lance_nb.format.wire import parse
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -216,10 +221,10 @@ def parse_summary_tail(
     What ``memo`` knows is neither parsed nor counted again. Raises CorruptFileError.
     """
     view = memoryview(tail)
-    position = framing.message_position(view, file_size, path)
+    position = message_position(view, file_size, path)
     if file_size - position > len(view):
         return file_size - position
-    raw = framing.message_bytes(view, file_size, position, path)
+    raw = message_bytes(view, file_size, position, path)
     memo = TotalsMemo() if memo is None else memo
     known = memo.shared(raw)
     message = parse(pb.Manifest, raw[known[1] :], path, position)
@@ -229,7 +234,7 @@ def parse_summary_tail(
         timestamp_ns_of(message, path),
         message.branch if message.HasField("branch") else None,
         message.transaction_file,
-        framing.section(view, file_size, transaction_at, position, path),
+        read_section(view, file_size, transaction_at, position, path),
         _totals(raw, known, message, memo, path),
         file_size,
         path,

@@ -32,8 +32,7 @@ from lance_nb.format.layout import (
     manifest_path,
     transaction_path,
 )
-from lance_nb.format.manifest import TAIL_BYTES
-from lance_nb.format.manifest_framing import Section
+from lance_nb.format.manifest import TAIL_BYTES, Section
 from lance_nb.format.manifest_summary import (
     ManifestSummary,
     TotalsMemo,

@@ -36,7 +36,7 @@ from dataclasses import replace
 
 from lance_nb.errors import LanceError
 from lance_nb.format.layout import branch_root, transaction_path
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store, join_uri
 from lance_nb.storage.registry import relative_uri
 from lance_nb.table import refs

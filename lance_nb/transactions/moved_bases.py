@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
 from lance_nb.transactions.commit import DEFAULTS, commit

@@ -1,6 +1,6 @@
 """A new version on its way to storage: its manifest file in bytes, and what a reader will see.
 
-Layout: format/manifest_framing.py; the sections are the indices and the transaction, both whole.
+Layout: format/manifest.py; the sections are the indices and the transaction, both whole.
 
 Source: order of sections and of writes as pylance 14.0.2.
 """
@@ -15,8 +15,7 @@ from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment_reuse import DETAILS_FILE, outside
 from lance_nb.format.index_metadata import IndexMetadata, build_index_section
 from lance_nb.format.layout import ManifestName
-from lance_nb.format.manifest import Manifest
-from lance_nb.format.manifest_framing import Section, section_size
+from lance_nb.format.manifest import Manifest, Section, section_size
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
 from lance_nb.storage.base import Store, write_unsynced
 from lance_nb.transactions.checksum_records import sum_of, write_record

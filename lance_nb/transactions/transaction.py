@@ -1,7 +1,7 @@
 """A transaction: the change that turns the version it was made for into a new one.
 
 Layout: a ``.txn`` file is the bare ``Transaction`` message; the inline copy in a manifest file is
-the same bytes with a length prefix (format/manifest_framing.py).
+the same bytes with a length prefix (format/manifest.py).
 
 Limits: what we do not know is carried in ``unknown``, an operation of a newer writer too; such a
 transaction is written back as it was read and cannot be applied.

@@ -5,7 +5,7 @@ has read or written before, only the end of the file is looked at.
 
 Limits: the transaction is the inline one; else the ``.txn`` file that the manifest names. Without
 either, whether a concurrent change can be combined with it cannot be known.
-Source: format/manifest_framing.py; spec page "transactions".
+Source: format/manifest.py; spec page "transactions".
 """
 
 from __future__ import annotations

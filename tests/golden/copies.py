@@ -17,8 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb._pb import table as pb
-from lance_nb.format.manifest import message_of
-from lance_nb.format.manifest_framing import FOOTER
+from lance_nb.format.manifest import FOOTER, message_of
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import open_store
 

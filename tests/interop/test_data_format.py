@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.format.manifest_values import DataStorageFormat
+from lance_nb.format.manifest import DataStorageFormat
 from lance_nb.transactions.manifest_building import Draft
 
 pytestmark = pytest.mark.interop

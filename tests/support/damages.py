@@ -21,10 +21,15 @@ from lance_nb._pb import rowids, table, transaction
 from lance_nb.dataset.session import open_session
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileWriter
-from lance_nb.format import manifest_framing as framing
 from lance_nb.format.checksums import FileSum
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
+from lance_nb.format.manifest import (
+    build_manifest_file,
+    message_bytes,
+    message_position,
+    read_section,
+)
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.schema import Schema
@@ -106,12 +111,12 @@ def edited_manifest_file(
 ) -> bytes:
     """Return a manifest file with its messages changed, its sections and footer built anew."""
     view = memoryview(data)
-    position = framing.message_position(view, len(view), "")
-    message = table.Manifest.FromString(bytes(framing.message_bytes(view, len(view), position, "")))
+    position = message_position(view, len(view), "")
+    message = table.Manifest.FromString(bytes(message_bytes(view, len(view), position, "")))
 
     def section(name: str) -> bytes | None:
         offset = getattr(message, name) if message.HasField(name) else None
-        found = framing.section(view, len(view), offset, position, "")
+        found = read_section(view, len(view), offset, position, "")
         return None if found is None else found.data
 
     indices = table.IndexSection.FromString(section("index_section") or b"")
@@ -126,7 +131,7 @@ def edited_manifest_file(
     if transactions is not None:
         message.transaction_section = sum(4 + len(one) for one in sections)
         sections.append(transactions)
-    return framing.build_file(sections, [message.SerializeToString()])
+    return build_manifest_file(sections, [message.SerializeToString()])
 
 
 def fragments_of(message: table.Manifest) -> list[table.DataFragment]:

@@ -37,7 +37,7 @@ from lance_nb.file.sidecars import PACK_BYTES
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations

@@ -30,7 +30,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.format.fragment_bases import with_bases
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import split_uri
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.locations import Locations

@@ -22,7 +22,7 @@ from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import transaction_path
-from lance_nb.format.manifest_framing import Section
+from lance_nb.format.manifest import Section
 from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange

@@ -33,7 +33,7 @@ from dataclasses import dataclass, field, replace
 
 from lance_nb.errors import InternalError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, Findings

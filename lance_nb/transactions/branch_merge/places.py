@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from lance_nb.format.fragment import DataFile
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import split_uri
 from lance_nb.transactions.branch_merge.merge_base import Side

@@ -34,7 +34,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.format.layout import VERSIONS, ManifestName, latest_version, list_versions
-from lance_nb.format.manifest_framing import message_position
+from lance_nb.format.manifest import message_position
 from lance_nb.shown_text import visible
 from lance_nb.storage.base import Store, join_uri
 from lance_nb.transactions.environment import new_uuid

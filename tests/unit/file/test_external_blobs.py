@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError
 from lance_nb.file.external_blobs import BlobBases, ExternalBlobs, ExternalPayload
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import ByteRange
 from lance_nb.storage.registry import open_store
 

@@ -13,8 +13,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format import manifest_summary as summaries
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.manifest import Manifest, WriterVersion
-from lance_nb.format.manifest_framing import build_file
+from lance_nb.format.manifest import Manifest, WriterVersion, build_manifest_file
 from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
 
@@ -93,9 +92,9 @@ def test_a_message_in_another_order_is_counted_and_not_shared():
     late = Manifest(0, Schema(()), FragmentList.of(BASE[:4])).to_pb().SerializeToString()
     memo = TotalsMemo()
     for message in (whole, whole + late, late + whole, whole):
-        data = build_file([], [message])
+        data = build_manifest_file([], [message])
         assert parse_summary(data, "x", memo) == parse_summary(data, "x")
-    assert parse_summary(build_file([], [whole + late]), "x").totals.num_fragments == 44
+    assert parse_summary(build_manifest_file([], [whole + late]), "x").totals.num_fragments == 44
 
 
 def test_counts_of_a_manifest_without_a_writer_are_shown_and_not_checked():

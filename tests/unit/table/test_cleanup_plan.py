@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import ObjectInfo
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.cleanup_plan import CleanupPlan, Rule, make_plan

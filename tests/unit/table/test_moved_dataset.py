@@ -11,7 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
-from lance_nb.format.manifest_values import BasePath
+from lance_nb.format.manifest import BasePath
 from lance_nb.format.refs import Branch
 from lance_nb.magic.command_line import main
 from lance_nb.storage.memory import MemoryStore
