@@ -149,6 +149,10 @@ class Case:
         self.verb.prepare(f"{self._source}/t.lance")
         place = self.copied("whole")
         self.before = self.seen(place + self.verb.at)
+        # What a verb is there to mend: the dataset shows it until the verb has done its work.
+        self.errors_before = (
+            errors_of(place + self.verb.at) if isinstance(self.before, dict) and self.before else []
+        )
         self.calls: list[str] = []
         self.watched_act(place, Killer(0, "", self.calls))
         self.after = look(place + self.verb.at)
