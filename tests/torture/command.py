@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
-from tests.torture.results import keep
+from tests.torture.results import added, keep
 
 FAILURE_CHARS_MAX = 2000
 HANGS_S = 900.0  # without a new seed: a child is ended; busy neighbours make it slow
@@ -75,6 +75,7 @@ def arguments_of(module: str, size: str) -> argparse.ArgumentParser:
     parser.add_argument("seed", type=int, nargs="?", default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--keep", action="store_true", help="store the result for RELIABILITY.md")
+    parser.add_argument("--add", action="store_true", help="add it to what is stored")
     return parser
 
 
@@ -88,9 +89,9 @@ def run(
     said = parser.parse_args(arguments)
     found = work(Run(said.size, said.seed, said.seconds, getattr(said, "jobs", 1), said))
     print({key: one for key, one in found.items() if key not in ("failures", "verbs")}, flush=True)
-    if said.keep:
-        given = [one for one in arguments if one != "--keep"]
-        keep(name, f"{parser.prog} {shlex.join(given)}", found)
+    if said.keep or said.add:
+        given = [one for one in arguments if one not in ("--keep", "--add")]
+        (added if said.add else keep)(name, f"{parser.prog} {shlex.join(given)}", found)
     return 1 if found["failures"] else 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.requirements import require_pylance
-from tests.torture import report
+from tests.torture import report, results
 
 ROOT = Path(__file__).parents[2]
 KILLED = ("append", "cleanup_old_versions", "create_branch", "tags.update", "merge_insert, upsert")
@@ -66,3 +66,22 @@ def run(module: str, *verbs: str, most: int | None = None) -> str:
 
 def test_reliability_md_says_what_the_stored_results_say() -> None:
     assert report.FILE.read_text() == report.text(), "run make reliability"
+
+
+def test_a_run_is_added_to_the_stored_one_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    first = {"cases": 10, "ends": {"done": 9, "refused": 1}, "failures": [], "seeds": [1, 10]}
+    second = {"cases": 5, "ends": {"done": 5, "new": 2}, "failures": ["x"], "seeds": [11, 15]}
+    results.keep("rig", "first", first)
+    results.added("rig", "second", second)
+
+    stored = results.kept()["rig"]
+    assert stored.pop("date")
+    assert stored == {
+        "cases": 15, "command": "first; second", "ends": {"done": 14, "refused": 1, "new": 2},
+        "failures": ["x"], "seeds": [1, 15],
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="do not follow"):
+        results.added("rig", "second", second)
