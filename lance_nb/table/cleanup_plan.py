@@ -22,7 +22,7 @@ from types import MappingProxyType
 import numpy as np
 
 from lance_nb.format.layout import ManifestName
-from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
+from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.table.file_references import Ints, Mask, References
 from lance_nb.table.retention import is_settled
 from lance_nb.table.survey import MANIFEST, TEMPORARY_MANIFEST, StoredFile, Survey, staged_version

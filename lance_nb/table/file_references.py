@@ -4,8 +4,8 @@ A file is written once and dropped once, so its spans are few however long the h
 stay when some versions go, what is exclusive to one of them, what a branch holds: all are questions
 to the spans, answered for all files at once.
 
-Layout: per span an identity (format/manifest_files.py), a line of history, and the half-open range
-of positions in that line's versions, in the order in which they were read.
+Layout: per span an identity (format/manifest_history.py), a line of history, and the half-open
+range of positions in that line's versions, in the order in which they were read.
 
 Limits: memory grows with files, not with versions times files. A manifest that another cleanup
 removes meanwhile is left out.
@@ -25,7 +25,7 @@ from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError, Obj
 from lance_nb.format.feature_flags import MANAGED_BLOBS
 from lance_nb.format.layout import VERSIONS, ManifestName
 from lance_nb.format.manifest import TAIL_BYTES
-from lance_nb.format.manifest_files import ManifestFiles, NamedFile, VersionFiles
+from lance_nb.format.manifest_history import ManifestFiles, NamedFile, VersionFiles
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import Store
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side

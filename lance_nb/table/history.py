@@ -33,7 +33,7 @@ from lance_nb.format.layout import (
     transaction_path,
 )
 from lance_nb.format.manifest import TAIL_BYTES, Section
-from lance_nb.format.manifest_summary import (
+from lance_nb.format.manifest_history import (
     ManifestSummary,
     TotalsMemo,
     parse_summary_tail,

@@ -35,7 +35,7 @@ import pyarrow as pa
 
 from lance_nb.errors import RefNotFoundError
 from lance_nb.format.layout import ManifestName, branch_path, branch_root, tag_path
-from lance_nb.format.manifest_files import TRANSACTION
+from lance_nb.format.manifest_history import TRANSACTION
 from lance_nb.table.cleanup_plan import Rule, make_plan
 from lance_nb.table.file_references import Ints, Mask, References, Spans
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, removable

@@ -44,7 +44,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format import checksums, layout
 from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_name
-from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, identity_of
+from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.storage.base import Listing, Store, check_path
 from lance_nb.table import refs
 

@@ -39,7 +39,7 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, NotFoundError, StorageError, VersionNotFoundError
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
-from lance_nb.format.manifest_files import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
+from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
 from lance_nb.storage.base import Store, sync_folder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan

@@ -20,7 +20,7 @@ from lance_nb.format.fragment import InlineSequence
 from lance_nb.format.index_metadata import build_index_section, parse_index_section
 from lance_nb.format.layout import NamingScheme, list_versions
 from lance_nb.format.manifest import Manifest, parse_manifest
-from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
+from lance_nb.format.manifest_history import TotalsMemo, parse_summary
 from lance_nb.format.row_id_sequence import RowIdSequence
 from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.format.schema import Schema

@@ -12,7 +12,7 @@ from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.space import read_all
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.manifest_files import VersionFiles
+from lance_nb.format.manifest_history import VersionFiles
 from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target

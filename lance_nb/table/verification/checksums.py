@@ -13,7 +13,7 @@ from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format import layout
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.manifest_files import DATA, DELETION, NamedFile
+from lance_nb.format.manifest_history import DATA, DELETION, NamedFile
 from lance_nb.storage.base import Store
 from lance_nb.table.checksums import Checksums, files_beside
 from lance_nb.table.snapshot import Snapshot

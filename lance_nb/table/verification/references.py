@@ -33,7 +33,7 @@ from lance_nb.format.layout import (
     parse_manifest_name,
     tag_path,
 )
-from lance_nb.format.manifest_files import (
+from lance_nb.format.manifest_history import (
     DATA,
     DELETION,
     INDEX,

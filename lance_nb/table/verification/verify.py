@@ -27,7 +27,7 @@ from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import TOMBSTONE, Fragment
 from lance_nb.format.layout import DETACHED_BIT
-from lance_nb.format.manifest_files import (
+from lance_nb.format.manifest_history import (
     DATA,
     DELETION,
     INDEX,

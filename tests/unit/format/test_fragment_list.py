@@ -15,7 +15,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_counting import ROUNDS_MAX, count_all, count_one
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
-from lance_nb.format.manifest_summary import TotalsMemo, parse_summary
+from lance_nb.format.manifest_history import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
 from tests.support.manifests import flipped, fragment
 

@@ -28,7 +28,7 @@ from lance_nb.format.manifest import (
     read_section,
     section_size,
 )
-from lance_nb.format.manifest_summary import parse_summary, parse_summary_tail
+from lance_nb.format.manifest_history import parse_summary, parse_summary_tail
 from lance_nb.format.schema import Schema
 from tests.support.manifests import flipped, fragment, manifest
 

@@ -14,7 +14,7 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.cleanup_plan import CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References
 from lance_nb.table.survey import LineOfVersions, Survey, classified, homes_in
-from tests.unit.format.test_manifest_files import UUID, IndexMetadata, manifest
+from tests.unit.format.test_manifest_history import UUID, IndexMetadata, manifest
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=8), NOW - timedelta(days=1)

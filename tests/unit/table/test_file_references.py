@@ -12,12 +12,12 @@ import lance_nb
 from lance_nb.errors import CorruptFileError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import MANAGED_BLOBS
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.format.manifest_files import NamedFile, VersionFiles
+from lance_nb.format.manifest_history import NamedFile, VersionFiles
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.storage.registry import open_store
 from lance_nb.table import file_references
 from lance_nb.table.file_references import Line, References, check_complete
-from tests.unit.format.test_manifest_files import fragment, manifest
+from tests.unit.format.test_manifest_history import fragment, manifest
 
 
 def version(

@@ -19,7 +19,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.manifests import manifest_findings, newest_findings, refused_states
 from tests.unit.dataset.test_old_releases import PATHS
-from tests.unit.format.test_manifest_files import SCHEMA, UUID, fragment
+from tests.unit.format.test_manifest_history import SCHEMA, UUID, fragment
 
 COVERS = BitMap([0]).serialize()
 WHOLE = Manifest(
