@@ -1,15 +1,15 @@
-"""The fragments of a manifest, kept as bytes and decoded when they are asked for.
+"""The fragments of a manifest, kept as bytes and decoded when they are accessed.
 
 A manifest of 100,000 fragments opens in a few milliseconds because nothing here is decoded then.
-``counts`` decodes only the numbers, all at once, and checks them: it is what row counts, statistics
-and the planning of scans start from.
+``counts`` decodes only the numbers, all at once, and checks them; row counts, statistics and the
+planning of scans use it.
 
 Row counts of manifests that name no writer (up to 0.8.0) can be wrong (``has_counts``): they are
-left out, as if they had never been recorded, so that readers count in the files. The bytes stay.
+treated as not recorded, so that readers count in the files. The bytes are unchanged.
 
 Limits: ids fit 32 bits; sums of rows and of bytes stay below 2**62. Fragment ids may repeat (the
-releases before 0.17 could commit that): such a list can be read in its order, but nothing can be
-looked up or replaced in it by id.
+releases before 0.17 could commit that): such a list can be read in its order, but not looked up or
+changed by id.
 Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view of ``DataFragment``.
 """
 
@@ -24,8 +24,13 @@ import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_counting import DELETED, ROWS, count_all
-from lance_nb.format.fragment_wire import FragmentWire, Joined
+from lance_nb.format.serialized_fragments import (
+    DELETED,
+    ROWS,
+    FragmentWire,
+    Joined,
+    count_fragments,
+)
 from lance_nb.format.wire import U32_MAX
 
 Counts64 = npt.NDArray[np.int64]
@@ -53,7 +58,7 @@ class FragmentCounts:
 
     @property
     def is_unknown(self) -> npt.NDArray[np.bool_]:
-        """Where the manifest leaves the rows, or the deleted rows, to the files."""
+        """Where the manifest does not record the rows, or the deleted rows."""
         unknown: npt.NDArray[np.bool_] = self.physical_rows == 0
         return unknown | (self.num_deletion_files > self.num_deleted_rows)
 
@@ -61,7 +66,7 @@ class FragmentCounts:
 class FragmentList(Sequence[Fragment]):
     """An immutable sequence of fragments over their serialized form.
 
-    ``has_counts`` False: the row counts in the bytes cannot be trusted, and are not shown.
+    ``has_counts`` False: the row counts in the bytes are unreliable and read as 0.
     """
 
     __slots__ = ("_cache", "_counts", "_path", "_wire", "has_counts", "raw")
@@ -129,7 +134,7 @@ class FragmentList(Sequence[Fragment]):
         dataset can have.
         """
         if self._counts is None:
-            numbers = count_all(self.raw, self._path)
+            numbers = count_fragments(self.raw, self._path)
             if not self.has_counts:
                 numbers[[ROWS, DELETED]] = 0
             self._counts = _checked(FragmentCounts(*numbers), self._path)
@@ -158,9 +163,9 @@ class FragmentList(Sequence[Fragment]):
         return int(found[0]) if len(found) else None
 
     def places_of(self, fragments: Iterable[Fragment]) -> Iterator[int | None]:
-        """Yield the position of each fragment of this list, also among others of its id.
+        """Yield the position of each fragment in this list, None if there is none.
 
-        A fragment that is not in the list takes the place of the one that has its id.
+        Fragments that share an id are compared by their bytes; otherwise only ids are compared.
         """
         ids = self.counts().ids
         order = np.argsort(ids, kind="stable")
@@ -188,7 +193,7 @@ class FragmentList(Sequence[Fragment]):
         return {fragment.id: fragment for fragment in map(self.__getitem__, positions)}
 
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
-        """Return the list with others behind it; decodes and copies nothing that is here."""
+        """Return the list with more fragments at the end; decodes and copies no existing one."""
         more = [one.to_bytes() for one in fragments]
         raw = self.raw.followed_by(more) if isinstance(self.raw, Joined) else Joined(self.raw, more)
         wire = self._wire.followed_by(more)
@@ -199,9 +204,9 @@ class FragmentList(Sequence[Fragment]):
         return self._wire.pieces()
 
     def replaced(self, changes: Mapping[int, Fragment | None]) -> FragmentList:
-        """Return the list with the fragments of these ids replaced in their places.
+        """Return the list with the fragments of these ids replaced in place.
 
-        None takes a fragment out; ids that are not in the list are ignored.
+        None removes a fragment; ids that are not in the list are ignored.
         """
         counts = self.counts()
         positions = self.positions_of(changes)
@@ -211,17 +216,17 @@ class FragmentList(Sequence[Fragment]):
         data = [one.to_bytes() for one in new if one is not None]
         for at, one in zip(put, data, strict=True):
             raw[at] = one
-        gone = sorted(set(positions) - set(put))
-        if gone:
-            dropped = set(gone)
+        removed = sorted(set(positions) - set(put))
+        if removed:
+            dropped = set(removed)
             raw = [one for at, one in enumerate(raw) if at not in dropped]
         found = FragmentList(raw, self._path, has_counts=self.has_counts)
         if self.has_counts:
-            found._counts = _patched(counts, put, data, gone, self._path)
+            found._counts = _patched(counts, put, data, removed, self._path)
         return found
 
     def in_order(self) -> FragmentList:
-        """Return the list in the order of fragment ids: itself if it is so already."""
+        """Return the list sorted by fragment id; itself if it is sorted already."""
         ids = self.counts().ids
         if bool((ids[1:] > ids[:-1]).all()):
             return self
@@ -249,7 +254,7 @@ class FragmentList(Sequence[Fragment]):
 
 
 def without_counts(fragment: Fragment) -> Fragment:
-    """Return the fragment as if its rows and its deleted rows had never been counted."""
+    """Return the fragment without the numbers of its rows and deleted rows."""
     deletions = fragment.deletion_file
     if deletions is not None:
         deletions = replace(deletions, num_deleted_rows=0)
@@ -261,13 +266,13 @@ def _rebuilt(raw: Sequence[bytes], path: str, has_counts: bool) -> FragmentList:
 
 
 def _patched(
-    counts: FragmentCounts, put: list[int], data: list[bytes], gone: list[int], path: str
+    counts: FragmentCounts, put: list[int], data: list[bytes], removed: list[int], path: str
 ) -> FragmentCounts:
-    """Return the numbers with those of the fragments at ``put`` counted anew, without ``gone``."""
+    """Return the counts with those at ``put`` taken from ``data``, and without ``removed``."""
     columns = [getattr(counts, one.name).copy() for one in fields(FragmentCounts)]
-    for column, numbers in zip(columns, count_all(data, path), strict=True):
+    for column, numbers in zip(columns, count_fragments(data, path), strict=True):
         column[put] = numbers
-    return _checked(FragmentCounts(*(np.delete(column, gone) for column in columns)), path)
+    return _checked(FragmentCounts(*(np.delete(column, removed) for column in columns)), path)
 
 
 def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:

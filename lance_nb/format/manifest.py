@@ -31,8 +31,8 @@ from typing import Any
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.fragment_wire import FragmentWire
 from lance_nb.format.schema import Schema
+from lance_nb.format.serialized_fragments import FragmentWire
 from lance_nb.format.wire import FILE_BYTES_MAX, U32_MAX, parse, unknown_bytes
 
 TAIL_BYTES = 64 * 1024  # one read of this size gets the manifest of nearly every table

@@ -29,19 +29,6 @@ from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format import layout
 from lance_nb.format.feature_flags import check_readable
-from lance_nb.format.fragment_counting import (
-    BYTES,
-    DELETED,
-    DELETIONS,
-    FILES,
-    NUM_COLUMNS,
-    ROWS,
-    Ints,
-    count_all,
-    count_one,
-    varints,
-)
-from lance_nb.format.fragment_wire import entry
 from lance_nb.format.manifest import (
     BasePath,
     Section,
@@ -50,6 +37,19 @@ from lance_nb.format.manifest import (
     read_section,
     section_offsets,
     timestamp_ns_of,
+)
+from lance_nb.format.serialized_fragments import (
+    BYTES,
+    DELETED,
+    DELETIONS,
+    FILES,
+    NUM_COLUMNS,
+    ROWS,
+    Ints,
+    count_fragment,
+    count_fragments,
+    decode_varints,
+    field_entry,
 )
 from lance_nb.format.wire import parse, unknown_bytes
 
@@ -60,7 +60,7 @@ _SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough 
 _SCHEMA_TAG, _FRAGMENT_TAG = 0x0A, 0x12  # fields 1 and 2 of Manifest, length-delimited
 _SCHEMA_FIELDS_MAX = 10_000
 _FEW_FRAGMENTS = 16  # up to so many, a loop is quicker than numpy
-# After the columns of ``count_all``: fragments whose row counts, or sizes, are not recorded.
+# After the columns of ``count_fragments``: fragments whose row counts, or sizes, are not recorded.
 _UNCOUNTED, _UNSIZED, _NUM_SUMS = NUM_COLUMNS, NUM_COLUMNS + 1, NUM_COLUMNS + 2
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 _SEQUENCES = (
@@ -176,9 +176,11 @@ def _totals(
     limit = 0 if message.HasField("writer_version") else _SUM_MAX
     sums: Ints | list[list[int]]
     if len(added) <= _FEW_FRAGMENTS:
-        sums = _running_sums_of_few(before, [count_one(one, path) for one in added], limit, path)
+        sums = _running_sums_of_few(
+            before, [count_fragment(one, path) for one in added], limit, path
+        )
     else:
-        sums = _running_sums(before, count_all(added, path).T, limit, path)
+        sums = _running_sums(before, count_fragments(added, path).T, limit, path)
     memo.keep(raw, known, added, sums)
     last = list(map(int, sums[-1])) if added else before
     return FragmentTotals(
@@ -496,7 +498,7 @@ def _ends_in(
         return None
     data = np.frombuffer(bytes(raw[start : int(ends[-1])]) + _PADDING, np.uint8)
     tags = np.append(start, ends[:-1]) - start
-    found, behind = varints(data, tags + 1)
+    found, behind = decode_varints(data, tags + 1)
     fits = (data[tags] == _FRAGMENT_TAG) & (found == lengths) & (behind + start + lengths == ends)
     return ends if fits.all() else None
 
@@ -504,7 +506,7 @@ def _ends_in(
 def _ends_of_few(raw: memoryview, start: int, fragments: Sequence[bytes]) -> list[int] | None:
     ends = []
     for fragment in fragments:
-        wire = entry(fragment)
+        wire = field_entry(fragment)
         if raw[start : start + len(wire)] != wire:
             return None
         start += len(wire)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_nb.errors import ObjectNotFoundError, StorageError
 from lance_nb.file.constant_columns import FILE_VERSION, constant_columns
 from lance_nb.format.layout import DATA
-from lance_nb.format.plain_fragment import PlainFragment, plain_fragment
+from lance_nb.format.serialized_fragments import PlainFragment, plain_fragment
 from lance_nb.table.projection import Projection, result_table
 from lance_nb.table.scan import read_task
 from lance_nb.table.scan_plan import FragmentTask, num_live_rows

@@ -29,8 +29,8 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
-from lance_nb.format.fragment_bases import with_bases
 from lance_nb.format.manifest import BasePath
+from lance_nb.format.serialized_fragments import with_bases
 from lance_nb.storage.registry import split_uri
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.locations import Locations

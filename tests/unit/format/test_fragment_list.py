@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_counting import ROUNDS_MAX, count_all, count_one
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
 from lance_nb.format.manifest_history import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
+from lance_nb.format.serialized_fragments import ROUNDS_MAX, count_fragment, count_fragments
 from tests.support.manifests import flipped, fragment
 
 WRITER = WriterVersion("lance", "0.9.0")
@@ -91,12 +91,12 @@ MESSAGES = st.builds(
 def test_counting_in_step_equals_counting_one_by_one(messages: list[pb.DataFragment]):
     raw = [one.SerializeToString() for one in messages]
     try:
-        expected = [count_one(one, "") for one in raw]
+        expected = [count_fragment(one, "") for one in raw]
     except CorruptFileError:
         with pytest.raises(CorruptFileError):
-            count_all(raw, "")
+            count_fragments(raw, "")
         return
-    assert count_all(raw, "").T.tolist() == expected
+    assert count_fragments(raw, "").T.tolist() == expected
 
 
 def test_counting_damaged_bytes_equals_the_protobuf_parser():
@@ -104,10 +104,10 @@ def test_counting_damaged_bytes_equals_the_protobuf_parser():
     for what, broken in flipped(raw, 800, seed=7):
         for batch in ([broken], [raw, broken, raw]):
             try:
-                expected = [count_one(one, "") for one in batch]
+                expected = [count_fragment(one, "") for one in batch]
             except CorruptFileError:
                 continue  # the parser refuses: whatever counting says, decoding will tell
-            assert count_all(batch, "").T.tolist() == expected, what
+            assert count_fragments(batch, "").T.tolist() == expected, what
 
 
 def test_unusual_encodings_are_left_to_the_parser():
@@ -116,7 +116,7 @@ def test_unusual_encodings_are_left_to_the_parser():
     long_tag = b"\x08\x05\xfa\x3f\x03abc"
     split = b"\x1a\x02\x20\x03\x1a\x02\x18\x07"  # a deletion file in two parts
     raw = [many, twice, long_tag, split, b""]
-    assert count_all(raw, "").T.tolist() == [count_one(one, "") for one in raw]
+    assert count_fragments(raw, "").T.tolist() == [count_fragment(one, "") for one in raw]
     for broken in (
         b"\x08",
         b"\x12\x05ab",
@@ -125,7 +125,7 @@ def test_unusual_encodings_are_left_to_the_parser():
         b"\x12\xff\xff\xff\x7f",
     ):
         with pytest.raises(CorruptFileError):
-            count_all([b"", broken], "")
+            count_fragments([b"", broken], "")
 
 
 @pytest.mark.parametrize("memo", [None, TotalsMemo()])

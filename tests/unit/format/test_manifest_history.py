@@ -77,18 +77,18 @@ def test_any_order_of_any_lists_of_fragments_is_counted_right(seed: int, count: 
 
 def test_only_what_is_new_is_parsed_and_counted(monkeypatch: pytest.MonkeyPatch):
     counted = []
-    count_all, count_one = summaries.count_all, summaries.count_one
+    count_fragments, count_fragment = summaries.count_fragments, summaries.count_fragment
 
     def watched_all(raw, path):
         counted.extend(raw)
-        return count_all(raw, path)
+        return count_fragments(raw, path)
 
     def watched_one(raw, path):
         counted.append(raw)
-        return count_one(raw, path)
+        return count_fragment(raw, path)
 
-    monkeypatch.setattr(summaries, "count_all", watched_all)
-    monkeypatch.setattr(summaries, "count_one", watched_one)
+    monkeypatch.setattr(summaries, "count_fragments", watched_all)
+    monkeypatch.setattr(summaries, "count_fragment", watched_one)
     memo = TotalsMemo()
     numbers = []
     for version, end in enumerate((30, 31, 33, 20), 1):
@@ -138,9 +138,11 @@ def test_impossible_counts_are_damage_with_and_without_a_memo():
 def test_fragments_behind_a_field_of_a_long_name_are_parsed_once(monkeypatch: pytest.MonkeyPatch):
     """The length of such a field takes two bytes."""
     counted = []
-    count_all = summaries.count_all
+    count_fragments = summaries.count_fragments
     monkeypatch.setattr(
-        summaries, "count_all", lambda raw, path: counted.append(len(raw)) or count_all(raw, path)
+        summaries,
+        "count_fragments",
+        lambda raw, path: counted.append(len(raw)) or count_fragments(raw, path),
     )
     schema = Schema.from_arrow(pa.schema([("n" * 200, pa.int8()), ("m", pa.int8())]))
     memo = TotalsMemo()
