@@ -1,15 +1,16 @@
 """Lance fields <-> Arrow fields.
 
-``to_arrow`` gives two forms. The *public* one equals ``lance.dataset(...).schema``: extension types
-that this process knows are resolved, JSON columns are ``arrow.json`` strings. The *storage* one is
-what data files hold: JSON as large_binary, extension types only as field metadata.
+``field_to_arrow`` returns two forms. The *public* one equals ``lance.dataset(...).schema``:
+extension types that are registered in this process are resolved, JSON columns are ``arrow.json``
+strings. The *storage* one is what data files hold: JSON as large_binary, extension types only as
+field metadata.
 
-``from_arrow`` numbers fields depth first and writes the metadata that pylance writes.
+``fields_from_arrow`` numbers fields depth first and writes the metadata that pylance writes.
 
 Limits: trees are at most ``DEPTH_MAX`` deep (field.py), so recursion here is bounded.
-Not supported: what logical_types.py cannot name. The names and metadata of a map's ``key`` and
-``value`` are fixed by Arrow on the way out, as in pylance. Items of a fixed-size list of plain
-values are always called ``item`` and nullable.
+Not supported: types without a logical type (logical_types.py). The names and metadata of a map's
+``key`` and ``value`` are fixed by Arrow in the Arrow form, as in pylance. Items of a fixed-size
+list of plain values are always called ``item`` and nullable.
 """
 
 from __future__ import annotations
@@ -286,8 +287,16 @@ def _encoding_of(logical: str) -> int:
 
 
 def _keys_of(metadata: Mapping[str, bytes]) -> Keys:
-    # Clustering keys have no metadata form: pylance 14.0.2 takes no notice of such a key.
+    # Clustering keys have no metadata form: pylance 14.0.2 ignores such a key.
     position = metadata.get(f"{PRIMARY_KEY}:position", b"")
     if position.isdigit() and len(position) < 10:
         return Keys(True, int(position))
     return Keys(metadata.get(PRIMARY_KEY, b"").lower() in (b"true", b"1", b"yes"))
+
+
+def register_extension_type(extension: pa.ExtensionType) -> None:
+    """Register an Arrow extension type unless one of its name is registered already."""
+    try:
+        pa.register_extension_type(extension)
+    except pa.ArrowKeyError:
+        return  # registered by pylance, or by a reloaded module

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
-from lance_nb.format.extension_types import register
+from lance_nb.format.arrow_schema import register_extension_type
 from lance_nb.format.logical_types import BFLOAT16 as _NAME
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]
         return _pandas_classes()[0]()
 
 
-register(BFloat16Type())
+register_extension_type(BFloat16Type())
 
 
 def bfloat16_array(values: Sequence[float | None]) -> BFloat16Array:

@@ -18,8 +18,8 @@ from typing import IO, Any
 import pyarrow as pa
 
 from lance_nb.errors import ArgumentError, InvalidInputError
+from lance_nb.format.arrow_schema import register_extension_type
 from lance_nb.format.blob_fields import BLOB_INPUT, BLOB_V2_EXTENSION
-from lance_nb.format.extension_types import register
 
 _INLINE_KEY = "lance-encoding:blob-inline-size-threshold"
 _DEDICATED_KEY = "lance-encoding:blob-dedicated-size-threshold"
@@ -122,7 +122,7 @@ class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
         return pa.ExtensionArray.from_storage(BlobType(), storage)  # type: ignore[no-any-return]
 
 
-register(BlobType())
+register_extension_type(BlobType())
 
 
 def blob_array(values: Iterable[Any]) -> BlobArray:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError, StorageError
-from lance_nb.format.extension_types import register
+from lance_nb.format.arrow_schema import register_extension_type
 
 PIXELS_MAX = 1 << 28
 _DOWNLOAD_SECONDS = 30
@@ -119,7 +119,7 @@ class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
 for _extension in (
     ImageURIType(), EncodedImageType(), FixedShapeImageTensorType(pa.uint8(), (1,)),
 ):  # fmt: skip
-    register(_extension)
+    register_extension_type(_extension)
 
 
 class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
