@@ -42,8 +42,12 @@ from lance_nb.format.fragment_reuse import (
     moved_rows,
 )
 from lance_nb.format.frozen_list import FrozenList
-from lance_nb.format.index_details import index_settings, index_type
-from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
+from lance_nb.format.index_metadata import (
+    IndexMetadata,
+    index_settings,
+    index_type,
+    parse_index_section,
+)
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.scan_plan import counts_of

@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.index_details import index_type
-from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.index_metadata import IndexMetadata, index_type
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.table.indices import read_indices

@@ -1,4 +1,4 @@
-"""Index metadata: read whole, carried whole."""
+"""Index metadata: every field round trips, types and settings as pylance shows them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
+from lance_nb._pb import index as index_pb
 from lance_nb._pb import table as pb
 from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError, LanceError
 from lance_nb.format.index_metadata import (
@@ -16,6 +17,8 @@ from lance_nb.format.index_metadata import (
     IndexFile,
     IndexMetadata,
     build_index_section,
+    index_settings,
+    index_type,
     parse_index_section,
 )
 from tests.support.manifests import flipped
@@ -201,3 +204,72 @@ def test_what_pylance_leaves_out_is_zero():
     index = IndexMetadata(INDEX.uuid, "i", (0,), 1)
 
     assert (index.clustering_id, index.to_pb().clustering_id) == (0, 0)
+
+
+VECTOR = "/lance.index.index_pb.VectorIndexDetails"
+
+
+def index(url: str, details: bytes = b"") -> IndexMetadata:
+    identity = "00000000-0000-0000-0000-000000000001"
+    return IndexMetadata(identity, "i", (0,), 1, details_url=url, details=details)
+
+
+@pytest.mark.parametrize(
+    ("details", "name"),
+    [
+        (
+            index_pb.VectorIndexDetails(
+                pq=index_pb.VectorIndexDetails.ProductQuantization(num_bits=8)
+            ),
+            "IVF_PQ",
+        ),
+        (index_pb.VectorIndexDetails(flat=index_pb.VectorIndexDetails.Flat()), "IVF_FLAT"),
+        (
+            index_pb.VectorIndexDetails(
+                sq=index_pb.VectorIndexDetails.ScalarQuantization(),
+                hnsw_index_config=index_pb.VectorIndexDetails.HnswConfig(max_connections=20),
+            ),
+            "IVF_HNSW_SQ",
+        ),
+    ],
+)
+def test_a_vector_index_is_named_by_its_parts(
+    details: index_pb.VectorIndexDetails, name: str
+) -> None:
+    assert index_type(index(VECTOR, details.SerializeToString())) == name
+
+
+def test_old_vector_details_are_empty_and_read_as_vector() -> None:
+    assert index_type(index("/lance.table.VectorIndexDetails")) == "Vector"
+
+
+def test_a_scalar_index_is_named_by_its_url() -> None:
+    assert index_type(index("/lance.table.BTreeIndexDetails")) == "BTree"
+
+
+def test_damaged_details_are_refused() -> None:
+    for read in (index_type, index_settings):
+        with pytest.raises(CorruptFileError):
+            read(index(VECTOR, b"\xff\xff"))
+
+
+def test_a_vector_index_says_how_it_compresses() -> None:
+    details = index_pb.VectorIndexDetails(metric_type=2, runtime_hints={"a": "1"})
+    details.pq.num_bits, details.pq.num_sub_vectors = 8, 4
+    details.hnsw_index_config.max_connections = 20
+    assert index_settings(index(VECTOR, details.SerializeToString())) == {
+        "metric_type": "Dot",
+        "hnsw": {"max_connections": 20, "construction_ef": 0, "max_level": 0},
+        "compression": {"type": "pq", "num_bits": 8, "num_sub_vectors": 4},
+        "runtime_hints": {"a": "1"},
+    }
+
+
+def test_a_metric_of_a_newer_writer_is_shown_as_its_number() -> None:
+    assert index_settings(index(VECTOR, b"\x08\x09")) == {"metric_type": 9}
+
+
+def test_other_kinds_say_little() -> None:
+    assert index_settings(index("/lance.table.BTreeIndexDetails")) == {}
+    text = index_settings(index("/lance.table.InvertedIndexDetails"))
+    assert (text["base_tokenizer"], text["with_position"]) == (None, False)
