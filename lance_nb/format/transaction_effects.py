@@ -1,14 +1,18 @@
-"""What a transaction says that it does: which fragments it removes, and how it leaves others.
+"""Read from a transaction which parts of a version it changed.
 
-Also which keys of the configuration and of the table's metadata it sets or deletes, and the names
-of the columns that it leaves, where it says so.
+``TransactionEffects``: the fragments that it removes and carries, the keys of the configuration and
+of the table's metadata that it sets or deletes, and the names of the columns that it leaves, if it
+records them. *Whole* operations (Overwrite, Restore, Clone) replace the list of fragments; the
+others keep every fragment that they do not name.
 
-Layout: message ``Transaction``. *Whole* operations (Overwrite, Restore, Clone, Merge) make the list
-of fragments anew; the others keep every fragment that they do not name.
+``rewrite_groups``: the fragments that a compaction replaced. A Rewrite keeps rows in their order:
+the live rows of the old fragments of a group, concatenated, are the rows of its new fragments, so
+a row can be followed through a compaction.
 
 Limits: rebasing may give a fragment other deletions than its transaction; a later attempt is
 recorded under its own read version.
-Source: message ``Transaction`` of lance.table.
+Source: message ``Transaction`` of lance.table; fields 1 and 2 of ``Rewrite`` only in old
+transactions.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 
 from lance_nb._pb import table as table_pb
 from lance_nb._pb import transaction as pb
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import parse
 
 _WHOLE = frozenset({"overwrite", "restore", "clone"})
@@ -27,9 +32,9 @@ _WITH_COLUMNS = frozenset({"merge", "project"})
 
 @dataclass(frozen=True, slots=True)
 class MapChange:
-    """What becomes of the keys of a map: a value, or None for one that is deleted.
+    """Changes of the keys of a map: the new value, or None for a deleted key.
 
-    ``is_whole``: there is no other key afterwards.
+    ``is_whole``: the map has no other key afterwards.
     """
 
     values: Mapping[str, str | None]
@@ -43,12 +48,12 @@ class MapChange:
 
 @dataclass(frozen=True, slots=True)
 class TransactionEffects:
-    """A transaction as far as fragments, settings and names of columns are concerned.
+    """The effects of a transaction on fragments, settings and names of columns.
 
-    ``arm`` is the operation's name in the message, None for one that this release does not know.
-    ``removed`` are ids of fragments; ``deletions`` the name of the deletion file of each fragment
-    that the transaction carries, None for one without. ``columns`` are the names that the version
-    has afterwards, None where the transaction does not say.
+    ``arm`` is the operation's name in the message, None for an unknown operation. ``removed`` are
+    ids of fragments; ``deletions`` the name of the deletion file of each fragment that the
+    transaction carries, None for one without. ``columns`` are the names that the version has
+    afterwards, None if the transaction does not record them.
     """
 
     read_version: int
@@ -62,7 +67,7 @@ class TransactionEffects:
 
     @property
     def is_whole(self) -> bool:
-        """Whether fragments may come, go and change without being named."""
+        """Whether fragments may be added, removed and changed without being named."""
         return self.arm is None or self.arm in _WHOLE
 
     @classmethod
@@ -88,7 +93,7 @@ class TransactionEffects:
 
 
 def deletion_name(fragment: table_pb.DataFragment) -> str | None:
-    """Return what tells one deletion file of a fragment from another, None without any."""
+    """Return a text that identifies the deletion file among those of its fragment, or None."""
     if not fragment.HasField("deletion_file"):
         return None
     file = fragment.deletion_file
@@ -96,7 +101,7 @@ def deletion_name(fragment: table_pb.DataFragment) -> str | None:
 
 
 def _settings(arm: str, operation: Any) -> tuple[MapChange, MapChange]:
-    """Return what becomes of the configuration and of the table's metadata."""
+    """Return the changes of the configuration and of the table's metadata."""
     if arm == "overwrite":
         return MapChange(dict(operation.config_upsert_values)), MapChange({})
     if arm != "update_config":
@@ -137,3 +142,53 @@ def _carried(arm: str, operation: Any) -> Iterable[table_pb.DataFragment]:
             groups = [one for group in operation.groups for one in group.new_fragments]
             return [*operation.new_fragments, *groups]
     return []
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedFragments:
+    """The fragments that a compaction read, and those that it wrote for them."""
+
+    old: tuple[Fragment, ...]
+    new: tuple[Fragment, ...]
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the new fragments hold as many rows as the old ones had live."""
+        live = sum(one.num_rows for one in self.old)
+        return live == sum(one.physical_rows for one in self.new)
+
+
+def rewrite_groups(data: bytes | memoryview, path: str = "") -> tuple[ReplacedFragments, ...]:
+    """Return the groups of a serialized Transaction, none if it is no Rewrite.
+
+    Raises CorruptFileError.
+    """
+    message = parse(pb.Transaction, data, path)
+    if message.WhichOneof("operation") != "rewrite":
+        return ()
+    rewrite = message.rewrite
+    groups = [(one.old_fragments, one.new_fragments) for one in rewrite.groups]
+    if rewrite.old_fragments or rewrite.new_fragments:
+        groups.append((rewrite.old_fragments, rewrite.new_fragments))
+    return tuple(
+        ReplacedFragments(tuple(map(Fragment.from_pb, old)), tuple(map(Fragment.from_pb, new)))
+        for old, new in groups
+    )
+
+
+def restored_version(data: bytes | memoryview, path: str = "") -> int | None:
+    """Return the version that a serialized Transaction restores, None if it restores none.
+
+    Raises CorruptFileError.
+    """
+    message = parse(pb.Transaction, data, path)
+    return message.restore.version if message.WhichOneof("operation") == "restore" else None
+
+
+def cloned_place(data: bytes | memoryview, path: str = "") -> str | None:
+    """Return the folder that a serialized Clone refers to, None for any other operation.
+
+    Raises CorruptFileError.
+    """
+    message = parse(pb.Transaction, data, path)
+    return message.clone.ref_path if message.WhichOneof("operation") == "clone" else None

@@ -1,29 +1,37 @@
-"""What a transaction did, for people: the envelope, the operation's name, a line and its details.
+"""Describe a transaction for users: read version, operation, one line of text, and JSON details.
 
 Layout: a ``.txn`` file is a bare ``Transaction`` message; the inline copy in a manifest file is the
-same bytes in a section.
+same bytes in a section. ``DESCRIBERS`` has one function per arm of ``Transaction.operation``; it
+returns the line and a dict of JSON values.
 
-Limits: details are bounded (operation_details.py). An operation of a newer writer decodes to
-"Unknown", with the number of its field.
-Not supported: applying a transaction, or judging conflicts: that is the write side's business.
+Limits: lists show their first ``ITEMS_MAX`` items (the counts beside them are exact), texts their
+first ``TEXT_MAX`` characters. An operation of a newer writer decodes to "Unknown", with the number
+of its field.
+Not supported: applying a transaction, or judging conflicts (lance_nb.transactions).
 Source: message ``Transaction`` of lance.table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from lance_nb._pb import transaction as pb
-from lance_nb.format.operation_details import DESCRIBERS, Described, shorten, shorten_map
+from lance_nb._pb import file, table, transaction
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.wire import parse
 
 UNKNOWN = "Unknown"
 MESSAGE_PROPERTY = "__lance_commit_message"
-_FIRST_OPERATION = 100
+ITEMS_MAX = 20
+TEXT_MAX = 500
+_FIRST_OPERATION = 100  # operations have field numbers from here on
+
+Details = dict[str, Any]
+Described = tuple[str, Details]
+Op = transaction.Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class TransactionSummary:
 
 def summarize_transaction(data: bytes | memoryview, path: str = "") -> TransactionSummary:
     """Decode a serialized Transaction. Raises CorruptFileError."""
-    message = parse(pb.Transaction, data, path)
+    message = parse(transaction.Transaction, data, path)
     arm = message.WhichOneof("operation")
     if arm is None:
         operation, (description, details) = UNKNOWN, _unknown(message)
@@ -67,21 +75,12 @@ def summarize_transaction(data: bytes | memoryview, path: str = "") -> Transacti
     )
 
 
-def cloned_place(data: bytes | memoryview, path: str = "") -> str | None:
-    """Return the folder that a serialized Clone refers to, None for any other operation.
-
-    Raises CorruptFileError.
-    """
-    message = parse(pb.Transaction, data, path)
-    return message.clone.ref_path if message.WhichOneof("operation") == "clone" else None
-
-
 def operation_name(arm: str) -> str:
     """Return the CamelCase name that pylance shows for an arm of the message."""
     return "".join(part.capitalize() for part in arm.split("_"))
 
 
-def _unknown(message: pb.Transaction) -> Described:
+def _unknown(message: transaction.Transaction) -> Described:
     found = UnknownFieldSet(message)
     fields = {found[index].field_number for index in range(len(found))}
     numbers = sorted(number for number in fields if number >= _FIRST_OPERATION)
@@ -89,3 +88,275 @@ def _unknown(message: pb.Transaction) -> Described:
         return "no operation recorded", {}
     shown = ", ".join(map(str, numbers[:5]))
     return f"an operation this release does not know (field {shown})", {"fields": numbers[:5]}
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+
+def shorten(text: str) -> str:
+    """Return at most ``TEXT_MAX`` characters of a text."""
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 3] + "..."
+
+
+def shorten_map(values: Any) -> dict[str, Any]:
+    """Return the first items of a map of texts, sorted by key."""
+    return {shorten(str(key)): shorten(str(values[key])) for key in sorted(values)[:ITEMS_MAX]}
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return "1 row", "2 rows", "3,000 indices"."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = noun.removesuffix("ex") + "ices" if noun.endswith("ex") else f"{noun}s"
+    return f"{number:,} {plural}"
+
+
+def _fragments(found: Sequence[table.DataFragment]) -> list[Details]:
+    return [
+        {
+            "id": one.id,
+            "physical_rows": one.physical_rows,
+            "num_deleted_rows": one.deletion_file.num_deleted_rows,
+            "data_files": [shorten(file.path) for file in one.files[:ITEMS_MAX]],
+        }
+        for one in found[:ITEMS_MAX]
+    ]
+
+
+def _rows(found: Iterable[table.DataFragment]) -> int:
+    return sum(one.physical_rows for one in found)
+
+
+def _added(found: Sequence[table.DataFragment]) -> str:
+    return f"{count_of(_rows(found), 'row')} in {count_of(len(found), 'fragment')}"
+
+
+def _columns(fields: Sequence[file.Field]) -> list[str]:
+    return [shorten(one.name) for one in fields if one.parent_id == -1]
+
+
+def _numbers(values: Sequence[int]) -> list[int]:
+    return list(values[:ITEMS_MAX])
+
+
+def _append(op: Op.Append) -> Described:
+    details = {"num_fragments": len(op.fragments), "num_rows": _rows(op.fragments)}
+    return f"append {_added(op.fragments)}", {**details, "fragments": _fragments(op.fragments)}
+
+
+def _delete(op: Op.Delete) -> Described:
+    predicate = shorten(op.predicate)
+    changed, dropped = len(op.updated_fragments), len(op.deleted_fragment_ids)
+    where = f" where {predicate}" if predicate else ""
+    line = f"delete{where}: {count_of(changed, 'fragment')} changed, {dropped:,} removed"
+    return line, {
+        "predicate": predicate,
+        "num_updated_fragments": changed,
+        "num_deleted_fragments": dropped,
+        "updated_fragments": _fragments(op.updated_fragments),
+        "deleted_fragment_ids": _numbers(op.deleted_fragment_ids),
+    }
+
+
+def _overwrite(op: Op.Overwrite) -> Described:
+    columns = _columns(op.schema)
+    line = f"write {_added(op.fragments)}, {count_of(len(columns), 'column')}"
+    return line, {
+        "num_fragments": len(op.fragments),
+        "num_rows": _rows(op.fragments),
+        "num_columns": len(columns),
+        "columns": columns[:ITEMS_MAX],
+        "config": shorten_map(op.config_upsert_values),
+        "fragments": _fragments(op.fragments),
+    }
+
+
+def _indices(found: Sequence[table.IndexMetadata]) -> list[Details]:
+    decoded = [IndexMetadata.from_pb(one) for one in found[:ITEMS_MAX]]
+    return [
+        {
+            "uuid": one.uuid,
+            "name": shorten(one.name),
+            "kind": shorten(one.kind),
+            "fields": _numbers(one.fields),
+            "dataset_version": one.dataset_version,
+        }
+        for one in decoded
+    ]
+
+
+def _create_index(op: Op.CreateIndex) -> Described:
+    new, removed = _indices(op.new_indices), _indices(op.removed_indices)
+    parts = [f"{one['name']} ({one['kind']})" if one["kind"] else one["name"] for one in new]
+    names = ", ".join(dict.fromkeys(parts))
+    gone = ", ".join(dict.fromkeys(one["name"] for one in removed))
+    parts = [f"create index {names}" if names else "", f"remove index {gone}" if gone else ""]
+    # Rebuilding an index removes its older self: not worth a second half of the line.
+    if new and {one["name"] for one in removed} <= {one["name"] for one in new}:
+        parts = parts[:1]
+    line = "; ".join(part for part in parts if part) or "change no index"
+    return shorten(line), {"new_indices": new, "removed_indices": removed}
+
+
+def _rewrite(op: Op.Rewrite) -> Described:
+    old = [one for group in op.groups for one in group.old_fragments] + list(op.old_fragments)
+    new = [one for group in op.groups for one in group.new_fragments] + list(op.new_fragments)
+    line = f"compact {count_of(len(old), 'fragment')} into {len(new):,}"
+    return line, {
+        "num_groups": len(op.groups),
+        "num_old_fragments": len(old),
+        "num_new_fragments": len(new),
+        "num_rows": _rows(new),
+        "old_fragment_ids": [one.id for one in old[:ITEMS_MAX]],
+        "new_fragments": _fragments(new),
+        "num_rewritten_indices": len(op.rewritten_indices),
+    }
+
+
+def _merge(op: Op.Merge) -> Described:
+    columns = _columns(op.schema)
+    line = f"change columns: now {count_of(len(columns), 'column')}"
+    return line, {
+        "num_fragments": len(op.fragments),
+        "num_columns": len(columns),
+        "columns": columns[:ITEMS_MAX],
+        "preserves_nullability": op.preserves_nullability,
+    }
+
+
+def _project(op: Op.Project) -> Described:
+    columns = _columns(op.schema)
+    line = f"keep or rename columns: now {count_of(len(columns), 'column')}"
+    return line, {
+        "num_columns": len(columns),
+        "columns": columns[:ITEMS_MAX],
+        "preserves_nullability": op.preserves_nullability,
+    }
+
+
+def _restore(op: Op.Restore) -> Described:
+    return f"restore version {op.version}", {"version": op.version}
+
+
+def _reserve_fragments(op: Op.ReserveFragments) -> Described:
+    line = f"reserve {count_of(op.num_fragments, 'fragment id')}"
+    return line, {"num_fragments": op.num_fragments}
+
+
+def _update(op: Op.Update) -> Described:
+    by_column = op.update_mode == Op.Update.REWRITE_COLUMNS and not op.new_fragments
+    if by_column:
+        what = f"{count_of(len(op.fields_modified), 'field')} rewritten"
+    else:
+        what = f"{count_of(_rows(op.new_fragments), 'row')} written"
+    line = (
+        f"update: {what}, {count_of(len(op.updated_fragments), 'fragment')} changed, "
+        f"{len(op.removed_fragment_ids):,} removed"
+    )
+    return line, {
+        "num_updated_fragments": len(op.updated_fragments),
+        "num_new_fragments": len(op.new_fragments),
+        "num_removed_fragments": len(op.removed_fragment_ids),
+        "num_rows_written": _rows(op.new_fragments),
+        "mode": "rewrite columns" if by_column else "rewrite rows",
+        "fields_modified": _numbers(op.fields_modified),
+        "updated_fragments": _fragments(op.updated_fragments),
+        "new_fragments": _fragments(op.new_fragments),
+        "removed_fragment_ids": _numbers(op.removed_fragment_ids),
+    }
+
+
+def _update_map(update: Op.UpdateMap) -> Details:
+    upserts = {one.key: one.value for one in update.update_entries if one.HasField("value")}
+    deletes = [one.key for one in update.update_entries if not one.HasField("value")]
+    return {
+        "set": shorten_map(upserts),
+        "delete": [shorten(one) for one in deletes[:ITEMS_MAX]],
+        "replace": update.replace,
+    }
+
+
+def _update_config(op: Op.UpdateConfig) -> Described:
+    details: Details = {}
+    for name in ("config_updates", "table_metadata_updates", "schema_metadata_updates"):
+        if op.HasField(name):
+            details[name] = _update_map(getattr(op, name))
+    if op.field_metadata_updates:
+        ids = sorted(op.field_metadata_updates)[:ITEMS_MAX]
+        details["field_metadata_updates"] = {
+            str(one): _update_map(op.field_metadata_updates[one]) for one in ids
+        }
+    if op.upsert_values or op.delete_keys:
+        deletes = [shorten(one) for one in op.delete_keys[:ITEMS_MAX]]
+        details["config_updates"] = {
+            "set": shorten_map(op.upsert_values),
+            "delete": deletes,
+            "replace": False,
+        }
+    if op.schema_metadata:
+        details["schema_metadata"] = shorten_map(op.schema_metadata)
+    changed = sorted(
+        {key for one in details.values() for key in (*one.get("set", ()), *one.get("delete", ()))}
+    )
+    line = "change settings" + (f": {', '.join(changed[:5])}" if changed else "")
+    return shorten(line), details
+
+
+def _data_replacement(op: Op.DataReplacement) -> Described:
+    replaced = [
+        {"fragment_id": one.fragment_id, "path": shorten(one.new_file.path)}
+        for one in op.replacements[:ITEMS_MAX]
+    ]
+    line = f"replace data in {count_of(len(op.replacements), 'fragment')}"
+    return line, {"num_replacements": len(op.replacements), "replacements": replaced}
+
+
+def _update_mem_wal_state(op: Op.UpdateMemWalState) -> Described:
+    number = len(op.compacted_sstables)
+    return f"record {count_of(number, 'flushed table')}", {"num_compacted_sstables": number}
+
+
+def _clone(op: Op.Clone) -> Described:
+    kind = "shallow" if op.is_shallow else "deep"
+    branch = op.branch_name if op.HasField("branch_name") else None
+    source = f"version {op.ref_version}"
+    if op.HasField("ref_name"):
+        source = f"{source} of {shorten(op.ref_name)}"
+    line = f"create branch {branch} from {source}" if branch else f"{kind} clone of {source}"
+    return shorten(line), {
+        "is_shallow": op.is_shallow,
+        "ref_name": shorten(op.ref_name) if op.HasField("ref_name") else None,
+        "ref_version": op.ref_version,
+        "ref_path": shorten(op.ref_path),
+        "branch_name": None if branch is None else shorten(branch),
+    }
+
+
+def _update_bases(op: Op.UpdateBases) -> Described:
+    bases = [{"id": one.id, "path": shorten(one.path)} for one in op.new_bases[:ITEMS_MAX]]
+    return f"add {count_of(len(op.new_bases), 'base path')}", {"new_bases": bases}
+
+
+def _data_overlay(op: Op.DataOverlay) -> Described:
+    line = f"overlay cells in {count_of(len(op.groups), 'fragment')}"
+    return line, {"fragment_ids": [one.fragment_id for one in op.groups[:ITEMS_MAX]]}
+
+
+DESCRIBERS: dict[str, Callable[[Any], Described]] = {
+    "append": _append,
+    "delete": _delete,
+    "overwrite": _overwrite,
+    "create_index": _create_index,
+    "rewrite": _rewrite,
+    "merge": _merge,
+    "restore": _restore,
+    "reserve_fragments": _reserve_fragments,
+    "update": _update,
+    "project": _project,
+    "update_config": _update_config,
+    "data_replacement": _data_replacement,
+    "update_mem_wal_state": _update_mem_wal_state,
+    "clone": _clone,
+    "update_bases": _update_bases,
+    "data_overlay": _data_overlay,
+}

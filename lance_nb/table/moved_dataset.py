@@ -99,7 +99,7 @@ def _fork_root(home: Store, parent: str | None, bases: Sequence[BasePath]) -> st
 
 def _fork_base(home: Store) -> tuple[bool, int | None]:
     """Return whether the first version of a branch is there, and the id of the base it added."""
-    from lance_nb.format.transaction_summary import cloned_place  # few datasets need it
+    from lance_nb.format.transaction_effects import cloned_place  # few datasets need it
 
     name = version_names(home)[0]
     where = f"{home.uri}/{name.path}"

@@ -20,7 +20,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion
-from lance_nb.format.operation_details import DESCRIBERS
+from lance_nb.format.transaction_summary import DESCRIBERS
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.stream_mark import StreamMark

@@ -40,7 +40,7 @@ from lance_nb.format.layout import (
     branch_root,
     parse_manifest_name,
 )
-from lance_nb.format.operation_details import count_of
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Target
 from lance_nb.table.survey import StoredFile, Survey, staged_version

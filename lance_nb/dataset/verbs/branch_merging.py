@@ -33,8 +33,8 @@ from lance_nb.errors import (
     RetryableCommitConflictError,
     VersionNotFoundError,
 )
-from lance_nb.format.operation_details import count_of
 from lance_nb.format.refs import Branch
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_plan import live_counts

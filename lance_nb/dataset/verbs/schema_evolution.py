@@ -34,8 +34,8 @@ from lance_nb.dataset.verbs.udf_columns import BatchUDF, FunctionColumns
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.filtered_scan import RowChoice, count_selected
 from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import is_null_cast, null_filter

@@ -48,8 +48,8 @@ from lance_nb.dataset.verbs.stage_preview import (
 )
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, NotSupportedError
 from lance_nb.format.lance_schema import LanceSchema
-from lance_nb.format.operation_details import count_of
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionOptions

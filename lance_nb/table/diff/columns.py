@@ -23,8 +23,8 @@ import pyarrow as pa
 from lance_nb.errors import ColumnNotFoundError, NotFoundError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import TOMBSTONE, Fragment
-from lance_nb.format.rewrite_groups import restored_version
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_effects import restored_version
 from lance_nb.table.diff.fragments import FileKey, Places
 from lance_nb.table.diff.merge_base import Ends, ancestor_of
 from lance_nb.table.projection import project

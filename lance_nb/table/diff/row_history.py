@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.format.python_values import to_python
-from lance_nb.format.rewrite_groups import restored_version
+from lance_nb.format.transaction_effects import restored_version
 from lance_nb.table.diff.columns import find_renames, pair_columns
 from lance_nb.table.diff.fragments import match_fragments
 from lance_nb.table.diff.merge_base import Source, find_ends

@@ -9,7 +9,7 @@ from.
 Limits: a Rewrite is followed only if its transaction and the deletion files it read are still
 there and the numbers of rows agree; else its fragments are origins of their own. When a version
 was restored in between, Rewrites since that version count as well.
-Source: message Transaction.Rewrite of lance.table; format/rewrite_groups.
+Source: message Transaction.Rewrite of lance.table; format/transaction_effects.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import NotFoundError
 from lance_nb.format.field import Field
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.rewrite_groups import ReplacedFragments, restored_version, rewrite_groups
+from lance_nb.format.transaction_effects import ReplacedFragments, restored_version, rewrite_groups
 from lance_nb.table.diff.columns import Home, Homes
 from lance_nb.table.diff.fragments import FileKey, Places
 from lance_nb.table.diff.merge_base import Ends

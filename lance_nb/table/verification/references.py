@@ -42,7 +42,7 @@ from lance_nb.format.manifest_history import (
     VersionFiles,
     identity_of,
 )
-from lance_nb.format.operation_details import count_of
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.storage.base import Store
 from lance_nb.table.cleanup_plan import needed_identities
 from lance_nb.table.file_references import Line, References

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.format.operation_details import count_of
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.transactions.branch_merge.conflicts import (
     BOTH,
     COLUMNS,

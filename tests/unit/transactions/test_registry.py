@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_nb._pb import transaction as pb
-from lance_nb.format.operation_details import DESCRIBERS
+from lance_nb.format.transaction_summary import DESCRIBERS
 from lance_nb.transactions.registry import OPERATIONS
 from tests.conformance.operation_tests import OperationTests
 

@@ -1,15 +1,24 @@
-"""What a transaction tells of compactions and restores."""
+"""What a transaction says of compactions, restores and clones."""
 
 from __future__ import annotations
 
 import pytest
 
+from lance_nb._pb import transaction as pb
+from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.format.rewrite_groups import ReplacedFragments, restored_version, rewrite_groups
+from lance_nb.format.transaction_effects import (
+    ReplacedFragments,
+    cloned_place,
+    restored_version,
+    rewrite_groups,
+)
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.transaction import Transaction
 from tests.support.manifests import fragment
+
+Op = pb.Transaction
 
 
 def _bytes(operation) -> bytes:
@@ -60,3 +69,12 @@ def test_other_operations_have_no_groups() -> None:
     assert rewrite_groups(data) == ()
     assert restored_version(data) == 2
     assert restored_version(_bytes(Rewrite(()))) is None
+
+
+def test_a_clone_names_the_folder_that_it_refers_to():
+    clone = Op(clone=Op.Clone(is_shallow=True, ref_path="/somewhere", ref_version=3))
+    assert cloned_place(clone.SerializeToString()) == "/somewhere"
+    assert cloned_place(Op(append=Op.Append()).SerializeToString()) is None
+    assert cloned_place(b"") is None
+    with pytest.raises(CorruptFileError):
+        cloned_place(b"\xff", "x")
