@@ -12,8 +12,8 @@ import { mountOverview } from "./widgets/overview.js";
 import { mountTimeline } from "./widgets/timeline.js";
 import { mountVersionDetail } from "./widgets/version_detail.js";
 
-/** @param {HTMLElement} el @param {import("./js/view.js").Context} ctx */
-export function mountExplorer(el, ctx) {
+/** @param {HTMLElement} el @param {import("./js/view.js").Context} ctx @param {import("./tabs.js").Tab[]} [tabs] */
+export function mountExplorer(el, ctx, tabs = TABS) {
   /** @param {string} name */
   const part = (name) => h("div", { class: `lnb-part-${name}` });
   const parts = Object.fromEntries(
@@ -34,7 +34,6 @@ export function mountExplorer(el, ctx) {
       host.select(tab, target),
     has: (/** @type {string} */ tab) => host.has(tab),
   };
-  const tabs = ctx.screen().kept ? TABS.filter((tab) => tab.id !== "stage") : TABS; // a snapshot cannot write
   const host = tabHost(parts.bar, parts.views, tabs, card, (another) => {
     paintCode();
     paintMode();
@@ -47,10 +46,10 @@ export function mountExplorer(el, ctx) {
   const mode = modeSwitch(card, () => host.active);
   paintMode = mode.paint;
   parts.bar.append(mode.element, pane.toggle);
-  host.select(TABS[0].id);
+  host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
   ctx.onScreen((_screen, patched) => patched || pane.clear());
   watchNews(el, card);
 }
 
-export default widget(mountExplorer, "Lance dataset explorer");
+export default widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");

@@ -17,26 +17,31 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from lance_nb.errors import LanceError
+from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.explorer import view_module
 from lance_nb.explorer.html_export import html_page, take_snapshot
-from lance_nb.explorer.messages import Handler
+from lance_nb.explorer.messages import Answer, Handler, words
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.registry import TABS
 from lance_nb.explorer.session import Session, Target, check_target, open_source
+from lance_nb.explorer.view_module import ViewModule
 from lance_nb.explorer.widget import LanceWidget
+
+MAX_ENTRY_CHARS = 64
 
 
 class Explorer(LanceWidget):
     """Look at a dataset: its versions, its rows, and what each version did."""
 
-    entry: ClassVar[str] = "app.js"
+    entry: ClassVar[str] = view_module.EXPLORER
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
     default_height: ClassVar[int] = 440
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
-        """Return the requests of all tabs."""
-        return {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
+        """Return the requests of all tabs, and the one that loads the views of a tab."""
+        own = {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
+        return own | {"views.load": _load_views}
 
     @property
     def version(self) -> int:
@@ -71,6 +76,14 @@ class Explorer(LanceWidget):
     def selection(self) -> pa.Table:
         """The rows selected in the grid, of the version shown."""
         return self._open_session().selection()
+
+
+def _load_views(args: Mapping[str, Any]) -> Answer:
+    """Send the module of a tab that is opened for the first time; returns its key in the page."""
+    entry = words(args, "entry", MAX_ENTRY_CHARS)
+    if entry not in view_module.LATE_VIEWS:
+        raise InvalidInputError(f"no view is loaded later as {entry!r}")
+    return Answer({"key": ViewModule.late(entry, again=args.get("again") is True).key})
 
 
 def explore(

@@ -9,9 +9,11 @@ text, so ``compose_module`` links them with a few textual rules::
     export default expression;         ->  kept for the entry module, dropped elsewhere
     every other module                 ->  const $x = (() => { ... return { ... }; })();
 
-in the order of dependence. Comments that have lines of their own, indentation and most spaces stay
-behind: they are a good part of what would travel. A source map at the end leads each line back to
-its file and line, so that errors in a browser's console name them.
+in the order of dependence. A module that is loaded later (``base``) is linked as a function of the
+modules that the first one holds, so that both share one instance of each. Comments that have lines
+of their own, indentation and most spaces stay behind: they are a good part of what would travel. A
+source map at the end leads each line back to its file and line, so that errors in a browser's
+console name them.
 
 Modules as separate blob URLs with rewritten imports would name their files in every stack trace.
 They were not chosen: a page whose policy allows one script (export.py) would have to allow every
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -59,18 +62,28 @@ class _Linked:
         self.done: dict[Path, list[_Line]] = {}
         self.under_way: list[Path] = []
         self.has_default = False
+        self.held: set[Path] = set()  # modules that the page has already
 
 
-def compose_module(entry: str, *, views: str | None = None) -> str:
+def compose_module(
+    entry: str, *, views: str | None = None, late: Sequence[str] = (), base: str | None = None
+) -> str:
     """Link ``entry`` (a path below the explorer folder) and all it imports into one ES module.
 
-    With ``views`` the default export of that module stands before ``entry``, as ``VIEWS``.
+    With ``views`` the default export of that module stands before ``entry``, as ``VIEWS``; its
+    ``modules`` are what the views ``late`` import from it. With ``base`` it is instead a function
+    that takes the modules of the view ``base`` and returns the default export.
     """
     linked = _Linked()
     if views is not None:
-        path = (ROOT / views).resolve()
-        name = _link(path, linked)
-        linked.done[path].append((f"const VIEWS = {name}.$default;", path, 0))
+        if base is None:
+            path = (ROOT / views).resolve()
+            name = _link(path, linked)
+            names = sorted({_name(shared) for one in late for shared in shared_modules(one, views)})
+            modules = f"Object.assign({name}.$default, {{ modules: {{ {', '.join(names)} }} }})"
+            linked.done[path].append((f"const VIEWS = {modules};", path, 0))
+        else:
+            _link_late(views, base, linked)
     name = _link((ROOT / entry).resolve(), linked)
     if not linked.has_default:
         raise InternalError(f"{entry} has no default export")
@@ -81,20 +94,46 @@ def compose_module(entry: str, *, views: str | None = None) -> str:
 
 def modules_of(entry: str) -> tuple[Path, ...]:
     """Every file that ``compose_module(entry)`` links, dependencies first."""
-    linked = _Linked()
-    _link((ROOT / entry).resolve(), linked)
-    return tuple(linked.done)
+    modules: dict[Path, None] = {}
+    under_way: set[Path] = set()
+
+    def add(path: Path) -> None:
+        if path in modules or path in under_way:
+            return
+        under_way.add(path)
+        for imported in _imports_of(path):
+            add(imported)
+        modules[path] = None
+
+    add((ROOT / entry).resolve())
+    return tuple(modules)
 
 
-def compose_style(entry: str) -> str:
+def shared_modules(late: str, base: str) -> tuple[Path, ...]:
+    """Return the modules of the view ``base`` that the modules of ``late`` alone import."""
+    held = set(modules_of(base))
+    own = [path for path in modules_of(late) if path not in held]
+    taken = (imported for path in own for imported in _imports_of(path) if imported in held)
+    return tuple(dict.fromkeys(taken))
+
+
+def _imports_of(path: Path) -> list[Path]:
+    source = path.read_text("utf-8")
+    return [(path.parent / target).resolve() for _, target in _IMPORT.findall(source)]
+
+
+def compose_style(entry: str, *, base: str | None = None) -> str:
     """Return the style sheets beside the linked modules, one text: ``x.css`` goes with ``x.js``.
+
+    The sheets of the view ``base`` are left out.
 
     Every rule is nested under the widget's root. That keeps it from leaking out, and makes it win
     over the rules with which notebooks style the elements of rendered HTML. ``SHEET_END``, which
     CSS takes for a line end, separates the sheets: a page holds each of them once
     (js/view_registration.js).
     """
-    sheets = [path.with_suffix(".css") for path in modules_of(entry)]
+    held = set() if base is None else set(modules_of(base))
+    sheets = [path.with_suffix(".css") for path in modules_of(entry) if path not in held]
     texts = (_compact(sheet.read_text("utf-8")) for sheet in sheets if sheet.is_file())
     return SHEET_END.join(f".lnb{{{text}}}" for text in texts)
 
@@ -105,10 +144,30 @@ def _compact(style: str) -> str:
     return re.sub(r" ?([{};,]) ?|(?<=:) ", r"\1", text).replace(";}", "}").strip()
 
 
+def _name(path: Path) -> str:
+    """Return the name that the exports of a module have in the linked text."""
+    return "$" + re.sub(r"\W", "_", path.stem)
+
+
+def _link_late(entry: str, base: str, linked: _Linked) -> None:
+    """Add ``entry`` without the modules of ``base``, as the function ``VIEWS`` of these modules."""
+    path = (ROOT / entry).resolve()
+    own = _Linked()
+    own.held = set(modules_of(base))
+    name = _link(path, own)
+    names = ", ".join(map(_name, shared_modules(entry, base)))
+    linked.done[path] = [
+        (f"const VIEWS = ({{ {names} }}) => {{", path, 0),
+        *(line for module in own.done.values() for line in module),
+        (f"return {name}.$default;", path, 0),
+        ("};", path, 0),
+    ]
+
+
 def _link(path: Path, linked: _Linked) -> str:
     """Add ``path`` and what it imports; returns the name its exports have in the linked text."""
-    name = "$" + re.sub(r"\W", "_", path.stem)
-    if path in linked.done:
+    name = _name(path)
+    if path in linked.held or path in linked.done:
         return name
     if path in linked.under_way:
         raise InternalError(f"{path.name} imports itself through {linked.under_way[-1].name}")
@@ -152,10 +211,10 @@ def _imported(match: re.Match[str], path: Path, linked: _Linked) -> str:
 
 def _source_map(lines: list[_Line]) -> str:
     """Return the comment that leads each line of the linked text to its file and line."""
-    files = list(dict.fromkeys(path for _, path, _ in lines))
+    files = {path: at for at, path in enumerate(dict.fromkeys(path for _, path, _ in lines))}
     mappings, before = [], (0, 0)
     for _, path, line in lines:
-        file = files.index(path)
+        file = files[path]
         steps = (0, file - before[0], line - before[1], 0)
         mappings.append("".join(map(_base64_number, steps)))
         before = (file, line)

@@ -3,6 +3,17 @@
 import { mountExplorer } from "./app.js";
 import { snapshotModel } from "./js/snapshot_kernel.js";
 import { widget } from "./js/view.js";
+import { TABS } from "./tabs.js";
+import { mountBranches } from "./widgets/branches.js";
+import { mountChanges } from "./widgets/changes.js";
+
+// A snapshot cannot write, and there is no kernel that sends views later.
+/** @type {Record<string, Lnb.Mount>} */
+const MOUNTS = { changes: mountChanges, refs: mountBranches };
+const KEPT = TABS.filter((tab) => tab.id !== "stage").map((tab) => ({
+  ...tab,
+  mount: tab.mount ?? MOUNTS[tab.id],
+}));
 
 /** @param {Document} page holds the snapshot as JSON, and the place for the explorer */
 export function start(page) {
@@ -10,7 +21,7 @@ export function start(page) {
   const place = page.getElementById("explorer");
   if (!place || !data.screens.length) return; // the picture stays
   place.replaceChildren();
-  widget(mountExplorer, "Lance dataset explorer, a snapshot").render({
+  widget((el, ctx) => mountExplorer(el, ctx, KEPT), "Lance dataset explorer, a snapshot").render({
     model: snapshotModel(data),
     el: place,
   });

@@ -7,11 +7,13 @@ import { codeFooter } from "../../lance_nb/explorer/js/code_footer.js";
 import { detailPane } from "../../lance_nb/explorer/js/detail_pane.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
+import { LONGEST_MS } from "../../lance_nb/explorer/js/late_views.js";
 import { modeSwitch } from "../../lance_nb/explorer/js/mode_switch.js";
 import { watchNews } from "../../lance_nb/explorer/js/news.js";
 import { playButton } from "../../lance_nb/explorer/js/play.js";
 import { tabHost } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
 import { button, observers, send } from "./light_page.js";
 
@@ -116,6 +118,121 @@ test("tabs are mounted when they are first opened", () => {
   assert.equal(host.active, "rows");
   button(bar, "CHANGES").click();
   assert.equal(host.active, "changes");
+});
+
+/** A tab whose module is loaded when it is opened, beside one that is there. */
+function lateTabs(key, { start = "live" } = {}) {
+  const ctx = fakeContext();
+  ctx.kernel.state = start;
+  const retries = [];
+  ctx.problem = (error, retry) => {
+    retries.push(retry);
+    return h("p", {}, error.card?.title ?? error.message);
+  };
+  const calls = [];
+  const mount = (panel, own) => {
+    calls.push("mount");
+    panel.append("the tab");
+    own.onScreen((screen) => calls.push(["paint", screen.version]));
+    own.code({ python: "late" });
+    return { open: (target) => calls.push(["open", target]) };
+  };
+  const list = [
+    { id: "rows", label: "Rows", mount: () => {} },
+    { id: "stage", label: "Stage", entry: "widgets/stage.js" },
+  ];
+  const changed = [];
+  const [bar, panels] = [h("div"), h("div")];
+  const host = tabHost(bar, panels, list, ctx, (another) => changed.push(another));
+  host.select("rows");
+  const panel = panels.children[1];
+  const asked = () => ctx.kernel.asked.filter((request) => request.type === "views.load");
+  const setState = (state) => {
+    ctx.kernel.state = state;
+    for (const listener of [...ctx.kernel.stateListeners]) listener(state);
+    return settled();
+  };
+  const arrive = () => {
+    placeOf(key).put({ mount });
+    return settled();
+  };
+  return { ctx, calls, host, panel, asked, arrive, retries, setState, changed };
+}
+
+test("the module of a tab is loaded when it is first opened", async () => {
+  const { calls, host, panel, asked, arrive, changed } = lateTabs("late-1");
+  assert.equal(asked().length, 0);
+  host.select("stage", { at: 1 });
+  host.select("stage", { at: 2 });
+  assert.equal(asked().length, 1);
+  assert.deepEqual(asked()[0].args, { entry: "widgets/stage.js", again: false });
+  assert.equal(panel.textContent, "Loading…");
+  assert.equal(panel.getAttribute("aria-busy"), "true");
+  await asked()[0].answer({ key: "late-1" });
+  assert.deepEqual(calls, []);
+  changed.length = 0;
+  await arrive();
+  assert.deepEqual(calls, ["mount", ["paint", 3], ["open", { at: 2 }]]);
+  assert.equal(panel.textContent, "the tab");
+  assert.equal(panel.hasAttribute("aria-busy"), false);
+  assert.deepEqual(host.code(), { python: "late" });
+  assert.ok(changed.length > 0 && !changed.includes(true));
+  host.select("rows");
+  host.select("stage", { at: 3 });
+  assert.equal(asked().length, 1);
+  assert.deepEqual(calls.slice(3), [["open", { at: 3 }]]);
+});
+
+test("a tab whose module comes when another is open is mounted when it is opened again", async () => {
+  const { calls, host, asked, arrive } = lateTabs("late-2");
+  host.select("stage", { at: 1 });
+  host.select("rows");
+  await asked()[0].answer({ key: "late-2" });
+  await arrive();
+  assert.deepEqual(calls, []);
+  host.select("stage");
+  assert.deepEqual(calls, ["mount", ["paint", 3]]);
+  assert.equal(asked().length, 1);
+});
+
+test("a tab whose module cannot be loaded says so and is tried again", async () => {
+  const { calls, host, panel, asked, arrive, retries, setState } = lateTabs("late-3");
+  host.select("stage");
+  await asked()[0].fail({ title: "The kernel was restarted", message: "m" });
+  assert.equal(panel.textContent, "The kernel was restarted");
+  assert.equal(panel.hasAttribute("aria-busy"), false);
+  retries[0]();
+  assert.equal(panel.textContent, "Loading…");
+  assert.deepEqual(asked()[1].args, { entry: "widgets/stage.js", again: true });
+  await asked()[1].answer({ key: "late-3" });
+  await pass(LONGEST_MS);
+  assert.equal(panel.textContent, "This tab was not loaded");
+  await setState("live"); // the kernel was connected again
+  await asked()[2].answer({ key: "late-3" });
+  await arrive();
+  assert.deepEqual(calls, ["mount", ["paint", 3]]);
+  await setState("live");
+  assert.equal(asked().length, 3);
+  assert.equal(panel.textContent, "the tab");
+});
+
+test("without a kernel nothing is requested for a tab", async () => {
+  const { ctx, host, panel, asked, retries, setState } = lateTabs("late-4", { start: "static" });
+  host.select("stage");
+  await settled();
+  assert.equal(panel.textContent, "This tab needs a kernel");
+  assert.equal(asked().length, 0);
+  ctx.kernel.isLost = true; // the kernel's card says that it was restarted
+  retries[0]();
+  assert.equal(asked().length, 1);
+  await setState("static");
+  assert.equal(panel.textContent, "Loading…");
+  ctx.kernel.isLost = false;
+  await setState("static");
+  assert.equal(panel.textContent, "This tab needs a kernel");
+  assert.equal(ctx.kernel.stateListeners.size, 1);
+  ctx.close();
+  assert.equal(ctx.kernel.stateListeners.size, 0);
 });
 
 test("a tab that is not open is painted when it is opened", () => {

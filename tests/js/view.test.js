@@ -12,6 +12,7 @@ import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
 import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
 import { widget } from "../../lance_nb/explorer/js/view.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
+import registration from "../../lance_nb/explorer/js/view_registration.js";
 import { fakeContext, settled } from "./fake_context.js";
 import { button, send, texts } from "./light_page.js";
 
@@ -181,6 +182,14 @@ test("an error without a card gets one", () => {
     context.problem(new Error("no comm")).textContent,
     /The kernel cannot be asked.*no comm/,
   );
+  let tried = 0;
+  button(
+    context.problem(new Error("no comm"), () => {
+      tried += 1;
+    }),
+    "Try again",
+  ).click();
+  assert.equal(tried, 1);
 });
 
 test("details stand below a view by itself", () => {
@@ -238,6 +247,26 @@ test("the loader waits for the views of its kind", async () => {
   const late = loader.render({ model: { get: () => "key-3" }, el: "el" });
   mock.timers.tick(60000);
   await assert.rejects(late, /did not come with the output/);
+});
+
+test("views are registered once, those loaded later when what they share is there", async () => {
+  const model = (traits) => ({ get: (name) => traits[name] ?? "" });
+  globalThis.VIEWS = { render() {}, modules: { $dom: 1 } };
+  const first = { model: model({ key: "base", style: ".a{}\f.b{}" }) };
+  const late = { model: model({ key: "late", base: "base", style: ".b{}\f.c{}" }) };
+  const views = globalThis.VIEWS;
+  globalThis.VIEWS = (modules) => ({ shared: modules.$dom });
+  registration.initialize(late);
+  globalThis.VIEWS = views;
+  registration.initialize(first);
+  globalThis.VIEWS = (modules) => ({ shared: modules.$dom });
+  registration.initialize(late);
+  assert.equal(await placeOf("base").views, views);
+  const sheets = () => texts(document.head, "style");
+  assert.deepEqual(sheets(), [".b{}\n.c{}", ".a{}"]);
+  registration.initialize({ model: model({ key: "third", style: ".a{}" }) });
+  assert.equal(sheets().length, 2);
+  assert.deepEqual(await placeOf("late").views, { shared: 1 });
 });
 
 const STEP = { label: "dev:1", operation: "Append", text: "t" };

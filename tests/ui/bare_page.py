@@ -3,17 +3,28 @@
 The page may load nothing and run nothing but the widget's own module and style sheet: its content
 security policy is ``default-src 'none'`` with one nonce. The model speaks to the Python widget
 through a binding, so a test sees the whole way from a click to the kernel's answer in a second.
+Views that are loaded later stand in the page from the start and are registered when the kernel has
+sent them.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, Route
 
-from lance_nb.explorer.view_module import texts
+from lance_nb.explorer.view_module import (
+    EXPLORER,
+    LATE_VIEWS,
+    ViewModule,
+    key_of,
+    late_key_of,
+    late_texts,
+    texts,
+)
 from lance_nb.explorer.widget import LanceWidget
 
 ORIGIN = "http://widget.test"
@@ -40,7 +51,10 @@ const revive = (value) => {
   if ("$bytes" in value) return bytes(value.$bytes);
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, revive(inner)]));
 };
+const VIEWS_KEY = document.body.dataset.views;
+const WIDGET = await globalThis[Symbol.for("lance_nb.views")].get(VIEWS_KEY).views;
 const deliver = (events) => events.forEach((event) => {
+  window.late?.[event.content?.result?.key]?.();
   if (event.trait) { state[event.trait] = revive(event.value); fire(`change:${event.trait}`); }
   else fire("msg:custom", event.content, event.buffers.map(bytes));
 });
@@ -71,6 +85,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _script(module: str, key: str, *, base: str = "", at_once: bool = False) -> str:
+    """Return an element that registers views as a model of them would, at once or when sent."""
+    traits = json.dumps({"key": key, "base": base, "style": ""})
+    linked = module.replace("export default ", "const REGISTRATION = ")
+    model = f"{{ model: {{ get: (name) => ({traits})[name] }} }}"
+    register = f"() => REGISTRATION.initialize({model})"
+    call = f"({register})();" if at_once else f'(window.late ??= {{}})["{key}"] = {register};'
+    return f'<script type="module" nonce="{NONCE}">{linked}\n{call}</script>'
+
+
 class BarePage:
     """One widget in one page. ``events`` counts what went to the kernel."""
 
@@ -90,15 +114,21 @@ class BarePage:
 
     def open(self, *, dark: bool = False, style: str = "") -> BarePage:
         """Load the page and mount the widget."""
-        linked, styles = texts(self.widget.entry)
-        module = linked.replace("export default ", "const WIDGET = ")
+        entry = self.widget.entry
+        views = [_script(ViewModule.of(entry)._esm, key_of(entry), at_once=True)]
+        styles = texts(entry)[1]
+        if entry == EXPLORER:
+            for late in LATE_VIEWS:
+                module, style = late_texts(late)
+                views.append(_script(module, late_key_of(late), base=key_of(entry)))
+                styles += style
         theme = f'data-jp-theme-light="{str(not dark).lower()}"'
         css = f"{DARK}body {{ margin: 12px; background: #111 }}" if dark else "body {margin: 12px}"
         html = (
             f'<!doctype html><meta charset="utf-8"><title>widget</title>'
             f'<style nonce="{NONCE}">{css} {styles} {style}</style>'
-            f'<body {theme}><div id="here"></div>'
-            f'<script type="module" nonce="{NONCE}">{module}\n{MODEL}</script>'
+            f'<body {theme} data-views="{key_of(entry)}"><div id="here"></div>{"".join(views)}'
+            f'<script type="module" nonce="{NONCE}">{MODEL}</script>'
         )
 
         def serve(route: Route) -> None:

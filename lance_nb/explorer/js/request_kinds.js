@@ -8,6 +8,7 @@ const READS = [
   "travel",
   "rows",
   "versions",
+  "views.load",
   "detail",
   "cell",
   "select",

@@ -1,6 +1,8 @@
-// The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened.
+// The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened. The module of some
+// is loaded then; what was to be opened in such a tab is opened as soon as it is there.
 
-import { h } from "./dom.js";
+import { atOnce, h, show } from "./dom.js";
+import { loadViews } from "./late_views.js";
 
 let instances = 0;
 
@@ -12,7 +14,8 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   const uid = `lnb-tabs${(instances += 1)}`;
   /**
    * @typedef {{tab: import("../tabs.js").Tab, button: HTMLElement, panel: HTMLElement, code: Lnb.CodeLines | null,
-   *   view: Lnb.View | null, mounted: boolean, stale: (() => void)[]}} TabView
+   *   view: Lnb.View | null, mounted: boolean, stale: (() => void)[], loading: boolean, failed: boolean,
+   *   target: object | undefined}} TabView
    */
   const views = new Map(tabs.map((tab) => [tab.id, makeView(tab)]));
   let active = tabs[0].id;
@@ -23,6 +26,12 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     [...views.values()].map((view) => view.button),
   );
   bar.prepend(list);
+  ctx.onClose(
+    ctx.kernel.onState((state) => {
+      const view = views.get(active);
+      if (state === "live" && view?.failed) load(view);
+    }),
+  );
 
   /** @param {import("../tabs.js").Tab} tab @returns {TabView} */
   function makeView(tab) {
@@ -46,7 +55,18 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       hidden: true,
     });
     panels.append(panel);
-    return { tab, button, panel, code: null, view: null, mounted: false, stale: [] };
+    return {
+      tab,
+      button,
+      panel,
+      code: null,
+      view: null,
+      mounted: false,
+      stale: [],
+      loading: false,
+      failed: false,
+      target: undefined,
+    };
   }
 
   /**
@@ -89,16 +109,49 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
       one.button.setAttribute("tabindex", chosen ? "0" : "-1");
       one.panel.hidden = !chosen;
     }
-    if (!view.mounted) {
-      view.mounted = true;
-      view.view = view.tab.mount(view.panel, contextOf(view)) ?? null;
-    } else {
+    if (view.mounted) {
       for (const refresh of view.stale) refresh();
       view.view?.shown?.();
-    }
+    } else if (view.tab.mount) mount(view, view.tab.mount);
+    else load(view);
     changed(true);
-    if (target) view.view?.open?.(target);
+    if (view.mounted && target) view.view?.open?.(target);
+    else view.target = target;
     return true;
+  }
+
+  /** @param {TabView} view @param {Lnb.Mount} mountView */
+  function mount(view, mountView) {
+    view.mounted = true;
+    view.view =
+      /** @type {Lnb.View | undefined} */ (mountView(view.panel, contextOf(view))) ?? null;
+  }
+
+  /** Load the module of a tab and mount it, if it is still open then. @param {TabView} view */
+  async function load(view) {
+    const { tab, panel } = view;
+    if (view.loading) return;
+    view.loading = true;
+    panel.setAttribute("aria-busy", "true");
+    show(panel, h("p", { class: "lnb-loading" }, "Loading…"));
+    try {
+      const views = await loadViews(ctx.kernel, /** @type {string} */ (tab.entry), view.failed);
+      tab.mount = views.mount;
+      view.failed = false;
+    } catch (error) {
+      view.failed = true;
+      const retry = () => load(view);
+      show(panel, ctx.problem(/** @type {Lnb.Failure} */ (error), retry));
+    }
+    view.loading = false;
+    panel.removeAttribute("aria-busy");
+    if (view.failed || tab.id !== active) return;
+    atOnce(() => {
+      show(panel);
+      mount(view, /** @type {Lnb.Mount} */ (tab.mount));
+      changed(false);
+      if (view.target) view.view?.open?.(view.target);
+    });
   }
 
   /** @param {KeyboardEvent} event */

@@ -1,7 +1,8 @@
 // Types that several modules share: what the kernel sends (see lance_nb/explorer/models) and what views get.
 // They are for tests/js and editors only; nothing of this reaches a browser.
 
-declare const VIEWS: Lnb.Widget; // the linked views, see view_module.py
+// The linked views, see assets.py: a widget, or a function that makes one of shared modules.
+declare const VIEWS: Lnb.Widget & ((modules: Lnb.Modules) => Lnb.Widget);
 
 declare namespace Lnb {
   /** JSON of the kernel: its shape is that of the request or trait, see the handlers in Python. */
@@ -34,7 +35,12 @@ declare namespace Lnb {
   type Args = Record<string, Json>;
   interface Widget {
     render(of: { model: Model; el: HTMLElement }): unknown;
+    mount?: Mount;
+    /** Modules that views loaded later share. */
+    modules?: Modules;
   }
+  type Modules = Record<string, object> | undefined;
+  type Mount = (element: HTMLElement, context: Context) => unknown;
 
   type Buffer = DataView | ArrayBuffer;
   interface Answer {
@@ -126,7 +132,7 @@ declare namespace Lnb {
     has(tab: string): boolean;
     code(lines: CodeLines | null): void;
     detail: Detail;
-    problem(error: Failure): HTMLElement;
+    problem(error: Failure, retry?: () => void): HTMLElement;
     announce(text: string): void;
     onClose(work: () => void): void;
     writes?: boolean;

@@ -17,6 +17,7 @@ const AGES_MS = 10000;
  */
 export function widget(mount, label) {
   return {
+    mount: /** @type {Lnb.Mount} */ (mount),
     render({ model, el }) {
       const isVisible = () => !document.hidden && root.checkVisibility();
       const kernel = openKernel(model, { isVisible: model.get("screen").kept ? null : isVisible });
@@ -119,7 +120,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     has: () => false,
     code() {},
     detail: detailBelow(root),
-    problem: (error) => errorCard(cardOf(error)),
+    problem: (error, retry) => errorCard({ ...cardOf(error), ...(retry && { retry }) }),
     announce(text) {
       live.textContent = text;
     },

@@ -1,5 +1,6 @@
 // Registers the views of one kind in the page, where every loader finds them. Before it in the same text
-// stand the linked views, as the constant VIEWS (see view_module.py).
+// stand the linked views, as the constant VIEWS (see view_module.py): a widget, or for views that are loaded
+// later a function of the modules that they share with the views of the key `base`.
 
 import { placeOf } from "./view_place.js";
 
@@ -12,11 +13,13 @@ const SHEETS = Symbol.for("lance_nb.sheets");
 function addSheets(sheets) {
   const page = /** @type {{[symbol: symbol]: Set<string> | undefined}} */ (globalThis);
   const added = (page[SHEETS] ??= new Set());
-  const style = document.createElement("style");
-  style.textContent = sheets
+  const text = sheets
     .split("\f")
     .filter((sheet) => !added.has(sheet) && added.add(sheet))
     .join("\n");
+  if (!text) return;
+  const style = document.createElement("style");
+  style.textContent = text;
   document.head.append(style);
 }
 
@@ -26,7 +29,9 @@ function initialize({ model }) {
   if (place.isRegistered) return; // another kernel registered the same
   place.isRegistered = true;
   addSheets(model.get("style"));
-  place.put(VIEWS);
+  const base = model.get("base");
+  if (base) placeOf(base).views.then(({ modules }) => place.put(VIEWS(modules)));
+  else place.put(VIEWS);
 }
 
 const registration = { initialize };

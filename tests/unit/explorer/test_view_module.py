@@ -44,6 +44,39 @@ def test_each_kind_of_view_has_a_key_of_its_own(name: str) -> None:
     assert key_of(entry) == key_of(entry)
 
 
+def _ask_for_views(explorer: Explorer, **args: Any) -> Any:
+    replies: list[Any] = []
+    explorer.send = lambda content, **_buffers: replies.append(content)
+    explorer._on_message(explorer, {"id": "1", "type": "views.load", "args": args}, [])
+    return replies[0]
+
+
+def test_a_late_view_is_sent_when_its_tab_is_opened() -> None:
+    explorer = Explorer(small_dataset())
+    reply = _ask_for_views(explorer, entry="widgets/stage.js", again=False)
+    held = ViewModule.late("widgets/stage.js")
+    assert reply["result"] == {"key": held.key}
+    assert held.base == _state(explorer)["_views_key"] != held.key
+    assert "mountStage" in held._esm
+    assert "mountStage" not in ViewModule.of(Explorer.entry)._esm
+    assert "function h(" not in held._esm  # elements are made by the module of the explorer
+    assert held.style
+
+
+def test_a_late_view_that_did_not_arrive_is_sent_once_more() -> None:
+    held = ViewModule.late("widgets/branches.js")
+    before = held.model_id
+    assert ViewModule.late("widgets/branches.js").model_id == before
+    reply = _ask_for_views(Explorer(small_dataset()), entry="widgets/branches.js", again=True)
+    assert reply["result"] == {"key": held.key}
+    assert ViewModule.late("widgets/branches.js").model_id != before
+
+
+@pytest.mark.parametrize("entry", ["app.js", "../app.js", "widgets/rows.js", "", None])
+def test_no_other_module_is_loaded_later(entry: Any) -> None:
+    assert not _ask_for_views(Explorer(small_dataset()), entry=entry)["ok"]
+
+
 def test_a_model_that_was_closed_is_made_anew() -> None:
     held = ViewModule.of(Explorer.entry)
     before = held.model_id
