@@ -10,10 +10,9 @@ text, so ``compose_module`` links them with a few textual rules::
     every other module                 ->  const $x = (() => { ... return { ... }; })();
 
 in the order of dependence. A module that is loaded later (``base``) is linked as a function of the
-modules that the first one holds, so that both share one instance of each. Comments that have lines
-of their own, indentation and most spaces stay behind: they are a good part of what would travel. A
-source map at the end leads each line back to its file and line, so that errors in a browser's
-console name them.
+modules that the first one holds, so that both share one instance of each. Comments, indentation and
+most spaces stay behind: they are a good part of what would travel. A source map at the end leads
+each line back to its file and line, so that errors in a browser's console name them.
 
 Modules as separate blob URLs with rewritten imports would name their files in every stack trace.
 They were not chosen: a page whose policy allows one script (export.py) would have to allow every
@@ -42,6 +41,8 @@ _IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./]+\.js)";$'
 _EXPORT = re.compile(r"^export ((?:async )?function|const|class) (\w+)", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default (.+);$", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)$", re.MULTILINE | re.DOTALL)
+# Code, whose texts are complete and whose signs start no comment, and the comment behind it.
+_COMMENT_BEHIND = re.compile(r'^((?:"(?:[^"\\]|\\.)*"|`[^`]*`|/(?!/)|[^"\'`/])*?)[ \t]+// .*$')
 _LEFT_OVER = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 _TYPE = re.compile(r"/\*\* @type .*?\*/ ?")
 # Spaces around signs, and the texts in which signs stay as they are. Lines with other texts or
@@ -197,8 +198,8 @@ def _link(path: Path, linked: _Linked) -> str:
 
 
 def _squeezed(line: str) -> str:
-    """Return a line of code without the spaces that only people read."""
-    text = _TYPE.sub("", line).strip()
+    """Return a line of code without the comment and the spaces that only people read."""
+    text = _COMMENT_BEHIND.sub(r"\1", _TYPE.sub("", line)).strip()
     if text.count("`") not in {0, 2} or set("/'") & set(_TEXT.sub("", text)):
         return text
     return _SPACED_SIGN.sub(lambda match: match.group(1) or match.group(2), text)

@@ -41,14 +41,21 @@ def test_modules_are_linked_in_the_order_of_dependence(folder: Path) -> None:
     assert [path.name for path in modules_of("top.js")] == ["low.js", "top.js"]
 
 
-def test_comments_on_lines_of_their_own_stay_behind(folder: Path) -> None:
+def test_comments_stay_behind(folder: Path) -> None:
     source = (
-        '// head\n/** a\n * b */\nconst x = "// kept";\n  // inside\nexport default x; // kept\n'
+        '// head\n/** a\n * b */\nconst x = "// kept"; // gone\n  // inside\n'
+        'const y = `a // kept ${x}`; // gone, isn\'t it\nconst z = /a\\//; // gone "too"\n'
+        "const w = 4 / 2; // gone\nconst v = 'a // kept';\nexport default x;\n"
     )
-    (folder / "top.js").write_text(source.replace("x; // kept", "x;"))
+    (folder / "top.js").write_text(source)
     text = compose_module("top.js")
     assert '"// kept"' in text
-    assert not any(word in text for word in ("head", "* b", "inside"))
+    assert "`a // kept ${x}`;\n" in text
+    assert "const z = /a\\//" in text
+    assert "'a // kept';\n" in text
+    assert "const w = 4 / 2;\n" in text
+    assert not any(word in text for word in ("head", "* b", "inside", "isn"))
+    assert text.count("gone") == 1  # behind a regular expression: it stays
 
 
 def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
@@ -119,7 +126,9 @@ def test_the_source_map_leads_each_line_to_its_file_and_line() -> None:
         checked = 0
         for line, (source, number) in zip(lines, places, strict=True):
             own = (assets.ROOT.parents[1] / source).read_text().split("\n")[number]
-            if line and not line.startswith(("const $", "const VIEWS", "const{", "return {", "return $", "})")):
+            if line and not line.startswith(
+                ("const $", "const VIEWS", "const{", "return {", "return $", "})")
+            ):
                 first = re.split(r"\W", line.lstrip("})], "), maxsplit=1)[0]
                 assert first in own
                 checked += 1
