@@ -177,6 +177,7 @@ PLANTED = [
     (asset_rules.no_address, WIDGET, "await import(y)", "/** @type {import('./x.js').X} */ (y)"),
     (asset_rules.no_address, WIDGET, "importScripts('x')", " * @param {import('./x.js').X} x"),
     (asset_rules.no_address, "lance_nb/explorer/x.css", "@import 'x'", ".important { top: 0 }"),
+    (asset_rules.short_lines, WIDGET, f"// {'x' * 98}", f"// {'é' * 97}"),
     (asset_rules.no_machine_words, "README.md", "see /wo" + "rk/notes", "see /works/notes"),
     (asset_rules.no_machine_words, MODULE, "# on the Fa" + "rm", "# on the platfo" + "rm"),
     (asset_rules.no_machine_words, "Makefile", "cd /tmp/" + "dev/x", "cd /tmp/x"),
@@ -245,6 +246,28 @@ def test_weight_counts_compressed_assets_of_the_package_only() -> None:
 
     assert 0 < asset_rules.asset_bytes([view]) < 1000
     assert asset_rules.asset_bytes([Source("tests/x.js", view.text)]) == 0
+
+
+def test_files_that_comments_of_browser_modules_name_exist(sources: list[Source]) -> None:
+    offences = list(asset_rules.files_in_comments(sources))
+
+    assert not offences, "\n".join(offences)
+
+
+@pytest.mark.parametrize(
+    ("text", "offences"),
+    [
+        ("// see models/scan.py", 1),
+        ("/** @type {X} see models/scan.py */", 1),
+        (" * see gone.py and table/scan.py", 1),
+        ("f(); // see gone.js", 1),
+        ("// see table/scan.py, scan.py and rows.js", 0),
+        ('load("gone.js");', 0),
+    ],
+)
+def test_a_comment_that_names_a_file_that_is_not_there_is_seen(text: str, offences: int) -> None:
+    found = list(asset_rules.files_in_comments([Source(MODULE, ""), Source(WIDGET, text)]))
+    assert len(found) == offences
 
 
 def test_leaves_are_imported_by_their_registry_alone(sources: list[Source]) -> None:

@@ -12,7 +12,11 @@ import { mountOverview } from "./widgets/overview.js";
 import { mountTimeline } from "./widgets/timeline.js";
 import { mountVersionDetail } from "./widgets/version_detail.js";
 
-/** @param {HTMLElement} el @param {import("./js/view.js").Context} ctx @param {import("./tabs.js").Tab[]} [tabs] */
+/**
+ * @param {HTMLElement} el
+ * @param {import("./js/view.js").Context} ctx
+ * @param {import("./tabs.js").Tab[]} [tabs]
+ */
 export function mountExplorer(el, ctx, tabs = TABS) {
   /** @param {string} name */
   const part = (name) => h("div", { class: `lnb-part-${name}` });

@@ -1,4 +1,5 @@
-// The explorer over a snapshot in the page: the same views, and a kernel that knows what was recorded.
+// The explorer over a snapshot in the page: the same views, and a kernel that knows what was
+// recorded.
 
 import { mountExplorer } from "./app.js";
 import { snapshotModel } from "./js/snapshot_kernel.js";

@@ -1,5 +1,5 @@
-// What stands in the tabs of the explorer, in their order. A new tab is a line here and one in registry.py;
-// one that is loaded later is also in LATE_VIEWS (view_module.py).
+// What stands in the tabs of the explorer, in their order. A new tab is a line here and one in
+// registry.py; one that is loaded later is also in LATE_VIEWS (view_module.py).
 
 import { mountRows } from "./widgets/rows.js";
 import { mountStorage } from "./widgets/storage.js";
@@ -8,7 +8,8 @@ import { mountStorage } from "./widgets/storage.js";
  * @typedef {Object} Tab
  * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage
  * @property {string} label
- * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target), shown(), hidden()}`
+ * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target),
+ *   shown(), hidden()}`
  * @property {string} [entry] without `mount`: the module to load when the tab is first opened
  * @property {boolean} [writes] whether something can be written there: then there is a lock
  */

@@ -19,9 +19,13 @@ ADDRESS = re.compile(r"(?:https?|wss?):" + r"//(?!www\.w3\.org/(?:2000/svg|1999/
 COMMENT = re.compile(r"/\*[^\n]*?\*/|^[ \t]*(?:/\*\*|\*|//)[^\n]*", re.MULTILINE)
 # What the linker leaves out (see explorer/assets.py).
 COMMENT_BLOCK = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
+COMMENT_BEHIND = re.compile(r"(?<=[;,{)]) +// [^\"'`\n]*$", re.MULTILINE)
 LOADING = re.compile(r"@import\b|\bimport\s*\(|\bimportScripts\b")
 # Written in pieces: this file must not contain what it looks for.
 MACHINE_WORDS = ("/wo" + "rk/", "/tmp/" + "dev", "fa" + "rm")
+LINE_CHARS_MAX = 100
+COMMENT_TEXT = re.compile(r"(?:^\s*\*|//|/\*).*")
+FILE_IN_COMMENT = re.compile(r"(?<![\w./])((?:\w+/)*\w+\.(?:py|js))\b(?!\()")
 MACHINE = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, MACHINE_WORDS))})", re.IGNORECASE)
 
 
@@ -40,6 +44,34 @@ def no_address(source: Source) -> Iterator[str]:
         yield from _matches(code, LOADING, "a view loads nothing by itself")
 
 
+def short_lines(source: Source) -> Iterator[str]:
+    """Lines of modules and style sheets are short; the formatter breaks no text or comment."""
+    if source.path.endswith((".js", ".ts", ".css")):
+        for number, line in enumerate(source.text.splitlines(), 1):
+            if len(line) > LINE_CHARS_MAX:
+                yield source.at(number, f"{len(line)} characters, more than {LINE_CHARS_MAX}")
+
+
+def files_in_comments(sources: Iterable[Source]) -> Iterator[str]:
+    """A Python or JavaScript file that a comment of a browser module names exists."""
+    sources = list(sources)
+    ends = {end for source in sources for end in _path_ends(source.path)}
+    for source in sources:
+        if not source.path.startswith("lance_nb/"):
+            continue
+        if not source.path.endswith((".js", ".ts", ".css")):
+            continue
+        for number, line in enumerate(source.text.splitlines(), 1):
+            for name in FILE_IN_COMMENT.findall("".join(COMMENT_TEXT.findall(line))):
+                if name not in ends:
+                    yield source.at(number, f"names {name}, which does not exist")
+
+
+def _path_ends(path: str) -> list[str]:
+    parts = path.split("/")
+    return ["/".join(parts[at:]) for at in range(len(parts))]
+
+
 def no_machine_words(source: Source) -> Iterator[str]:
     """Nothing of the machine that a file was written on belongs into it."""
     yield from _matches(source, MACHINE, "names the machine that it was written on")
@@ -52,13 +84,10 @@ def _matches(source: Source, pattern: re.Pattern[str], message: str) -> Iterator
             yield source.at(number, f"'{found.group().strip()}': {message}")
 
 
-COMMENT_LINES = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
-
-
 def asset_bytes(sources: Iterable[Source]) -> int:
     """Return what all modules of all views weigh together, linked and compressed as they travel."""
     modules = [
-        COMMENT_BLOCK.sub("", source.text)
+        COMMENT_BEHIND.sub("", COMMENT_BLOCK.sub("", source.text))
         for source in sources
         if source.path.startswith("lance_nb/") and source.path.endswith(".js")
     ]
@@ -66,4 +95,4 @@ def asset_bytes(sources: Iterable[Source]) -> int:
     return len(gzip.compress(text.encode(), mtime=0)) if modules else 0
 
 
-ASSET_RULES = (no_injection, no_address, no_machine_words)
+ASSET_RULES = (no_injection, no_address, short_lines, no_machine_words)

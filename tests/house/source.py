@@ -18,7 +18,21 @@ OLDEST_PYTHON = (3, 11)
 # Ours to judge. What is not in these folders, or not text, is nobody's style.
 FOLDERS = (".ci", "binder", "lance_nb", "notebooks", "protos", "tests")
 SUFFIXES = frozenset(
-    {"", ".css", ".ipynb", ".js", ".md", ".proto", ".py", ".pyi", ".sh", ".toml", ".txt", ".yml"}
+    {
+        "",
+        ".css",
+        ".ipynb",
+        ".js",
+        ".md",
+        ".proto",
+        ".py",
+        ".pyi",
+        ".sh",
+        ".toml",
+        ".ts",
+        ".txt",
+        ".yml",
+    }
 )
 # Written by runs, generated, or data of others.
 SKIPPED_PARTS = frozenset(

@@ -276,7 +276,7 @@ test("a page without rows is a failure unless it is all there is", () => {
   assert.equal(pages.failure.title, "No rows came back");
 });
 
-test("where rows are so large that a page ends before the row wanted, it begins with that row", () => {
+test("when a page of large rows ends before the row wanted, it begins with that row", () => {
   const { store: pages, kernel, last } = store();
   pages.want([100, 110], [0, 2], true, 1000);
   assert.ok(last().offset < 100);
@@ -544,7 +544,7 @@ const span = (a, b, branch = null) => ({
   key: null,
 });
 
-test("fifteen versions on either side are fetched ahead, when one of the nearest six is missing", () => {
+test("fifteen versions on either side are prefetched when one of six is missing", () => {
   const ctx = longHistory();
   const numbers = dragCounts(ctx, () => {});
   const asked = () => ctx.kernel.last("changes.near").args.versions;

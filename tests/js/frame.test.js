@@ -183,7 +183,7 @@ test("the module of a tab is loaded when it is first opened", async () => {
   assert.deepEqual(calls.slice(3), [["open", { at: 3 }]]);
 });
 
-test("a tab whose module comes when another is open is mounted when it is opened again", async () => {
+test("a tab whose module comes while another is open is mounted when opened again", async () => {
   const { calls, host, asked, arrive } = lateTabs("late-2");
   host.select("stage", { at: 1 });
   host.select("rows");

@@ -77,7 +77,7 @@ const connect = async () => {
   await settled();
 };
 
-test("a kernel that answers the first message is live, else the view is a saved picture", async () => {
+test("a kernel that answers the first message is live, else the view is static", async () => {
   const states = [];
   kernel.onState((state) => states.push(state));
   await pass(TIMES.connectMs - 1);

@@ -1,7 +1,8 @@
-// Change one expression at a time and see whether the unit tests fail: `node sample_mutants.js COUNT SEED [FILES]`.
+// Change one expression at a time and see whether the unit tests fail:
+// `node sample_mutants.js COUNT SEED [FILES]`
 //
 // Mutants are sampled from all modules that a unit test imports, directly or by another module. The
-// original is put back after each; a run that is stopped leaves a copy in the temporary folder only.
+// original is put back after each; a run that is stopped leaves a copy in the temporary folder.
 
 import { execFileSync } from "node:child_process";
 import {

@@ -6,10 +6,12 @@ import { lookOfOperation } from "./operations.js";
 
 const AT_ONCE = 12;
 /**
- * @typedef {{branch: string | null, version: number, fragment: number, offset: number, key: string[] | null}} Row
- * @typedef {{event: string, operation: string, branch: string | null, version: number, label: string, time: string,
- *   time_ms: number | null, fragment: number, offset: number, message: string, hidden: number, changes: boolean,
- *   cells: [name: string, old: string | null, now: string | null][]}} Step see biography.py
+ * @typedef {{branch: string | null, version: number, fragment: number, offset: number,
+ *   key: string[] | null}} Row
+ * @typedef {{event: string, operation: string, branch: string | null, version: number,
+ *   label: string, time: string, time_ms: number | null, fragment: number, offset: number,
+ *   message: string, hidden: number, changes: boolean, cells: [name: string, old: string | null,
+ *   now: string | null][]}} Step see models/row_history.py
  */
 
 /** @type {Record<string, [sign: string, family: string]>} */

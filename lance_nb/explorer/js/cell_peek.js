@@ -6,7 +6,9 @@ import { mediaOf } from "./media.js";
 
 /**
  * @param {Lnb.Context} ctx @param {HTMLElement} grid gets the focus back
- * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args, similar: (row: number, column: number) => void, only: (row: number, column: number) => void}} from
+ * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args,
+ *   similar: (row: number, column: number) => void, only: (row: number, column: number) => void}}
+ *   from
  */
 export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
   const element = h("div", {

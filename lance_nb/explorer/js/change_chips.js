@@ -3,8 +3,8 @@
 import { count, h } from "./dom.js";
 
 /**
- * @typedef {{id: string, label: string, added: number, removed: number, changed: number, bound: boolean,
- *   note: string}} Chip see models/change_counts.py
+ * @typedef {{id: string, label: string, added: number, removed: number, changed: number,
+ *   bound: boolean, note: string}} Chip see models/change_summary.py
  */
 
 let instances = 0;
@@ -83,13 +83,14 @@ export function changeChips(choose, panel) {
           );
         chip.lnb = key;
         chip.title = model.bound
-          ? "the most that can have come and gone, from the manifests alone: rows that were updated or moved count on both sides"
+          ? "the most that can have come and gone, from the manifests alone: " +
+            "rows that were updated or moved count on both sides"
           : "";
       }
     },
     /** @param {string | null} level */
     choose(level) {
-      if (level === active && level) return; // numbers of other versions: to look for its place lays out the page
+      if (level === active && level) return; // looking for its place would lay out the page
       active = level;
       for (const chip of /** @type {Iterable<HTMLElement>} */ (element.children)) {
         const chosen = chip.dataset.level === level;

@@ -1,4 +1,5 @@
-// One change in the detail pane: a row with all old and new values, a transaction, a fragment's files.
+// One change in the detail pane: a row with all old and new values, a transaction, a fragment's
+// files.
 
 import { biographyButton } from "./biography.js";
 import { h, plural } from "./dom.js";
@@ -7,7 +8,8 @@ import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
 
 /**
- * @typedef {{kind: string, columns: string, size: string, format: string, path: string}} ChangedFile
+ * @typedef {{kind: string, columns: string, size: string, format: string, path: string}}
+ *   ChangedFile
  */
 
 /**
@@ -144,7 +146,8 @@ function rowView(ctx, pair, row) {
       h(
         "span",
         {},
-        `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`} · fragment ${row.fragment}, offset ${row.offset}`,
+        `${row.label}${row.row_id === null ? "" : ` · row id ${row.row_id}`}` +
+          ` · fragment ${row.fragment}, offset ${row.offset}`,
       ),
     ),
     acts(

@@ -78,14 +78,16 @@ function decodeChanges(result, buffers) {
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json, rowsCounted: (found: Lnb.Json) => void,
- *   code: (python: string, magic: string) => void}} of `counts`: see models/change_counts.py; `rowsCounted`: more is known
- *   of the rows; `code`: suffixes of the lines
+ * @param {{level: string, pair: () => Lnb.Pair, counts: () => Lnb.Json,
+ *   rowsCounted: (found: Lnb.Json) => void, code: (python: string, magic: string) => void}} of
+ *   `counts`: see models/change_summary.py; `rowsCounted`: more is known of the rows; `code`:
+ *   suffixes of the lines
  */
 export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   const isRows = level === "rows";
   /**
-   * @type {{found: Lnb.Json, filter: string, numRows: number, cells: Map<string, number>, stopped: boolean}}
+   * @type {{found: Lnb.Json, filter: string, numRows: number, cells: Map<string, number>,
+   *   stopped: boolean}}
    */
   const state = { found: null, filter: "", numRows: 0, cells: new Map(), stopped: false };
   const note = h("div", { class: "lnb-grid-note", hidden: true });
@@ -240,7 +242,8 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   function statusWords(found) {
     if (!isRows || !found || found.is_finished || ["added", "removed"].includes(state.filter))
       return plural(state.numRows, isRows ? "row" : noun());
-    return `${count(found.changed)} changed so far · ${count(found.compared)} of ${count(found.to_compare)} rows compared`;
+    const compared = `${count(found.compared)} of ${count(found.to_compare)} rows compared`;
+    return `${count(found.changed)} changed so far · ${compared}`;
   }
 
   function stopped() {

@@ -8,8 +8,8 @@ import { count, h, show } from "./dom.js";
  * @param {Lnb.Context} ctx
  * @typedef {{column: string, ascending: boolean}} Order
  * @param {{at: number, column: Lnb.Column, profile: Lnb.Profile|null,
- *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args, order: Order|null,
- *   sort: (order: Order|null) => void, brush: (where: string|null) => void,
+ *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args,
+ *   order: Order|null, sort: (order: Order|null) => void, brush: (where: string|null) => void,
  *   learned: (profile: Lnb.Profile) => void}} what
  */
 export function columnPane(

@@ -1,4 +1,5 @@
-// What the values of the columns in sight look like: asked for in the background, drawn in the head.
+// What the values of the columns in sight look like: asked for in the background, drawn in the
+// head.
 
 import { slotsOf } from "./bar_selection.js";
 import { count, svg } from "./dom.js";
@@ -78,7 +79,8 @@ export function columnProfiles(ctx, changed) {
     },
     of: (/** @type {number} */ index) => known.get(index) ?? null,
     /**
-     * Whether one is on its way; `notify(profile)` is called then, of the newest that was waited for.
+     * Whether one is on its way; `notify(profile)` is called then, of the newest that was waited
+     * for.
      * @param {number} index @param {(profile: Lnb.Profile | null) => void} notify
      */
     comes(index, notify) {

@@ -63,7 +63,9 @@ export function columnWidths(measure) {
       };
       recount(index);
     },
-    /** Fit to names and rows of a page: wider when a page needs it, never over a width set by hand. */
+    /**
+     * Fit to names and rows of a page: wider when a page needs it, never over a width set by hand.
+     */
     learn(page) {
       page.columns.forEach((column, at) => {
         const index = page.firstColumn + at;

@@ -1,5 +1,5 @@
 // Reads a row page: JSON sidecar + one or more buffers per column. The layout is described in
-// models/row_page.py; this file and models/page_texts.py are its only two readers.
+// models/row_page.py, whose function page_texts is the only other reader.
 
 /** @type {Record<string, new (buffer: ArrayBuffer) => ArrayLike<number | bigint>>} */
 const ARRAYS = {
@@ -51,8 +51,8 @@ function narrow(value) {
 }
 
 /**
- * A function from a row of the page to its cell, whose `look` is number, bool, text, plain, json, binary,
- * vector, null, empty or nan.
+ * A function from a row of the page to its cell, whose `look` is number, bool, text, plain, json,
+ * binary, vector, null, empty or nan.
  * @param {Lnb.PageColumn} column @param {Lnb.Buffer[]} buffers @returns {(row: number) => Lnb.Cell}
  */
 function reader(column, buffers) {

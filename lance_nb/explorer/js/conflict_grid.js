@@ -1,4 +1,5 @@
-// Each transaction of the source against each of the target; the reason of a verdict under the grid.
+// Each transaction of the source against each of the target; the reason of a verdict under the
+// grid.
 
 import { h, plural, show } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
@@ -6,8 +7,8 @@ import { lookOfOperation } from "./operations.js";
 /**
  * @typedef {{label: string, operation: string, text: string}} Step
  * @typedef {{outcome: string, words: string, reason: string}} Verdict
- * @typedef {{source: Step[], target: Step[], cells: number[], verdicts: Verdict[], hidden_source: number,
- *   hidden_target: number}} Grid see models/merge_preview.py
+ * @typedef {{source: Step[], target: Step[], cells: number[], verdicts: Verdict[],
+ *   hidden_source: number, hidden_target: number}} Grid see models/merge_preview.py
  */
 
 /** @type {Record<string, string>} */
@@ -35,7 +36,9 @@ export function conflictGrid(grid, names) {
     /** @type {Verdict | undefined} */
     const found = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
-    const label = `${source.label} ${source.operation} against ${target.label} ${target.operation}: ${found?.words ?? "not looked at"}`;
+    const label =
+      `${source.label} ${source.operation} against ${target.label} ${target.operation}: ` +
+      (found?.words ?? "not looked at");
     return h(
       "td",
       {

@@ -41,8 +41,10 @@ export function deletionMap(ctx, place, fragment, numRows) {
     h("div", { class: "lnb-dm-tools" }, closer, out),
   );
   const request = ctx.kernel.line();
-  /** @type {{shades: Uint8Array, num_rows: number, num_deleted: number, first: number, stop: number,
-   *   rows_per_pixel: number} | null} */
+  /**
+   * @type {{shades: Uint8Array, num_rows: number, num_deleted: number, first: number, stop: number,
+   *   rows_per_pixel: number} | null}
+   */
   let shown = null;
   let cells = { columns: 1, size: 1 };
 
@@ -125,7 +127,9 @@ export function deletionMap(ctx, place, fragment, numRows) {
     const each = shown.rows_per_pixel;
     if (at < 0) {
       const rows = `rows ${count(shown.first)} – ${count(Math.max(shown.first, shown.stop - 1))}`;
-      readout.textContent = `${rows} · each ${cells.size > 1 ? "square" : "pixel"} is ${each > 1 ? `${count(each)} rows` : "a row"} · red is deleted`;
+      const unit = cells.size > 1 ? "square" : "pixel";
+      const share = each > 1 ? `${count(each)} rows` : "a row";
+      readout.textContent = `${rows} · each ${unit} is ${share} · red is deleted`;
       return;
     }
     const first = shown.first + at * each;

@@ -1,5 +1,5 @@
-// A grid of changes: a glyph and a tint per row, old values beside new ones. It says nothing of what
-// the rows are; see change_grid.js.
+// A grid of changes: a glyph and a tint per row, old values beside new ones. It says nothing of
+// what the rows are; see change_grid.js.
 
 import { count, h, setText } from "./dom.js";
 import { fillCell } from "./grid_cell.js";
@@ -9,9 +9,10 @@ const GUTTER = 34;
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{label: string, store: Lnb.PageStore, mark: (row: number) => {glyph: string, look: string, words: string},
- *   open: (row: number) => void, note?: (column: number) => string, end?: () => void}} of `note`: words under a
- *   title; `end` is called when the last row known is in sight
+ * @param {{label: string, store: Lnb.PageStore, mark: (row: number) => {glyph: string,
+ *   look: string, words: string}, open: (row: number) => void, note?: (column: number) => string,
+ *   end?: () => void}} of `note`: words under a title; `end` is called when the last row known is
+ *   in sight
  */
 export function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => {} }) {
   /** @type {import("./grid_head.js").Titles} */
@@ -45,7 +46,9 @@ export function diffGrid(ctx, { label, store, mark, open, note = () => "", end =
     },
     said(row, column) {
       const value = store.cell(row, column);
-      return `${mark(row).words ?? "row"} ${row}, ${store.column(column)?.name ?? ""}: ${value?.old ? `${value.old.text} became ` : ""}${value?.text ?? "loading"}`;
+      const old = value?.old ? `${value.old.text} became ` : "";
+      const place = `${mark(row).words ?? "row"} ${row}, ${store.column(column)?.name ?? ""}`;
+      return `${place}: ${old}${value?.text ?? "loading"}`;
     },
     keys: { select() {}, chooseColumn() {}, letters: {}, open, openRow: open },
   });

@@ -1,4 +1,5 @@
-// Elements made from plain values. Text is always set as text: nothing in this package parses markup.
+// Elements made from plain values. Text is always set as text: nothing in this package parses
+// markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -57,8 +58,9 @@ export function show(element, ...children) {
 }
 
 /**
- * Set text only when it changes, so that a recycled element costs nothing when it stays the same. The
- * text node stays: a child that comes or goes has the page look at all rules with `:has()` again.
+ * Set text only when it changes, so that a recycled element costs nothing when it stays the same.
+ * The text node stays: a child that comes or goes has the page look at all rules with `:has()`
+ * again.
  * @param {Element} element @param {string} text
  */
 export function setText(element, text) {
@@ -169,7 +171,8 @@ const AGES = [
 ];
 
 /**
- * Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it anew.
+ * Milliseconds since 1970 -> an element that says how long ago that is, until `renewAges` says it
+ * anew.
  * @param {number} timeMs
  */
 export function ageOf(timeMs) {

@@ -4,7 +4,7 @@
 import { samePlace } from "./version_range.js";
 
 const AROUND = 15; // versions on either side that are fetched ahead
-const CLOSE = 6; // when one so near is missing: a journey for each step would hold up what is painted
+const CLOSE = 6; // ask when one so near is missing: a request for each step would delay painting
 const MOST = 500; // pairs remembered
 
 /** @param {Lnb.Context} ctx @param {(counts: Lnb.Json) => void} paint */
@@ -32,7 +32,8 @@ export function dragCounts(ctx, paint) {
   }
 
   /**
-   * Versions near the end that moves whose numbers are not known, the nearest first; with `close` if one is that.
+   * Versions near the end that moves whose numbers are not known, the nearest first; with `close`
+   * if one is that.
    * @param {Lnb.Pair} pair @param {"a" | "b"} end @param {boolean} close
    */
   function missing(pair, end, close) {

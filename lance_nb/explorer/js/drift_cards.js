@@ -1,12 +1,15 @@
-// How each column drifted: two histograms over each other and the facts side by side, most moved first.
+// How each column drifted: two histograms over each other and the facts side by side, most moved
+// first.
 
 import { count, h, plural, show, svg } from "./dom.js";
 
 const AT_ONCE = 12;
 const AT_FIRST = 48; // columns looked at without being asked
 /**
- * @typedef {{bars: number[], facts: [label: string, value: string][], nulls: number, sampled: number, rows: number}} Side
- * @typedef {{name: string, type: string, psi: number | null, before: Side, after: Side, labels: string[]}} Drift
+ * @typedef {{bars: number[], facts: [label: string, value: string][], nulls: number,
+ *   sampled: number, rows: number}} Side
+ * @typedef {{name: string, type: string, psi: number | null, before: Side, after: Side,
+ *   labels: string[]}} Drift
  */
 
 const MUCH = 0.25;
@@ -131,7 +134,8 @@ export function driftCards(ctx, { pair, names, code }) {
       left > 0
         ? `${count(state.found.length)} of ${plural(state.total ?? 0, "column")}`
         : plural(state.found.length, "column");
-    status.textContent = `${looked}, ${sampled ? `a sample of ${count(Math.max(...state.found.map((one) => one.after.sampled), 0))} rows` : "all rows"}`;
+    const most = Math.max(...state.found.map((column) => column.after.sampled), 0);
+    status.textContent = `${looked}, ${sampled ? `a sample of ${count(most)} rows` : "all rows"}`;
     if (state.total === 0)
       show(cards, h("p", { class: "lnb-empty" }, "The two versions have no column in common."));
   }
@@ -226,7 +230,8 @@ function histograms(column) {
   const steps = before.bars
     .map(
       (height, at) =>
-        `${at ? "L" : "M"}${(at * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}H${((at + 1) * each).toFixed(2)}`,
+        `${at ? "L" : "M"}${(at * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}` +
+        `H${((at + 1) * each).toFixed(2)}`,
     )
     .join("");
   return svg(

@@ -132,7 +132,7 @@ function fileLine(ctx, place, file) {
   );
 }
 
-/** The pages of a file by column. @param {Lnb.Json} model see models/file_pages.py */
+/** The pages of a file by column. @param {Lnb.Json} model see models/fragment_detail.py */
 export function pageTable(model) {
   const rows = model.columns.map((/** @type {Lnb.Json} */ column) =>
     h(

@@ -8,7 +8,8 @@ const ALL = 2 ** 52;
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{placeNow: () => Lnb.Place, open: (id: number) => void, failed: (error: Lnb.Failure|null) => void}} on
+ * @param {{placeNow: () => Lnb.Place, open: (id: number) => void,
+ *   failed: (error: Lnb.Failure|null) => void}} on
  */
 export function fragmentSection(ctx, { placeNow, open, failed }) {
   const summary = h("p", { class: "lnb-st-summary" });
@@ -70,10 +71,12 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
     ];
     if (totals.indices)
       parts.push(
-        `${percent(totals.covered, totals.rows)} covered by ${totals.indices === 1 ? "the index" : "every index"}`,
+        `${percent(totals.covered, totals.rows)} covered by ` +
+          (totals.indices === 1 ? "the index" : "every index"),
       );
     const span = stop - first < fragments ? ` — showing ${count(first)} to ${count(stop - 1)}` : "";
-    setText(summary, `${parts.join(" · ")}${span}`.replaceAll(" %", "\u00a0%")); // a line does not end before the sign
+    // A line does not end before the sign.
+    setText(summary, `${parts.join(" · ")}${span}`.replaceAll(" %", "\u00a0%"));
   }
 
   return {

@@ -10,7 +10,8 @@ const COLUMNS = ["id", "count", "rows", "deleted", "bytes", "files", "covered"];
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void, describe: (words: string) => void}} on
+ * @param {{zoom: (first: number, stop: number) => void, open: (id: number) => void,
+ *   describe: (words: string) => void}} on
  */
 export function fragmentStrip(ctx, on) {
   const canvas = h("canvas", { class: "lnb-fm-canvas", "aria-hidden": "true" });

@@ -1,4 +1,5 @@
-// What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for the keys.
+// What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for
+// the keys.
 
 import { conditionOf } from "./bar_selection.js";
 import { columnPane } from "./column_pane.js";
@@ -65,7 +66,8 @@ export function gridActions(
 
   /** Ascending, descending, as stored. @param {number} at */
   function sort(at) {
-    // Right after another order the columns are still on their way: the same place is the same column.
+    // Right after another order the columns are still on their way: the same place is the same
+    // column.
     const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
     if (!column) return;
     sorted = { at, column };
@@ -124,7 +126,8 @@ export function gridActions(
       const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
       const what = some
-        ? `${plural(result.rows, "row")} copied${result.rows < result.wanted ? ` of ${result.wanted}` : ""}`
+        ? `${plural(result.rows, "row")} copied` +
+          (result.rows < result.wanted ? ` of ${result.wanted}` : "")
         : "cell copied";
       ctx.announce(done ? what : "the browser does not let this page copy");
     });

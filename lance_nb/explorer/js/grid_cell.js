@@ -36,10 +36,10 @@ export function retire(cell) {
  * @param {HTMLElement} cell @param {Uint8Array} spark @param {string} text
  */
 function fillSpark(cell, spark, text) {
-  const points = Array.from(
-    spark,
-    (shade, at) =>
-      `${((at * 60) / Math.max(1, spark.length - 1)).toFixed(1)},${(15 - (shade * 14) / 255).toFixed(1)}`,
+  const points = Array.from(spark, (shade, at) =>
+    [(at * 60) / Math.max(1, spark.length - 1), 15 - (shade * 14) / 255]
+      .map((pixels) => pixels.toFixed(1))
+      .join(),
   ).join(" ");
   if (cell.firstElementChild?.classList.contains("lnb-spark")) {
     cell.firstElementChild.firstElementChild?.setAttribute("points", points);

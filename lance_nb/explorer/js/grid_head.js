@@ -1,20 +1,23 @@
-// The head of a grid: names and types, what else its caller says of a column, grips to widen columns.
+// The head of a grid: names and types, what else its caller says of a column, grips to widen
+// columns.
 
 import { h, setAttribute, setText } from "./dom.js";
 
 /**
  * @typedef {Object} Titles
  * @property {{text: string, label?: string}} corner
- * @property {(at: () => number) => Lnb.Child} parts elements for the type and after it; `at()` is the column
+ * @property {(at: () => number) => Lnb.Child} parts elements for the type and after it; `at()` is
+ *   the column
  * @property {(at: number, event: MouseEvent) => void} [clicked]
- * @property {(cell: HTMLElement, at: number, column: Lnb.Column | undefined) => string} draw returns words
- *   for the title
+ * @property {(cell: HTMLElement, at: number, column: Lnb.Column | undefined) => string} draw
+ *   returns words for the title
  */
 
 /**
  * @param {HTMLElement} head
- * @param {{store: Lnb.PageStore, widths: Lnb.ColumnWidths, titles: Titles, isChosen: (at: number) => boolean,
- *   shown: () => number[], paint: () => void}} grid `shown()`: the rows in sight
+ * @param {{store: Lnb.PageStore, widths: Lnb.ColumnWidths, titles: Titles,
+ *   isChosen: (at: number) => boolean, shown: () => number[], paint: () => void}} grid `shown()`:
+ *   the rows in sight
  */
 export function gridHead(head, { store, widths, titles, isChosen, shown, paint }) {
   const corner = h(
@@ -78,7 +81,7 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       const index = from + at - 1;
       cell.hidden = at > wanted;
       if (cell.hidden) {
-        cell.className = "lnb-grid-column"; // the mark of the chosen column belongs to one that is seen
+        cell.className = "lnb-grid-column"; // a hidden cell has no mark of the chosen column
         continue;
       }
       const column = store.column(index);
@@ -86,7 +89,8 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       cell.style.transform = `translateX(${gutter + widths.left(index) - left}px)`;
       cell.style.width = `${widths.of(index)}px`;
       setAttribute(cell, "aria-colindex", String(index + 2));
-      cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${index === here ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+      const marks = `${index === here ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+      cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${marks}`;
       setText(/** @type {Element} */ (cell.firstElementChild), column?.name ?? "…");
       setText(/** @type {Element} */ (cell.querySelector("small")), column?.type ?? "");
       const words = titles.draw(cell, index, column);

@@ -19,7 +19,10 @@ export function ioMeter(ctx) {
       element,
       `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`,
     );
-    element.title = `the last action; since the explorer was opened ${plural(total.requests, "request")} to the store, ${bytes(total.bytes)}, ${(total.ms / 1000).toFixed(1)} s`;
+    const seconds = (total.ms / 1000).toFixed(1);
+    element.title =
+      `the last action; since the explorer was opened ${plural(total.requests, "request")} ` +
+      `to the store, ${bytes(total.bytes)}, ${seconds} s`;
   }
   ctx.onClose(() => clearTimeout(timer));
   ctx.onClose(

@@ -1,13 +1,15 @@
-// Requests to the kernel: ids, timeouts, one retry, latest-wins queues, and noticing a kernel that is gone.
+// Requests to the kernel: ids, timeouts, one retry, latest-wins queues, and noticing a kernel that
+// is gone.
 //
-// A kernel that runs a user's cell answers nothing until the cell is done, which is no error. So a request
-// that gets no answer is first only reported as late, and `ready` is sent as a probe. The kernel answers
-// messages in order (long work excepted, see request_kinds.js): when the probe is answered, earlier requests
-// without an answer have lost theirs. Reads are then sent once more; what is lost again is rejected.
+// A kernel that runs a user's cell answers nothing until the cell is done, which is no error. So a
+// request that gets no answer is first only reported as late, and `ready` is sent as a probe. The
+// kernel answers messages in order (long work excepted, see request_kinds.js): when the probe is
+// answered, earlier requests without an answer have lost theirs. Reads are then sent once more;
+// what is lost again is rejected.
 //
-// A kernel that was restarted no longer knows the widget. It handles the probe and answers nothing, which
-// JupyterLab reports as the status "idle" of that message; and it disconnects the widget's model
-// ("comm_live_update").
+// A kernel that was restarted no longer knows the widget. It handles the probe and answers nothing,
+// which JupyterLab reports as the status "idle" of that message; and it disconnects the widget's
+// model ("comm_live_update").
 
 import { atOnce } from "./dom.js";
 import { isInOrder, isRepeatable } from "./request_kinds.js";
@@ -46,7 +48,8 @@ let pages = 0;
 
 /**
  * @param {Lnb.Model} model the widget's model
- * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed while it is true
+ * @param {{isVisible?: (() => boolean)|null}} [options] with `isVisible` a silent kernel is probed
+ *   while it is true
  * @returns {Lnb.Kernel} what views use to ask the kernel; `close` ends it
  */
 export function openKernel(model, { isVisible = null } = {}) {
@@ -268,9 +271,9 @@ export function openKernel(model, { isVisible = null } = {}) {
   }
 
   /**
-   * Send a request. Rejects with an error that carries an error card: the kernel's, or that of a timeout.
-   * The promise has `cancel()` for long work, which reports `progress(done, total)`. A `quiet` request is no
-   * action of the user: nothing is said while it is late.
+   * Send a request. Rejects with an error that carries an error card: the kernel's, or that of a
+   * timeout. The promise has `cancel()` for long work, which reports `progress(done, total)`. A
+   * `quiet` request is no action of the user: nothing is said while it is late.
    * @param {string} type @param {Lnb.Args} args @param {Lnb.Options} options @returns {Lnb.Asked}
    */
   function ask(type, args = {}, options = {}) {
@@ -346,7 +349,9 @@ export function openKernel(model, { isVisible = null } = {}) {
     const minutes = Math.round(TIMES.absoluteMs / 60000);
     return {
       title: "No answer from the kernel",
-      message: `Nothing was heard of “${entry.type}” for ${minutes} minutes. The kernel may be busy or gone.`,
+      message:
+        `Nothing was heard of “${entry.type}” for ${minutes} minutes. ` +
+        "The kernel may be busy or gone.",
       hint: "Try again when its cell is done.",
       retry,
     };
@@ -356,7 +361,7 @@ export function openKernel(model, { isVisible = null } = {}) {
   function unknownChange(entry) {
     return {
       title: "No answer to a change",
-      message: `The answer to “${entry.type}” was lost, so the change may or may not have been made.`,
+      message: `The answer to “${entry.type}” was lost. The change may or may not have been made.`,
       hint: "Look at the newest version before you make the change again.",
       retry,
     };

@@ -4,7 +4,8 @@ import { h, show } from "./dom.js";
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{choose: (key: string[] | null) => void, of: () => Lnb.Place}} tools `of`: the version whose columns there are
+ * @param {{choose: (key: string[] | null) => void, of: () => Lnb.Place}} tools `of`: the version
+ *   whose columns there are
  */
 export function keyPicker(ctx, { choose, of }) {
   const toggle = h(

@@ -77,7 +77,9 @@ export function laneMap(model, branch, version, before, sizes) {
         ? before
         : lane.numbers[at];
     },
-    /** Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`. */
+    /**
+     * Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`.
+     */
     gaps(lane, most) {
       /** @type {[number, number, string][]} */
       const found = [];
@@ -91,7 +93,10 @@ export function laneMap(model, branch, version, before, sizes) {
       }
       return found;
     },
-    /** Rows added and removed by the versions after `from` up to `to` of one lane; null while unknown. */
+    /**
+     * Rows added and removed by the versions after `from` up to `to` of one lane; null while
+     * unknown.
+     */
     changed(lane, from, to) {
       const sums = { versions: 0, added: 0, removed: 0, unknown: 0 };
       for (

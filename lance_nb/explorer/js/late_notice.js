@@ -3,7 +3,8 @@
 import { h } from "./dom.js";
 
 const WORDS =
-  "No answer from the kernel yet. It may be busy running a cell; the answer appears here when it is done.";
+  "No answer from the kernel yet. It may be busy running a cell; " +
+  "the answer appears here when it is done.";
 
 /** @param {Lnb.Kernel} kernel @returns {HTMLElement} shown while requests of the user are late */
 export function lateNotice(kernel) {

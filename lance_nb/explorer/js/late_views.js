@@ -1,4 +1,5 @@
-// Views that the first screen does without: their module is requested when their tab is first opened.
+// Views that the first screen does without: their module is requested when their tab is first
+// opened.
 
 import { placeOf } from "./view_place.js";
 
@@ -22,7 +23,9 @@ function failure(card) {
 
 /**
  * Load the views of a module. Rejects with an error that carries an error card.
- * @param {Lnb.Kernel} kernel @param {string} entry @param {boolean} again whether this was tried before
+ * @param {Lnb.Kernel} kernel
+ * @param {string} entry
+ * @param {boolean} again whether this was tried before
  * @returns {Promise<Lnb.Widget>}
  */
 export async function loadViews(kernel, entry, again) {

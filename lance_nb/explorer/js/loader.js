@@ -1,5 +1,6 @@
 // The module of every widget: waits for the views of its kind, which the page holds once (see
-// view_registration.js). Their text is long: it is sent and compiled once, not with every cell that is run.
+// view_registration.js). Their text is long: it is sent and compiled once, not with every cell that
+// is run.
 
 import { placeOf } from "./view_place.js";
 

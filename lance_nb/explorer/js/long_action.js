@@ -3,10 +3,11 @@
 import { count, h, show } from "./dom.js";
 
 /**
- * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the error
- * stands there, with a button for `again` if there is one.
+ * Ask, showing progress in `place`. Resolves to the result, or to null when it failed: then the
+ * error stands there, with a button for `again` if there is one.
  * @param {Lnb.Context} ctx @param {HTMLElement} place
- * @param {{type: string, args: Lnb.Args, words: string, again?: (() => void) | null, noun?: string}} of
+ * @param {{type: string, args: Lnb.Args, words: string, again?: (() => void) | null,
+ *   noun?: string}} of
  */
 export async function longAction(
   ctx,

@@ -1,4 +1,5 @@
-// A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a blob.
+// A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a
+// blob.
 
 import { bytes, h } from "./dom.js";
 

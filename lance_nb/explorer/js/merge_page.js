@@ -287,7 +287,8 @@ function figures(plan) {
       "p",
       { class: "lnb-mp-figures" },
       [
-        `rows ${count(rows[0])} → ${count(rows[1])} (${change < 0 ? "−" : "+"}${count(Math.abs(change))})`,
+        `rows ${count(rows[0])} → ${count(rows[1])} ` +
+          `(${change < 0 ? "−" : "+"}${count(Math.abs(change))})`,
         `fragments: ${kinds.join(", ") || "none touched"}`,
         plan.operation && `recorded as ${plan.operation}`,
       ]

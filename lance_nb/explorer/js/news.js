@@ -1,4 +1,5 @@
-// Commits of other writers appear by themselves: names are asked for now and then, while somebody looks.
+// Commits of other writers appear by themselves: names are asked for now and then, while somebody
+// looks.
 
 const EVERY_MS = 4000;
 const PATIENCE = 20; // a slow store is asked more seldom: this many times as long as it took
@@ -47,7 +48,8 @@ export function watchNews(root, ctx) {
   /** @param {Lnb.Json} result */
   function take(result) {
     const { latest, gone, timeline, card, lost, way } = result;
-    const added = latest > known.latest ? result.added : 0; // a journey may have been there meanwhile
+    // The person may have travelled there meanwhile.
+    const added = latest > known.latest ? result.added : 0;
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
@@ -83,6 +85,7 @@ export function watchNews(root, ctx) {
       (one) => (one.branch ?? null) === (screen.branch ?? null),
     );
     const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
-    known = { latest: Math.max(first + length - 1, screen.version) }; // the mark stays: what came during the journey is news
+    // The mark stays: versions that came during the journey are news.
+    known = { latest: Math.max(first + length - 1, screen.version) };
   });
 }

@@ -8,13 +8,16 @@ const COLUMNS_PER_PAGE = 40;
 const AHEAD = 40;
 
 /**
- * @typedef {(type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed) => unknown} RowRequest
+ * @typedef {(type: string, args: Lnb.Args, done: Lnb.Done, failed: Lnb.Failed) => unknown}
+ *   RowRequest
  */
 
 /**
- * @param {Lnb.Kernel} kernel @param {(page?: Lnb.Page) => void} changed called when a page arrived or failed
- * @param {{type?: string, request?: RowRequest, decode?: (result: Lnb.Json, buffers: Lnb.Buffer[]) => Lnb.Page}} [from]
- *   another request (`type`, on its own `request` line) whose answers `decode` reads
+ * @param {Lnb.Kernel} kernel
+ * @param {(page?: Lnb.Page) => void} changed called when a page arrived or failed
+ * @param {{type?: string, request?: RowRequest, decode?: (result: Lnb.Json,
+ *   buffers: Lnb.Buffer[]) => Lnb.Page}} [from] another request (`type`, on its own `request` line)
+ *   whose answers `decode` reads
  * @returns {Lnb.PageStore}
  */
 export function pageStore(
@@ -39,7 +42,10 @@ export function pageStore(
   const find = (row, column) => pages.find((page) => page.holds(row, column));
 
   return {
-    /** Start over elsewhere; `page` is the first one, already here. With `alike` the columns are those from before. */
+    /**
+     * Start over elsewhere; `page` is the first one, already here. With `alike` the columns are
+     * those from before.
+     */
     reset(next, page, { alike = false } = {}) {
       place = next;
       pages = page ? [page] : [];

@@ -1,4 +1,5 @@
-// Plays the history: travels from version to version until the newest, or until somebody interferes.
+// Plays the history: travels from version to version until the newest, or until somebody
+// interferes.
 
 import { h } from "./dom.js";
 

@@ -1,16 +1,18 @@
-// A box for a version, a tag or a branch, completed while it is typed. Unlike the header's it only asks.
+// A box for a version, a tag or a branch, completed while it is typed. Unlike the header's it only
+// asks.
 
 import { h } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
- * @typedef {{ref: string, label: string, kind: string, note: string}} Choice see models/ref_choices.py
+ * @typedef {{ref: string, label: string, kind: string, note: string}} Choice see
+ *   models/refs.py
  */
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{label: string, value?: string, branches?: boolean, changed: () => void}} of with `branches` only
- *   branches are offered
+ * @param {{label: string, value?: string, branches?: boolean, changed: () => void}} of with
+ *   `branches` only branches are offered
  * @returns `element` and `input`
  */
 export function refBox(ctx, { label, value = "", branches = false, changed }) {

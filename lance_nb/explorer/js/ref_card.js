@@ -1,4 +1,5 @@
-// One branch or tag in the pane of details: what it is, what can be done with it, and what comes of that.
+// One branch or tag in the pane of details: what it is, what can be done with it, and what comes of
+// that.
 
 import { h, show } from "./dom.js";
 import { longAction } from "./long_action.js";
@@ -13,7 +14,7 @@ import { consequenceList, refForm } from "./ref_form.js";
  */
 
 /**
- * @param {Lnb.Context} ctx @param {Lnb.Json} model see models/ref_detail.py
+ * @param {Lnb.Context} ctx @param {Lnb.Json} model see models/ref_list.py
  * @param {CardTools} tools
  */
 export function refCard(ctx, model, tools) {

@@ -1,4 +1,5 @@
-// A new tag or branch, or another version for a tag: checked while it is typed, consequences beside.
+// A new tag or branch, or another version for a tag: checked while it is typed, consequences
+// beside.
 
 import { h, show } from "./dom.js";
 import { refBox } from "./ref_box.js";

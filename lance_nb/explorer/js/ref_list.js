@@ -12,8 +12,9 @@ let instances = 0;
 /** @param {number | null | undefined} ms */
 const since = (ms) => (ms ? ageOf(ms) : "");
 /**
- * A line of a list and the newest version of a branch, see models/ref_lines.py.
- * @typedef {[sort: string, title: string, cell: (line: Lnb.Json, head: Lnb.Json) => Lnb.Child]} RefColumn
+ * A line of a list and the newest version of a branch, see models/ref_list.py.
+ * @typedef {[sort: string, title: string, cell: (line: Lnb.Json, head: Lnb.Json) => Lnb.Child]}
+ *   RefColumn
  */
 
 /** @type {Record<string, RefColumn[]>} */
@@ -67,8 +68,8 @@ const COLUMNS = {
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{open: (kind: string, line: Lnb.Json) => void, listed: (page: Lnb.Json) => void, failed: Lnb.Failed}} of
- *   `listed`: what was found
+ * @param {{open: (kind: string, line: Lnb.Json) => void, listed: (page: Lnb.Json) => void,
+ *   failed: Lnb.Failed}} of `listed`: what was found
  */
 export function refList(ctx, { open, listed, failed }) {
   const uid = `lnb-refs-list${(instances += 1)}`;
@@ -164,7 +165,8 @@ export function refList(ctx, { open, listed, failed }) {
         at = Math.min(at, Math.max(0, total - 1));
         result.lines.forEach((/** @type {Lnb.Json} */ line, /** @type {number} */ index) => {
           lines.set(result.first + index, line);
-          if (fresh && line.name === here) at = result.first + index; // others came before it, or went
+          // Lines before it may have come or gone.
+          if (fresh && line.name === here) at = result.first + index;
         });
         space.style.height = `${total * ROW}px`;
         element.setAttribute("aria-rowcount", String(total + 1));

@@ -1,5 +1,5 @@
-// What each request to the kernel does: whether it may be sent again, and whether it is answered in order.
-// tests/unit/explorer/test_request_kinds.py compares the lists with the handlers in Python.
+// What each request to the kernel does: whether it may be sent again, and whether it is answered in
+// order. tests/unit/explorer/test_request_kinds.py compares the lists with the handlers in Python.
 
 /** Requests that only read and are answered where the message arrives, one after the other. */
 const READS = [
@@ -42,7 +42,10 @@ const READS = [
   "stage.running",
 ];
 
-/** Requests that only read, in a thread of their own, always or sometimes: a later request may be answered earlier. */
+/**
+ * Requests that only read, in a thread of their own, always or sometimes: a later request may be
+ * answered earlier.
+ */
 const LONG_READS = [
   "biography.steps",
   "rows.look",

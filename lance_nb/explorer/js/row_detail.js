@@ -1,4 +1,5 @@
-// One whole row in the detail pane: every column, nested values as a tree that opens, pictures, sounds.
+// One whole row in the detail pane: every column, nested values as a tree that opens, pictures,
+// sounds.
 
 import { biographyButton } from "./biography.js";
 import { count, h } from "./dom.js";
@@ -55,7 +56,8 @@ async function showMedia(ctx, spot, nodes, elements) {
     .map((node, column) => (node.look === "bytes" ? column : -1))
     .filter((column) => column >= 0);
   for (const column of columns.slice(0, MAX_MEDIA)) {
-    const media = await mediaOf(ctx, { ...spot, column }).catch(() => null); // its first bytes stay to be seen
+    // When it fails, the first bytes stay in sight.
+    const media = await mediaOf(ctx, { ...spot, column }).catch(() => null);
     if (!media?.shows) continue;
     if (open.get(ctx) !== mine || !elements[column].isConnected) return media.close();
     mine.push(media);

@@ -1,16 +1,18 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { count, h, show } from "./dom.js";
+import { count, h, plural, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
  * @typedef {ReturnType<typeof suggestions>} Suggestions
- * @typedef {{columns: string[], rows: number, skipped: number | null, fragments: number}} Reads see models/filter_reads.py
+ * @typedef {{columns: string[], rows: number, skipped: number | null, fragments: number}} Reads see
+ *   models/row_query.py
  */
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void, found: (at: number) => void, cancel: () => void}} grid
+ * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
+ *   found: (at: number) => void, cancel: () => void}} grid
  */
 export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const filter = h("input", {
@@ -62,7 +64,8 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete, typing);
   /**
-   * @type {{base: string, by: Map<string, string>}} conditions by column, and what else is in the box
+   * @type {{base: string, by: Map<string, string>}} conditions by column, and what else is in the
+   *   box
    */
   let brushes = { base: "", by: new Map() };
   /** @type {string | null} */
@@ -288,6 +291,12 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
 
 /** @param {Reads} reads */
 function readWords({ columns, rows, skipped, fragments }) {
-  const where = `reads ${columns.join(", ")} of ${count(rows)} rows in ${count(fragments)} fragment${fragments === 1 ? "" : "s"}`;
-  return `${where} · ${skipped === null ? "these files have no page statistics: none is skipped" : `${count(skipped)} rows skipped by page statistics`} · other columns only where rows pass`;
+  const where =
+    `reads ${columns.join(", ")} of ${plural(rows, "row")} ` +
+    `in ${plural(fragments, "fragment")}`;
+  const pruned =
+    skipped === null
+      ? "these files have no page statistics: no row is skipped"
+      : `${plural(skipped, "row")} skipped by page statistics`;
+  return `${where} · ${pruned} · other columns only where rows pass`;
 }

@@ -3,7 +3,8 @@
 import { h, plural } from "./dom.js";
 
 /**
- * @param {{label: string, sign: string, columns: {name: string, type: string}[], rows: (string|null)[][], cut: number, signs?: string[]}} sample
+ * @param {{label: string, sign: string, columns: {name: string, type: string}[],
+ *   rows: (string|null)[][], cut: number, signs?: string[]}} sample
  */
 export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
   const kind = { "+": "add", "−": "remove" }[sign] ?? "change";

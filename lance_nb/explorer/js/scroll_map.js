@@ -1,5 +1,6 @@
-// Maps a scroll bar to rows. Browsers clip elements near 16.7 million pixels, so beyond MAX_PIXELS the
-// scroll position stands for a share of the rows, and the wheel moves by rows instead of pixels.
+// Maps a scroll bar to rows. Browsers clip elements near 16.7 million pixels, so beyond MAX_PIXELS
+// the scroll position stands for a share of the rows, and the wheel moves by rows instead of
+// pixels.
 
 const MAX_PIXELS = 8_000_000;
 

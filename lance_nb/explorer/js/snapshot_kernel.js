@@ -1,7 +1,8 @@
 // A kernel that is a recording: the model of a widget over a snapshot (see snapshot.py).
 
 const NEEDED =
-  "This page is a snapshot: only what was recorded can be shown. Open the dataset with lance_nb.explore to ask for more.";
+  "This page is a snapshot: only what was recorded can be shown. " +
+  "Open the dataset with lance_nb.explore to ask for more.";
 
 /** @param {Lnb.Json} data see snapshot.py @returns {Lnb.Model} what a widget gets as its model */
 export function snapshotModel(data) {

@@ -1,4 +1,5 @@
-// Where the bytes of the folder are: by state, by ref, by version. Asked for by a person: it reads every manifest.
+// Where the bytes of the folder are: by state, by ref, by version. Asked for by a person: it reads
+// every manifest.
 
 import { percent } from "./canvas.js";
 import { bytes, count, h, plural, show } from "./dom.js";
@@ -28,7 +29,8 @@ export function spaceUse(ctx, placeNow) {
   const words = h(
     "span",
     { class: "lnb-faint" },
-    "which versions, tags and branches hold which files, and which files nobody holds; nothing is changed",
+    "which versions, tags and branches hold which files, and which files nobody holds; " +
+      "nothing is changed",
   );
   const element = h(
     "section",
@@ -79,7 +81,7 @@ export function spaceUse(ctx, placeNow) {
   return element;
 }
 
-/** @param {Lnb.Context} ctx @param {Lnb.Json} model see models/space_use.py */
+/** @param {Lnb.Context} ctx @param {Lnb.Json} model see models/storage_report.py */
 function account(ctx, model) {
   const bar = h(
     "div",

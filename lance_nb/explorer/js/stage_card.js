@@ -5,13 +5,14 @@ import { errorCard } from "./error_card.js";
 import { sampleTable } from "./sample_table.js";
 
 /**
- * @typedef {Lnb.Json} Card see models/stage_card.py
+ * @typedef {Lnb.Json} Card see staging/card_view.py
  * @typedef {Object} CardActions
  * @property {(message: string) => void} commit
  * @property {(engine: string | null) => void} prepare
  * @property {() => void} rerun @property {() => void} look @property {() => void} remove
  * @property {() => void} earlier @property {() => void} undo @property {() => void} go
- * @typedef {(words: string, work: () => void, title?: string | null, kind?: string) => HTMLElement} MakeButton
+ * @typedef {(words: string, work: () => void, title?: string | null, kind?: string) => HTMLElement}
+ *   MakeButton
  */
 
 /** @type {Record<string, string>} */
@@ -95,7 +96,8 @@ export function stageCard(card, { first, locked }, act) {
         ? button(
             "↑",
             act.earlier,
-            "commit this one earlier: the order counts beside a restore or an overwrite, and numbers the versions",
+            "commit this one earlier: the order counts beside a restore or an overwrite, " +
+              "and numbers the versions",
           )
         : null,
       h(
@@ -150,7 +152,8 @@ function fragments(card) {
     h(
       "li",
       {},
-      `${CHANGES[one.change]} fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
+      `${CHANGES[one.change]} fragment ${one.id}: ` +
+        `${count(one.before)} → ${plural(one.after, "row")}`,
     ),
   );
   return h(

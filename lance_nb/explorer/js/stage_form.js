@@ -1,4 +1,5 @@
-// The form of a staged change: a verb, its fields with completion, and what the kernel says of it while one types.
+// The form of a staged change: a verb, its fields with completion, and what the kernel says of it
+// while one types.
 
 import { h, setText, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
@@ -32,9 +33,11 @@ const ENGINES = [
  * @typedef {{name?: string, kind: string, label: string, hint: string, choices?: string[]}} Field
  * @typedef {{element: HTMLElement, value: () => Lnb.Json}} Input
  * @typedef {{name: string, type: string, text: string}} Line a suggestion
- * @typedef {{name: string, label: string, group: string, fields: (Field & {name: string})[], is_heavy: boolean}} Verb
- * @typedef {{verbs: Verb[], columns: {name: string, type: string, value: string, sql: string}[], versions: string[],
- *   tags: string[], branches: string[], rows: {name: string, kind: string, text: string}[]}} Menu
+ * @typedef {{name: string, label: string, group: string, fields: (Field & {name: string})[],
+ *   is_heavy: boolean}} Verb
+ * @typedef {{verbs: Verb[], columns: {name: string, type: string, value: string, sql: string}[],
+ *   versions: string[], tags: string[], branches: string[], rows: {name: string, kind: string,
+ *   text: string}[]}} Menu
  */
 
 const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;

@@ -10,7 +10,8 @@ let instances = 0;
 /**
  * @param {HTMLInputElement} input @param {string} label
  * @param {(line: Lnb.Json) => void} chosen called with the suggestion that was taken
- * @param {(() => string) | null} [word] what is being typed before the caret: the list opens under it
+ * @param {(() => string) | null} [word] what is being typed before the caret: the list opens under
+ *   it
  * @returns `list` (to put under the input), `offer(lines)` with `{name, type}` each, `key(event)`
  */
 export function suggestions(input, label, chosen, word) {
@@ -117,7 +118,8 @@ export function suggestions(input, label, chosen, word) {
 }
 
 /**
- * Put a list where the last `length` characters before the caret begin, as far as the box has room for it.
+ * Put a list where the last `length` characters before the caret begin, as far as the box has room
+ * for it.
  * @param {HTMLElement} list @param {HTMLInputElement} input @param {number} length
  */
 function placeUnder(list, input, length) {
@@ -126,5 +128,6 @@ function placeUnder(list, input, length) {
   const before = input.value.slice(0, Math.max(0, (input.selectionStart ?? 0) - length));
   const start = pen.measureText(before).width + parseFloat(style.paddingLeft) - input.scrollLeft;
   const room = input.offsetWidth - list.offsetWidth;
-  list.style.insetInline = `${input.offsetLeft + Math.max(0, Math.min(start - LIST_INSET, room))}px auto`;
+  const inset = Math.max(0, Math.min(start - LIST_INSET, room));
+  list.style.insetInline = `${input.offsetLeft + inset}px auto`;
 }

@@ -1,5 +1,6 @@
-// The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened. The module of some
-// is loaded then; what was to be opened in such a tab is opened as soon as it is there.
+// The tabs: a tab list as ARIA has it, panels that are mounted when they are first opened. The
+// module of some is loaded then; what was to be opened in such a tab is opened as soon as it is
+// there.
 
 import { atOnce, h, show } from "./dom.js";
 import { loadViews } from "./late_views.js";
@@ -8,14 +9,16 @@ let instances = 0;
 
 /**
  * @param {HTMLElement} bar @param {HTMLElement} panels @param {import("../tabs.js").Tab[]} tabs
- * @param {Lnb.Context} ctx @param {(another: boolean) => void} changed called when another tab opens, or the code of one changes
+ * @param {Lnb.Context} ctx
+ * @param {(another: boolean) => void} changed called when another tab opens, or the code of one
+ *   changes
  */
 export function tabHost(bar, panels, tabs, ctx, changed) {
   const uid = `lnb-tabs${(instances += 1)}`;
   /**
-   * @typedef {{tab: import("../tabs.js").Tab, button: HTMLElement, panel: HTMLElement, code: Lnb.CodeLines | null,
-   *   view: Lnb.View | null, mounted: boolean, stale: (() => void)[], loading: boolean, failed: boolean,
-   *   target: object | undefined}} TabView
+   * @typedef {{tab: import("../tabs.js").Tab, button: HTMLElement, panel: HTMLElement,
+   *   code: Lnb.CodeLines | null, view: Lnb.View | null, mounted: boolean, stale: (() => void)[],
+   *   loading: boolean, failed: boolean, target: object | undefined}} TabView
    */
   const views = new Map(tabs.map((tab) => [tab.id, makeView(tab)]));
   let active = tabs[0].id;

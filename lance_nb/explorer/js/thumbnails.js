@@ -1,4 +1,5 @@
-// Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept few.
+// Small pictures in the cells of a grid: asked for when they are in sight, made small here, kept
+// few.
 
 import { h } from "./dom.js";
 import { fillCell } from "./grid_cell.js";
@@ -10,8 +11,10 @@ const AT_ONCE = 12;
 const MAX_KEPT = 400;
 
 /**
- * @typedef {{at: number, mime: string, width: number, height: number}} About a picture of the kernel
- * @typedef {{row: number, count: number, column: number}} Run rows of a column whose pictures are asked for
+ * @typedef {{at: number, mime: string, width: number, height: number}} About a picture of the
+ *   kernel
+ * @typedef {{row: number, count: number, column: number}} Run rows of a column whose pictures are
+ *   asked for
  */
 
 /**
@@ -33,7 +36,8 @@ export function thumbnails(ctx, store, changed, refill) {
     "pictures",
   );
   /**
-   * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is none
+   * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is
+   *   none
    */
   let kept = new Map();
   /** @type {Lnb.Args | null} */
@@ -142,7 +146,8 @@ export function thumbnails(ctx, store, changed, refill) {
       const picture = shown && value?.picture ? kept.get(`${row}:${index}`) : null;
       if (!picture) {
         const words = fillCell(cell, value, column);
-        return { ...words, filled: words.filled && picture === null }; // one on its way: fill it again
+        // While a picture is on its way, the cell is filled again.
+        return { ...words, filled: words.filled && picture === null };
       }
       const canvas = h("canvas", {
         class: "lnb-thumb",

@@ -3,7 +3,8 @@
 import { count, h } from "./dom.js";
 
 /**
- * @typedef {{name: string, type: string, text: string, look?: string, more?: number, children?: TreeNode[]}} TreeNode
+ * @typedef {{name: string, type: string, text: string, look?: string, more?: number,
+ *   children?: TreeNode[]}} TreeNode
  */
 
 /**

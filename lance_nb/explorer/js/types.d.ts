@@ -1,5 +1,5 @@
-// Types that several modules share: what the kernel sends (see lance_nb/explorer/models) and what views get.
-// They are for tests/js and editors only; nothing of this reaches a browser.
+// Types that several modules share: what the kernel sends (see lance_nb/explorer/models) and what
+// views get. They are for tests/js and editors only; nothing of this reaches a browser.
 
 // The linked views, see assets.py: a widget, or a function that makes one of shared modules.
 declare const VIEWS: Lnb.Widget & ((modules: Lnb.Modules) => Lnb.Widget);

@@ -61,7 +61,8 @@ export function versionRange(ctx) {
 }
 
 /**
- * The version before a place on its branch, or where the branch was forked; null when there is none.
+ * The version before a place on its branch, or where the branch was forked; null when there is
+ * none.
  * @param {Lnb.Timeline | undefined} timeline @param {Lnb.Place} place @returns {Lnb.Place | null}
  */
 export function versionBefore(timeline, { branch, version }) {

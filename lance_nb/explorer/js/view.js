@@ -54,8 +54,9 @@ export function widget(mount, label) {
 }
 
 /**
- * Keep JupyterLab's shortcuts away from keys meant for us: there `d d` deletes the cell. Its attribute
- * counts on the focused element only, because shortcuts match that one before they look further up.
+ * Keep JupyterLab's shortcuts away from keys meant for us: there `d d` deletes the cell. Its
+ * attribute counts on the focused element only, because shortcuts match that one before they look
+ * further up.
  * @param {Lnb.Heard<FocusEvent>} event
  */
 function keepKeys(event) {
@@ -73,8 +74,12 @@ function leave(event) {
   else event.target.blur();
 }
 
-/** @param {Lnb.Model} model @param {Lnb.Kernel} kernel
- * @param {{closing: (() => void)[], live: HTMLElement, problem: HTMLElement, root: HTMLElement}} parts @returns {Context} */
+/**
+ * @param {Lnb.Model} model @param {Lnb.Kernel} kernel
+ * @param {{closing: (() => void)[], live: HTMLElement, problem: HTMLElement, root: HTMLElement}}
+ *   parts
+ * @returns {Context}
+ */
 function makeContext(model, kernel, { closing, live, problem, root }) {
   const shared = { window: null };
   const line = kernel.line();

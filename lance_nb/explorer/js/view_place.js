@@ -1,8 +1,9 @@
-// Where the page holds the views of each kind, by key: loaders wait there until view_registration.js puts them.
+// Where the page holds the views of each kind, by key: loaders wait there until
+// view_registration.js puts them.
 
 /**
- * @typedef {{views: Promise<Lnb.Widget>, put: (views: Lnb.Widget) => void, isRegistered: boolean}} ViewPlace the
- *   views of one kind in the page
+ * @typedef {{views: Promise<Lnb.Widget>, put: (views: Lnb.Widget) => void, isRegistered: boolean}}
+ *   ViewPlace the views of one kind in the page
  * @typedef {{[symbol: symbol]: Map<string, ViewPlace> | undefined}} Page
  */
 

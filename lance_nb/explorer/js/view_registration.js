@@ -1,13 +1,14 @@
-// Registers the views of one kind in the page, where every loader finds them. Before it in the same text
-// stand the linked views, as the constant VIEWS (see view_module.py): a widget, or for views that are loaded
-// later a function of the modules that they share with the views of the key `base`.
+// Registers the views of one kind in the page, where every loader finds them. Before it in the same
+// text stand the linked views, as the constant VIEWS (see view_module.py): a widget, or for views
+// that are loaded later a function of the modules that they share with the views of the key `base`.
 
 import { placeOf } from "./view_place.js";
 
 const SHEETS = Symbol.for("lance_nb.sheets");
 
 /**
- * Add the style sheets that the page does not have: one added twice would override those that build on it.
+ * Add the style sheets that the page does not have: one added twice would override those that build
+ * on it.
  * @param {string} sheets
  */
 function addSheets(sheets) {

@@ -1,5 +1,5 @@
-// A grid over any number of rows and columns: recycled elements for what is in sight, the scroll bar,
-// the place of the keyboard. What the rows are, and what is done with them, is its caller's.
+// A grid over any number of rows and columns: recycled elements for what is in sight, the scroll
+// bar, the place of the keyboard. What the rows are, and what is done with them, is its caller's.
 
 import { columnWidths, textMeasure } from "./column_widths.js";
 import { atOnce, h, perFrame, setText } from "./dom.js";
@@ -20,14 +20,17 @@ let instances = 0;
  * @property {Lnb.PageStore} store
  * @property {number} gutter pixels beside the cells @property {number} head pixels above them
  * @property {import("./grid_head.js").Titles} titles
- * @property {(row: number) => {text: string, look: string, words?: string, chosen?: boolean | null}} row its head
+ * @property {(row: number) => {text: string, look: string, words?: string,
+ *   chosen?: boolean | null}} row its head
  * @property {(column: number) => boolean} [isChosen]
- * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined, row: number,
- *   index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
+ * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined,
+ *   row: number, index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
  * @property {() => void} [before] called before each painting
- * @property {(span: {first: number, last: number, from: number, to: number}) => void} painted called after it
+ * @property {(span: {first: number, last: number, from: number, to: number}) => void} painted
+ *   called after it
  * @property {(row: number, column: number) => string} said for screen readers
- * @property {Pick<import("./grid_keys.js").GridActions, "select" | "chooseColumn" | "open" | "openRow" | "letters">} keys
+ * @property {Pick<import("./grid_keys.js").GridActions,
+ *   "select" | "chooseColumn" | "open" | "openRow" | "letters">} keys
  */
 
 /**
@@ -70,8 +73,10 @@ export function virtualGrid(
   );
   const scroll = scrollMap(ROW);
   const widths = columnWidths(textMeasure(scroller));
-  /** @type {{numRows: number, numColumns: number, row: number, column: number, top: number, down: boolean,
-   *   seen: number, exact: {top: number, pixels: number} | null}} */
+  /**
+   * @type {{numRows: number, numColumns: number, row: number, column: number, top: number,
+   *   down: boolean, seen: number, exact: {top: number, pixels: number} | null}}
+   */
   const state = {
     numRows: 0,
     numColumns: 0,
@@ -142,7 +147,10 @@ export function virtualGrid(
     return false;
   }
 
-  /** Fit columns to the pages that came: the chosen cell stays in sight when others before it, or it, change. */
+  /**
+   * Fit columns to the pages that came: the chosen cell stays in sight when others before it, or
+   * it, change.
+   */
   function learnWidths() {
     const [before, width] = [widths.left(state.column), widths.of(state.column)];
     const kept = unlearned.length > 0 && before > 0 && wasInSight();
@@ -234,7 +242,8 @@ export function virtualGrid(
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
-    cell.className = `lnb-cell ${cell.lnb.look}${row === state.row && index === state.column ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+    const here = row === state.row && index === state.column ? " lnb-here" : "";
+    cell.className = `lnb-cell ${cell.lnb.look}${here}${isChosen(index) ? " lnb-chosen" : ""}`;
   }
 
   /** Rows that fit whole. */
@@ -346,8 +355,12 @@ export function virtualGrid(
       state.seen += 1;
       paint();
     },
-    /** How much there is; `anew`: other rows, what cells show is forgotten. @param {number} numRows @param {number} numColumns
-     * @param {{anew?: boolean, gutter?: number, head?: number}} how */
+    /**
+     * How much there is; `anew`: other rows, what cells show is forgotten.
+     * @param {number} numRows
+     * @param {number} numColumns
+     * @param {{anew?: boolean, gutter?: number, head?: number}} how
+     */
     size(
       numRows,
       numColumns,

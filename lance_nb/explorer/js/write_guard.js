@@ -5,7 +5,8 @@ import { h } from "./dom.js";
 /** @param {Lnb.Context} ctx @returns `button(label, act)`, an element that follows the lock */
 export function writeGuard(ctx) {
   /**
-   * @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean, element: HTMLElement}} Guarded
+   * @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean,
+   *   element: HTMLElement}} Guarded
    */
   /** @type {Set<Guarded>} */
   const known = new Set();

@@ -62,10 +62,11 @@ export function mountChanges(el, ctx) {
   const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
   if (given?.a) ctx.range.set({ a: given.a }, {});
   /**
-   * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void, lines?: Lnb.CodeLines}} LevelView
-   * @type {{key: string[] | null, counts: Lnb.Json, ready: {key: string, counts: Lnb.Json} | null, shown: string,
-   *   level: string | null, chosen: string | null, views: Map<string, LevelView>, begun: Set<string>,
-   *   visible: boolean, exact: Lnb.Json, dragged: string | null}}
+   * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void,
+   *   lines?: Lnb.CodeLines}} LevelView
+   * @type {{key: string[] | null, counts: Lnb.Json, ready: {key: string, counts: Lnb.Json} | null,
+   *   shown: string, level: string | null, chosen: string | null, views: Map<string, LevelView>,
+   *   begun: Set<string>, visible: boolean, exact: Lnb.Json, dragged: string | null}}
    */
   const state = {
     key: given?.key ?? null,
@@ -139,7 +140,8 @@ export function mountChanges(el, ctx) {
       calm();
       if (result.empty)
         say(
-          `No difference between ${result.a} and ${result.b}: the same rows, columns, files and settings.`,
+          `No difference between ${result.a} and ${result.b}: ` +
+            "the same rows, columns, files and settings.",
           "",
           true,
         );
@@ -202,7 +204,9 @@ export function mountChanges(el, ctx) {
     );
   }
 
-  /** What was counted row by row is of the versions shown, not of those a handle is dragged over. */
+  /**
+   * What was counted row by row is of the versions shown, not of those a handle is dragged over.
+   */
   function paintChips() {
     const { counts, exact, dragged, shown } = state;
     chips.paint(

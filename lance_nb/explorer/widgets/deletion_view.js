@@ -45,7 +45,8 @@ export function mountDeletions(el, ctx) {
         h(
           "option",
           { value: String(one.id), selected: one.id === wanted },
-          `${one.id}: ${count(one.deleted)} of ${plural(one.rows, "row")} deleted, ${percent(one.deleted, one.rows)}`,
+          `${one.id}: ${count(one.deleted)} of ${plural(one.rows, "row")} deleted, ` +
+            percent(one.deleted, one.rows),
         ),
       );
       if (wanted !== null && !known)

@@ -26,8 +26,10 @@ export function mountRows(el, ctx) {
   const asked = { filter: null, system: false, order: null, near: null };
   /** @type {{filter: string | null, system: boolean, arranged: Lnb.Json}} */
   const look = { filter: null, system: false, arranged: null };
-  /** @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null, wanted: Lnb.Look | null,
-   *   turn: number, running: Lnb.Asked | null}} */
+  /**
+   * @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null,
+   *   wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}}
+   */
   const now = { error: null, whole: null, wanted: null, turn: 0, running: null };
   const lens = () => look;
   const note = h("div", { class: "lnb-grid-note" });
@@ -93,7 +95,8 @@ export function mountRows(el, ctx) {
       paintStatus(first, last);
     },
     said: (row, column) =>
-      `row ${row}, ${store.column(column)?.name ?? "column"}: ${store.cell(row, column)?.text ?? "loading"}`,
+      `row ${row}, ${store.column(column)?.name ?? "column"}: ` +
+      (store.cell(row, column)?.text ?? "loading"),
     keys: {
       select: selection.select,
       chooseColumn: selection.toggleColumn,
@@ -181,9 +184,9 @@ export function mountRows(el, ctx) {
 
   /** @param {number} first @param {number} last */
   function paintStatus(first, last) {
-    const range = state.numRows
-      ? `rows ${count(first)} – ${count(Math.max(first, last - 1))} of ${count(state.numRows)}${now.whole ? ` kept of ${count(now.whole.rows)}` : ""}`
-      : "";
+    const span = `rows ${count(first)} – ${count(Math.max(first, last - 1))}`;
+    const whole = now.whole ? ` kept of ${count(now.whole.rows)}` : "";
+    const range = `${span} of ${count(state.numRows)}${whole}`;
     const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
     const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
     setText(status, state.numRows ? `${range}${chosen}` : "");
@@ -240,7 +243,8 @@ export function mountRows(el, ctx) {
   }
 
   /**
-   * Other rows begin at the first. Among neighbours the distance is the first column, and stands there.
+   * Other rows begin at the first. Among neighbours the distance is the first column, and stands
+   * there.
    * @param {Lnb.Near | null} near @param {Lnb.Near | null} before
    */
   function placeKeyboard(near, before) {

@@ -170,7 +170,8 @@ export function mountStage(el, ctx) {
   }
 
   /**
-   * A commit was refused: why stands at the head of a card that may be long. Else its code is shown.
+   * A commit was refused: why stands at the head of a card that may be long. Else its code is
+   * shown.
    * @param {string} id
    */
   function outcome(id) {
@@ -259,7 +260,8 @@ export function mountStage(el, ctx) {
         : h(
             "p",
             { class: "lnb-sg-none" },
-            "Nothing is staged. Choose a change above: its card shows what it would do; nothing happens before you commit it.",
+            "Nothing is staged. Choose a change above: its card shows what it would do; " +
+              "nothing happens before you commit it.",
           ),
     );
     if (focus)

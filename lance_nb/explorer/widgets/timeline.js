@@ -112,7 +112,8 @@ export function mountTimeline(el, ctx) {
     const tall = lane.index ? BAR.branch : BAR.main;
     const here = lane.index === map.here.lane && version === map.here.version;
     const height = barHeight(facts, tall, map.mostRows);
-    bar.className = `lnb-tl-bar lnb-op-${facts ? family : "unknown"}${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}`;
+    const look = `lnb-op-${facts ? family : "unknown"}`;
+    bar.className = `lnb-tl-bar ${look}${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}`;
     bar.setAttribute("aria-selected", String(here));
     bar.setAttribute("aria-label", sentence(lane, version, facts));
     bar.style.left = `${map.x(version)}px`;
@@ -204,7 +205,8 @@ export function mountTimeline(el, ctx) {
         map.hidden && `+ ${map.hidden} more`,
         map.older && `${count(map.older)} older`,
       ];
-      const title = `not shown: ${plural(map.hidden, "branch").replace(/hs$/, "hes")}, ${plural(map.older, "older version")}`;
+      const branches = plural(map.hidden, "branch").replace(/hs$/, "hes");
+      const title = `not shown: ${branches}, ${plural(map.older, "older version")}`;
       const more = h(
         "div",
         { class: "lnb-tl-name lnb-faint", title },
