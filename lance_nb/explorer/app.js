@@ -3,9 +3,8 @@
 import { codeFooter } from "./js/code_footer.js";
 import { detailPane } from "./js/detail_pane.js";
 import { h } from "./js/dom.js";
-import { modeSwitch } from "./js/mode_switch.js";
 import { watchNews } from "./js/news.js";
-import { tabHost } from "./js/tab_host.js";
+import { modeSwitch, tabHost } from "./js/tab_host.js";
 import { widget } from "./js/view.js";
 import { TABS } from "./tabs.js";
 import { mountOverview } from "./widgets/overview.js";

@@ -5,14 +5,9 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { percent } from "../../lance_nb/explorer/js/canvas.js";
 import { age, ageOf, bytes, count, plural, renewAges } from "../../lance_nb/explorer/js/dom.js";
+import { barHeight, rangeWords, rowWords, sentence } from "../../lance_nb/explorer/js/lanes.js";
 import { lookOfOperation } from "../../lance_nb/explorer/js/operations.js";
 import { isInOrder, isKnown, isRepeatable } from "../../lance_nb/explorer/js/request_kinds.js";
-import {
-  barHeight,
-  rangeWords,
-  rowWords,
-  sentence,
-} from "../../lance_nb/explorer/js/version_words.js";
 
 test("counts and plurals", () => {
   assert.equal(count(1204), "1,204");

@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { columnWidths, textMeasure } from "../../lance_nb/explorer/js/column_widths.js";
 import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
-import { scrollMap } from "../../lance_nb/explorer/js/scroll_map.js";
-import { scrollSight } from "../../lance_nb/explorer/js/scroll_sight.js";
+import { scrollMap, scrollSight } from "../../lance_nb/explorer/js/scroll_map.js";
 import { tagFlags } from "../../lance_nb/explorer/js/tag_flags.js";
 import { timeline } from "./fake_context.js";
 

@@ -14,14 +14,14 @@ import {
 } from "../../lance_nb/explorer/js/dom.js";
 import { errorCard } from "../../lance_nb/explorer/js/error_card.js";
 import { fillCell, retire } from "../../lance_nb/explorer/js/grid_cell.js";
-import { ioMeter } from "../../lance_nb/explorer/js/io_meter.js";
-import { lateNotice } from "../../lance_nb/explorer/js/late_notice.js";
 import { lockButton } from "../../lance_nb/explorer/js/lock_button.js";
 import { longAction } from "../../lance_nb/explorer/js/long_action.js";
-import { sampleTable } from "../../lance_nb/explorer/js/sample_table.js";
+import { writeGuard } from "../../lance_nb/explorer/js/ref_form.js";
+import { sampleTable } from "../../lance_nb/explorer/js/stage_card.js";
 import { treeNode } from "../../lance_nb/explorer/js/tree.js";
 import { versionFacts } from "../../lance_nb/explorer/js/version_facts.js";
-import { writeGuard } from "../../lance_nb/explorer/js/write_guard.js";
+import { lateNotice } from "../../lance_nb/explorer/js/view.js";
+import { ioMeter } from "../../lance_nb/explorer/widgets/overview.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
 import { button, nextFrame, observers, send, texts } from "./light_page.js";
 

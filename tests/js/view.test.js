@@ -7,7 +7,7 @@ import { conflictGrid } from "../../lance_nb/explorer/js/conflict_grid.js";
 import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
 import { keyPicker } from "../../lance_nb/explorer/js/key_picker.js";
 import loader from "../../lance_nb/explorer/js/loader.js";
-import { refBox } from "../../lance_nb/explorer/js/ref_box.js";
+import { refBox } from "../../lance_nb/explorer/js/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
 import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
 import { widget } from "../../lance_nb/explorer/js/view.js";

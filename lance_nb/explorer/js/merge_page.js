@@ -3,7 +3,7 @@
 import { conflictGrid } from "./conflict_grid.js";
 import { count, h, plural, show } from "./dom.js";
 import { longAction } from "./long_action.js";
-import { refBox } from "./ref_box.js";
+import { refBox } from "./ref_form.js";
 
 /** @type {Record<string, string>} */
 const CHANGES = { new: "+", changed: "~", dropped: "−" };

@@ -1,13 +1,13 @@
-// A new tag or branch, or another version for a tag: checked while it is typed, consequences
-// beside.
+// Forms of branches and tags: a ref is checked while it is typed, consequences are shown beside it,
+// and buttons that write wait for the lock.
 
 import { h, show } from "./dom.js";
-import { refBox } from "./ref_box.js";
+import { suggestions } from "./suggestions.js";
 
 /**
  * What views that write share.
  * @typedef {Object} RefTools
- * @property {ReturnType<typeof import("./write_guard.js").writeGuard>} guard
+ * @property {ReturnType<typeof writeGuard>} guard
  * @property {(result: Lnb.Json, how?: {travel?: boolean}) => void} done something was written
  * @property {() => void} close
  */
@@ -142,4 +142,116 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
     advice,
     acts,
   );
+}
+
+/**
+ * @typedef {{ref: string, label: string, kind: string, note: string}} Choice see
+ *   models/refs.py
+ */
+
+/**
+ * A box for a version, a tag or a branch, completed while it is typed.
+ * @param {Lnb.Context} ctx
+ * @param {{label: string, value?: string, branches?: boolean, changed: () => void}} of with
+ *   `branches` only branches are offered
+ * @returns `element` and `input`
+ */
+export function refBox(ctx, { label, value = "", branches = false, changed }) {
+  const input = h("input", {
+    class: "lnb-input",
+    "aria-label": label,
+    placeholder: branches ? "a branch" : "12 · dev · dev:3 · tag:v1 · HEAD~2",
+    spellcheck: "false",
+    autocomplete: "off",
+    value,
+    size: branches ? "14" : "20",
+    on: {
+      input: () => {
+        changed();
+        offer();
+      },
+      keydown: (event) => offers.key(event) && event.stopPropagation(),
+    },
+  });
+  const offers = suggestions(input, `choices for ${label}`, (line) => {
+    input.value = line.ref;
+    changed();
+  });
+  const request = ctx.kernel.line();
+
+  function offer() {
+    const text = input.value.trim();
+    request(
+      "refs",
+      { text },
+      ({ result }) => {
+        const found = result.choices.filter(
+          (/** @type {Choice} */ one) =>
+            !branches || (one.kind === "branch" && !one.ref.includes(":")),
+        );
+        if (text === input.value.trim())
+          offers.offer(
+            found.some((/** @type {Choice} */ one) => one.ref === text)
+              ? []
+              : found.map((/** @type {Choice} */ one) => ({
+                  name: one.label,
+                  type: one.kind,
+                  ref: one.ref,
+                })),
+          );
+      },
+      () => offers.offer([]),
+    );
+  }
+
+  return { element: h("span", { class: "lnb-ref-box" }, input, offers.list), input };
+}
+
+/**
+ * Buttons that write: they wait for the lock, and say so.
+ * @param {Lnb.Context} ctx @returns `button(label, act)`, an element that follows the lock
+ */
+export function writeGuard(ctx) {
+  /**
+   * @typedef {{button: HTMLButtonElement, hint: HTMLElement, refused: boolean,
+   *   element: HTMLElement}} Guarded
+   */
+  /** @type {Set<Guarded>} */
+  const known = new Set();
+
+  /** @param {Guarded} one */
+  function paint(one) {
+    const { locked } = ctx.screen();
+    one.button.disabled = locked !== false || one.refused;
+    one.hint.textContent = locked === null ? "opened with read_only=True" : "open the lock first";
+    one.hint.hidden = locked === false || one.refused;
+  }
+
+  ctx.onScreen(() => {
+    for (const one of known) {
+      if (one.element.isConnected) paint(one);
+      else known.delete(one);
+    }
+  }, ["locked"]);
+
+  return {
+    /** @param {string} label @param {() => unknown} act @param {{refused?: boolean}} [how] */
+    button(label, act, { refused = false } = {}) {
+      const button = h(
+        "button",
+        { class: "lnb-button lnb-write", type: "button", on: { click: act } },
+        label,
+      );
+      const hint = h("small", { class: "lnb-write-hint" });
+      const one = {
+        button,
+        hint,
+        refused,
+        element: h("span", { class: "lnb-write-place" }, button, hint),
+      };
+      known.add(one);
+      paint(one);
+      return one.element;
+    },
+  };
 }

@@ -2,7 +2,7 @@
 
 import { h, show } from "./dom.js";
 
-/** @typedef {import("./ref_box.js").Choice} Choice */
+/** @typedef {import("./ref_form.js").Choice} Choice */
 
 /** @type {Record<string, string>} */
 const GLYPHS = { branch: "↳", tag: "⚑", version: "#", head: "↥", date: "◷" };

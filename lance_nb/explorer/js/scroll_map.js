@@ -1,10 +1,10 @@
-// Maps a scroll bar to rows. Browsers clip elements near 16.7 million pixels, so beyond MAX_PIXELS
-// the scroll position stands for a share of the rows, and the wheel moves by rows instead of
-// pixels.
+// Where an element is scrolled to, and which rows that is. Browsers clip elements near 16.7 million
+// pixels, so beyond MAX_PIXELS the scroll position stands for a share of the rows, and the wheel
+// moves by rows instead of pixels.
 
 const MAX_PIXELS = 8_000_000;
 
-/** @param {number} rowHeight */
+/** Map the scroll position to rows. @param {number} rowHeight */
 export function scrollMap(rowHeight) {
   let numRows = 0;
   let room = 0;
@@ -39,4 +39,41 @@ export function scrollMap(rowHeight) {
     },
   };
   return map;
+}
+
+/**
+ * The size and the scroll position of an element, remembered: reading them lays out the whole page
+ * at once, with whatever others have changed there.
+ * @param {HTMLElement} element
+ */
+export function scrollSight(element) {
+  const sight = {
+    width: 0,
+    height: 0,
+    left: 0,
+    top: 0,
+    /** Look anew: in a `scroll` and when the size changed, where the page is laid out anyway. */
+    read() {
+      // A notebook may take a view away for the length of a frame: what was seen last still stands.
+      if (!element.clientWidth) return false;
+      const {
+        clientWidth: width,
+        clientHeight: height,
+        scrollLeft: left,
+        scrollTop: top,
+      } = element;
+      Object.assign(sight, { width, height, left, top });
+      return true;
+    },
+    /**
+     * Scroll; the browser keeps within what there is.
+     * @param {{left?: number, top?: number}} place
+     */
+    to({ left, top }) {
+      if (left !== undefined) element.scrollLeft = left;
+      if (top !== undefined) element.scrollTop = top;
+      sight.read();
+    },
+  };
+  return sight;
 }

@@ -3,7 +3,8 @@
 // there.
 
 import { atOnce, h, show } from "./dom.js";
-import { loadViews } from "./late_views.js";
+import { placeLabel } from "./version_range.js";
+import { placeOf } from "./view_place.js";
 
 let instances = 0;
 
@@ -185,4 +186,93 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     code: () => views.get(active)?.code ?? null,
     writes: tabs.some((tab) => tab.writes),
   };
+}
+
+export const LONGEST_MS = 20000; // between the kernel's answer and the arrival of the module
+
+const NO_KERNEL = {
+  title: "This tab needs a kernel",
+  message: "It is read when it is opened for the first time, and no kernel is connected.",
+  hint: "Run the cell to see it.",
+};
+const NO_MODULE = {
+  title: "This tab was not loaded",
+  message: "The kernel sent its views, but they did not arrive in this page.",
+  hint: "Try again. If that does not help, run the cell again.",
+};
+
+/** @param {{title: string, message: string, hint: string}} card @returns {Lnb.Failure} */
+function failure(card) {
+  return Object.assign(new Error(card.message), { card: { where: "", kind: "Kernel", ...card } });
+}
+
+/**
+ * Load the views of a module. Rejects with an error that carries an error card.
+ * @param {Lnb.Kernel} kernel
+ * @param {string} entry
+ * @param {boolean} again whether this was tried before
+ * @returns {Promise<Lnb.Widget>}
+ */
+async function loadViews(kernel, entry, again) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let forget = () => {};
+  if (kernel.state === "static" && !kernel.isLost) throw failure(NO_KERNEL);
+  const given = new Promise((_resolve, reject) => {
+    forget = kernel.onState((state) => {
+      if (state === "static" && !kernel.isLost) reject(failure(NO_KERNEL));
+    });
+  });
+  try {
+    const request = kernel.ask("views.load", { entry, again });
+    const { result } = await Promise.race([request, given]);
+    const late = new Promise((_resolve, reject) => {
+      timer = setTimeout(() => reject(failure(NO_MODULE)), LONGEST_MS);
+    });
+    return await Promise.race([placeOf(result.key).views, given, late]);
+  } finally {
+    clearTimeout(timer);
+    forget();
+  }
+}
+
+/**
+ * Data | Diff: the version shown, or what changed from A to B. Diff is the tab of changes.
+ * @param {Lnb.Context} ctx @param {() => string} active the tab that is open */
+export function modeSwitch(ctx, active) {
+  let back = "rows";
+  const choices = ["Data", "Diff"].map((name) =>
+    h(
+      "button",
+      {
+        class: "lnb-choice",
+        type: "button",
+        on: { click: () => ctx.go(name === "Diff" ? "changes" : back) },
+      },
+      name,
+    ),
+  );
+  const words = h("span", { class: "lnb-mode-range" });
+  const element = h(
+    "div",
+    { class: "lnb-mode", hidden: !ctx.has("changes") },
+    words,
+    h(
+      "div",
+      { class: "lnb-choices", role: "group", "aria-label": "show the data or what changed" },
+      choices,
+    ),
+  );
+
+  function paint() {
+    const diff = active() === "changes";
+    if (!diff) back = active();
+    choices.forEach((choice, at) =>
+      choice.setAttribute("aria-pressed", String(diff === (at === 1))),
+    );
+    const { a, b } = ctx.range.get();
+    words.textContent = diff ? `${placeLabel(a)} → ${placeLabel(b)}` : "";
+  }
+  ctx.onClose(ctx.range.on(paint));
+  return { element, paint };
 }

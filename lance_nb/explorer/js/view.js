@@ -3,7 +3,6 @@
 import { atOnce, h, renewAges, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { openKernel } from "./kernel.js";
-import { lateNotice } from "./late_notice.js";
 import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
@@ -190,4 +189,31 @@ function failure(error, close) {
       "×",
     ),
   );
+}
+
+const WORDS =
+  "No answer from the kernel yet. It may be busy running a cell; " +
+  "the answer appears here when it is done.";
+
+/**
+ * A line above the view while the kernel does not answer: it may be busy, so this is no error.
+ * @param {Lnb.Kernel} kernel @returns {HTMLElement} shown while requests of the user are late
+ */
+export function lateNotice(kernel) {
+  const again = () => {
+    kernel.tryAgain();
+    words.textContent = "Asked again. Waiting for the kernel…";
+  };
+  const words = h("span", {});
+  const button = h(
+    "button",
+    { class: "lnb-button", type: "button", on: { click: again } },
+    "Try again",
+  );
+  const element = h("div", { class: "lnb-late", role: "status", hidden: true }, words, button);
+  kernel.onLate((count) => {
+    element.hidden = !count;
+    words.textContent = count ? WORDS : "";
+  });
+  return element;
 }

@@ -6,8 +6,7 @@ import { atOnce, h, perFrame, setText } from "./dom.js";
 import { fillCell, retire } from "./grid_cell.js";
 import { gridHead } from "./grid_head.js";
 import { gridKeys } from "./grid_keys.js";
-import { scrollMap } from "./scroll_map.js";
-import { scrollSight } from "./scroll_sight.js";
+import { scrollMap, scrollSight } from "./scroll_map.js";
 
 const ROW = 28;
 const HOLD_MS = 60;

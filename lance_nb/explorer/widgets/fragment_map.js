@@ -2,7 +2,7 @@
 
 import { h, show } from "../js/dom.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
-import { fragmentSection } from "../js/fragment_section.js";
+import { fragmentSection } from "../js/fragment_strip.js";
 import { needsKernel, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 

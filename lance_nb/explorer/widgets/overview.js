@@ -1,8 +1,7 @@
 // The header: name, where the view stands, the figures, a box to go elsewhere, the lock, the meter.
 
-import { h, plural, setText, show } from "../js/dom.js";
+import { bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
-import { ioMeter } from "../js/io_meter.js";
 import { lockButton } from "../js/lock_button.js";
 import { refPicker } from "../js/ref_picker.js";
 import { widget } from "../js/view.js";
@@ -155,6 +154,43 @@ function lost({ lost: words, way }, ctx) {
         )
       : null,
   ];
+}
+
+const PAUSE_MS = 120; // what was asked for is shown first
+
+/** @param {Lnb.Context} ctx @returns {HTMLElement} */
+export function ioMeter(ctx) {
+  const element = h("span", { class: "lnb-io" });
+  const first = ctx.screen().io ?? { requests: 0, bytes: 0, ms: 0 };
+  const total = { ...first };
+  let last = first;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+
+  function paint() {
+    timer = undefined;
+    setText(
+      element,
+      `${plural(last.requests, "request")} · ${bytes(last.bytes)} · ${count(last.ms)} ms`,
+    );
+    const seconds = (total.ms / 1000).toFixed(1);
+    element.title =
+      `the last action; since the explorer was opened ${plural(total.requests, "request")} ` +
+      `to the store, ${bytes(total.bytes)}, ${seconds} s`;
+  }
+  ctx.onClose(() => clearTimeout(timer));
+  ctx.onClose(
+    ctx.kernel.onCost((cost, quiet) => {
+      total.requests += cost.requests;
+      total.bytes += cost.bytes;
+      total.ms += cost.ms;
+      if (quiet) return;
+      last = cost;
+      timer ||= setTimeout(paint, PAUSE_MS);
+    }),
+  );
+  paint();
+  return element;
 }
 
 export default widget(mountOverview, "dataset");

@@ -2,7 +2,7 @@
 
 import { copyText, h, show } from "../js/dom.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
-import { fragmentSection } from "../js/fragment_section.js";
+import { fragmentSection } from "../js/fragment_strip.js";
 import { spaceUse } from "../js/space_use.js";
 import { storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";

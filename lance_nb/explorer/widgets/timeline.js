@@ -1,13 +1,12 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
 import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
-import { laneMap } from "../js/lanes.js";
+import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
 import { lookOfOperation } from "../js/operations.js";
 import { playButton } from "../js/play.js";
 import { rangeHandles } from "../js/range_handles.js";
 import { tagFlags } from "../js/tag_flags.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
-import { barHeight, rangeWords, rowWords, sentence } from "../js/version_words.js";
 import { widget } from "../js/view.js";
 
 const OVERSCAN = 8;
