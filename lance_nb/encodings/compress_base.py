@@ -57,6 +57,14 @@ class PageLevels:
         """The layers as the message wants them."""
         return cast("list[encodings21.RepDefLayer]", list(self.layers))
 
+    @property
+    def visible(self) -> npt.NDArray[np.bool_] | None:
+        """Which entries have a leaf slot; None when all have one."""
+        if self.definition is None or self.repetition is None:
+            return None
+        shown: npt.NDArray[np.bool_] = self.definition <= self.max_visible_definition
+        return None if bool(shown.all()) else shown
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedPage:

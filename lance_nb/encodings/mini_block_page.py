@@ -4,7 +4,8 @@ Whole chunks are decoded and cut where many rows are wanted; single values are f
 decoding their chunks where few are and the encoding allows it. Small neighbouring pages of one
 column that are described alike can be joined: their chunks are decoded as those of one page.
 
-Layout and source: see ``layouts/mini_block_layout``.
+Layout: see ``layouts/mini_block_layout``.
+Source: message MiniBlockLayout of lance.encodings21; byte layout verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from lance_nb.encodings.base import (
     ChunkBuffer,
     Chunks,
     Codecs,
+    DataBlock,
     DecodedPage,
+    Dictionary,
+    FixedWidth,
     Ints,
     PageBuffer,
     PageShape,
@@ -31,31 +35,32 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.chunk_rows import (
+from lance_nb.encodings.level_blocks import decode_levels, pick_levels
+from lance_nb.encodings.mini_block_chunks import (
     PageParts,
+    ParsedChunks,
     check_joints,
     chunks_of,
     flat_positions,
     join_parts,
     no_chunks,
     number_rows,
+    parse_chunks,
     runs_of,
     value_runs,
 )
-from lance_nb.encodings.chunk_table import ParsedChunks, parse_chunks
-from lance_nb.encodings.chunk_values import SPARSE_SHARE, ChunkValues
-from lance_nb.encodings.level_blocks import decode_levels, pick_levels
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
     num_list_layers,
     visible_entries,
 )
-from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.slicing import expand_ranges, gather_ranges
 from lance_nb.errors import CorruptFileError
 
 _WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
+SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,3 +294,46 @@ def _cut_levels(levels: AnyLevels | None, starts: Ints, stops: Ints) -> AnyLevel
     if starts.size == 1:
         return levels[int(starts[0]) : int(stops[0])]
     return levels[expand_ranges(starts, stops)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkValues:
+    """How the values of a page are decoded; ``items`` are what they number, if they are numbers."""
+
+    encoding: encodings21.CompressiveEncoding
+    codecs: Codecs
+    items: DataBlock | None
+
+    def whole(self, chunks: Chunks) -> DataBlock:
+        """Decode all values of the chunks."""
+        values = self.codecs.decode_chunks(self.encoding, chunks)
+        total = int(np.add.reduce(chunks.num_values))
+        if values.num_values != total:
+            raise corrupt(f"{total} values", str(values.num_values))
+        return self._looked_up(values)
+
+    def ranges(self, chunks: Chunks, starts: Ints, stops: Ints) -> DataBlock:
+        """Decode the values at these positions of the chunks, counted through all of them.
+
+        Few values are fetched one by one where the encoding allows it; else whole chunks are
+        decoded and cut.
+        """
+        ends = np.cumsum(chunks.num_values)
+        wanted = int((stops - starts).sum())
+        if wanted * SPARSE_SHARE <= int(ends[-1]) and self.codecs.can_gather(self.encoding):
+            positions = expand_ranges(starts, stops)
+            owner = np.searchsorted(ends, positions, side="right")
+            inside = positions - (ends - chunks.num_values)[owner]
+            return self.single(chunks, Wanted(owner, inside))
+        return gather_ranges(self.whole(chunks), starts, stops)
+
+    def single(self, chunks: Chunks, wanted: Wanted) -> DataBlock:
+        """Fetch single values without decoding their chunks."""
+        return self._looked_up(self.codecs.gather(self.encoding, chunks, wanted))
+
+    def _looked_up(self, values: DataBlock) -> DataBlock:
+        if self.items is None:
+            return values
+        if not isinstance(values, FixedWidth):
+            raise corrupt("fixed-width dictionary indices", type(values).__name__)
+        return Dictionary(values.num_values, values, self.items)

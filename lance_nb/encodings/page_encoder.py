@@ -1,38 +1,62 @@
 """One page of leaf values with their levels, turned into a layout message and buffers.
 
-The door of the writing side: the file floor builds ``PageLevels``, reads ``EncodingOptions`` from
-the field, decides where pages end, and calls ``encode_page``. ``Learned`` goes from one page of a
-column to the next, and saves looking for what the one before has found.
+The file floor builds ``PageLevels``, reads ``EncodingOptions`` from the field, decides where pages
+end, and calls ``encode_pages``. ``Learned`` goes from one page of a column to the next, so that the
+next need not look again for what one has found.
+
+Each codec and each layout of the registry looks at the statistics of the values and at the options
+of the field and nominates itself with a priority; the highest wins. A new one needs no rule here.
 
 Worked example, a nullable int32 column ``[7, null]``::
 
     levels = PageLevels((3,), None, np.array([0, 1], np.uint16), 2, 1, 2)
     encode_page(pa.array([7, None], pa.int32()), levels, EncodingOptions(file_version=(2, 2)))
 
-Limits: file versions 2.1 and 2.2; a page ends with a row. Source: pylance 14.0.2.
+Limits: file versions 2.1 and 2.2; a page ends with a row. Flat and variable take all values of
+fixed and of variable width, so choosing a codec fails only for a block that has no such form.
+Source: pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings import choose
-from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, PackedStruct
-from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
+from lance_nb._pb import encodings21
+from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, Ints, PackedStruct
+from lance_nb.encodings.compress_base import (
+    BlockCompressor,
+    ChunkCompressor,
+    CompressedBlocks,
+    CompressedChunks,
+    CompressedValues,
+    Compressors,
+    EncodedPage,
+    LayoutEncoder,
+    LeafPage,
+    PageLevels,
+    ValueCompressor,
+)
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.registry import codec_encoders, layout_encoders
 from lance_nb.encodings.statistics import Learned, Measured, bits_per_value
 from lance_nb.encodings.tiny_page import encode_tiny
 from lance_nb.errors import InternalError, NotSupportedError
 
-__all__ = [
-    "EncodedPage", "EncodingOptions", "Learned", "PageLevels", "encode_page", "encode_pages",
-]  # fmt: skip
+__all__ = ["EncodedPage", "EncodingOptions", "Learned", "PageLevels", "encode_page", "encode_pages"]
 
+_BLOB_DEFINITION_SHIFT = np.uint64(16)
 _LEVELS_MAX = (1 << 16) - 1  # in one chunk
+COMPRESSORS: dict[str, ChunkCompressor | BlockCompressor | ValueCompressor] = codec_encoders()
+LAYOUT_ENCODERS: dict[str, LayoutEncoder] = layout_encoders()
+_CHUNKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, ChunkCompressor)]
+_BLOCKS = [codec for codec in COMPRESSORS.values() if isinstance(codec, BlockCompressor)]
+_VALUES = [codec for codec in COMPRESSORS.values() if isinstance(codec, ValueCompressor)]
+_LAYOUTS = list(LAYOUT_ENCODERS.values())
 
 
 def encode_page(
@@ -108,7 +132,39 @@ def encode_block(
     visible = num_visible(levels)
     if visible != block.num_values:
         raise InternalError(f"{visible} levels with a value, but {block.num_values} values")
-    return choose.encode(LeafPage(Measured(block, learned), levels, options))
+    return encode_leaf_page(LeafPage(Measured(block, learned), levels, options))
+
+
+def encode_blob_page(
+    positions: Ints,
+    sizes: Ints,
+    levels: PageLevels,
+    file_version: tuple[int, int],
+) -> EncodedPage:
+    """Encode position (from the start of the file) and size of the payload of every row.
+
+    Layout: see ``layouts/blob_layout``. Raises NotSupportedError for lists of blobs.
+    """
+    if levels.repetition is not None:
+        raise NotSupportedError("lists of blobs cannot be stored")
+    places = positions.astype(np.uint64)
+    none = sizes == 0
+    places[none] = 0
+    if levels.definition is not None:
+        places[none] = levels.definition[none].astype(np.uint64) << _BLOB_DEFINITION_SHIFT
+    count = positions.size
+    block = PackedStruct(
+        count,
+        (
+            FixedWidth(64, count, places.view(np.uint8)),
+            FixedWidth(64, count, sizes.astype(np.uint64).view(np.uint8)),
+        ),
+    )
+    plain = PageLevels((encodings21.REPDEF_ALL_VALID_ITEM,), None, None, count, 0, count)
+    options = EncodingOptions(file_version=file_version, compression="none", is_packed=True)
+    inner = encode_block(block, plain, options)
+    layout = encodings21.BlobLayout(inner_layout=inner.layout, layers=levels.layers)  # type: ignore[arg-type]
+    return EncodedPage(encodings21.PageLayout(blob_layout=layout), inner.buffers, levels.num_rows)
 
 
 def _check_packed(block: PackedStruct, options: EncodingOptions) -> None:
@@ -137,3 +193,55 @@ def _is_all_null(levels: PageLevels, num_values: int) -> bool:
     if not num_values:
         return True
     return levels.definition is not None and bool(levels.definition.all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """The ``Compressors`` handed to codecs and layouts."""
+
+    def compress_chunks(self, measured: Measured, options: EncodingOptions) -> CompressedChunks:
+        """Compress into mini-block chunks."""
+        best = max(_CHUNKS, key=lambda codec: codec.nominate_chunks(measured, options))
+        if not best.nominate_chunks(measured, options):
+            raise _refused(measured, "mini-block chunks")
+        return best.compress_chunks(measured, options, self)
+
+    def compress_blocks(
+        self, block: DataBlock, num_values: Ints, options: EncodingOptions
+    ) -> CompressedBlocks:
+        """Compress consecutive runs of values, each into one opaque block."""
+        measured = Measured(block)
+        best = max(_BLOCKS, key=lambda codec: codec.nominate_blocks(measured, num_values, options))
+        if not best.nominate_blocks(measured, num_values, options):
+            raise _refused(measured, "one block")
+        return best.compress_blocks(measured, num_values, options, self)
+
+    def compress_values(self, measured: Measured, options: EncodingOptions) -> CompressedValues:
+        """Compress value by value."""
+        best = max(_VALUES, key=lambda codec: codec.nominate_values(measured, options))
+        if not best.nominate_values(measured, options):
+            raise _refused(measured, "single values")
+        return best.compress_values(measured, options, self)
+
+
+def encode_leaf_page(page: LeafPage) -> EncodedPage:
+    """Encode the page in the layout that fits it best. Raises NotSupportedError if none does."""
+    ranked = sorted(((layout.nominate(page), n) for n, layout in enumerate(_LAYOUTS)), reverse=True)
+    for priority, number in ranked:
+        encoded = _LAYOUTS[number].encode(page, compressors) if priority else None
+        if encoded is not None:
+            return encoded
+    major, minor = page.options.file_version
+    raise NotSupportedError(
+        f"no page layout of file version {major}.{minor} can hold these values: "
+        f"{page.measured.num_values} values, the longest of {page.measured.longest} bytes"
+    )
+
+
+def _refused(measured: Measured, role: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"values of kind {type(measured.block).__name__} cannot be stored as {role}"
+    )
+
+
+compressors: Compressors = _Chooser()

@@ -1,9 +1,10 @@
-"""Which module decodes which arm: one line per compressive encoding and per page layout.
+"""Which module reads and writes which arm: one line per compressive encoding and page layout.
 
-The module of an arm is loaded when a page first uses it (see ``doors``). A codec plays the roles
-that its arm has in the format, as methods of the protocols below; it never imports a sibling but
-decodes its children through the ``codecs`` it is handed. The set of arms is closed by the format:
-an unknown arm, or an arm in a role that it does not have, is refused.
+The module of an arm, of the same name, is imported when a page first uses it: a dataset rarely has
+more than three of them. A codec plays the roles that its arm has in the format, as methods of the
+protocols below; it never imports a sibling but decodes its children through the ``codecs`` it is
+handed. The set of arms is closed by the format: an unknown arm, or an arm in a role that it does
+not have, is refused.
 
 Limits: encodings nest at most ``MAX_DEPTH`` deep.
 Source: the ``oneof`` of ``CompressiveEncoding`` and of ``PageLayout`` in lance.encodings21.
@@ -14,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings import compression, layouts
 from lance_nb.encodings.base import (
     Chunks,
     Codecs,
@@ -29,7 +30,6 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.doors import Doors
 from lance_nb.encodings.page_roles import Layout
 from lance_nb.errors import NotSupportedError
 
@@ -87,34 +87,60 @@ class GatherCodec(Protocol):
         ...
 
 
-CODECS: Doors[Codec] = Doors(
-    compression,
-    {
-        "flat": "flat:Flat",
-        "variable": "variable:Variable",
-        "constant": "constant:Constant",
-        "out_of_line_bitpacking": "out_of_line_bitpacking:OutOfLineBitpacking",
-        "inline_bitpacking": "inline_bitpacking:InlineBitpacking",
-        "fsst": "fsst:Fsst",
-        "dictionary": "dictionary:Dictionary",
-        "rle": "rle:Rle",
-        "byte_stream_split": "byte_stream_split:ByteStreamSplit",
-        "general": "general:General",
-        "fixed_size_list": "fixed_size_list:FixedSizeList",
-        "packed_struct": "packed_struct:PackedStruct",
-        "variable_packed_struct": "variable_packed_struct:VariablePackedStruct",
-    },
-)
+# Of each arm the classes that decode and, where it is written, encode it; they are in the module
+# ``compression/<arm>.py``.
+CODECS = {
+    "flat": ("Flat", "FlatCompressor"),
+    "variable": ("Variable", "VariableCompressor"),
+    "constant": ("Constant", ""),
+    "out_of_line_bitpacking": ("OutOfLineBitpacking", "OutOfLineBitpackingCompressor"),
+    "inline_bitpacking": ("InlineBitpacking", "InlineBitpackingCompressor"),
+    "fsst": ("Fsst", "FsstCompressor"),
+    "dictionary": ("Dictionary", ""),
+    "rle": ("Rle", "RleCompressor"),
+    "byte_stream_split": ("ByteStreamSplit", "ByteStreamSplitCompressor"),
+    "general": ("General", "GeneralCompressor"),
+    "fixed_size_list": ("FixedSizeList", "FixedSizeListCompressor"),
+    "packed_struct": ("PackedStruct", "PackedStructCompressor"),
+    "variable_packed_struct": ("VariablePackedStruct", "VariablePackedStructCompressor"),
+}
 
-LAYOUTS: Doors[Layout] = Doors(
-    layouts,
-    {
-        "mini_block_layout": "mini_block_layout:MiniBlockLayout",
-        "constant_layout": "constant_layout:ConstantLayout",
-        "full_zip_layout": "full_zip_layout:FullZipLayout",
-        "blob_layout": lambda: layouts.blob_layout.BlobLayout(LAYOUTS),
-    },
-)
+# The same for page layouts, in ``layouts/<arm>.py``; blob pages are written by ``page_encoder``.
+LAYOUTS = {
+    "mini_block_layout": ("MiniBlockLayout", "MiniBlockLayoutEncoder"),
+    "constant_layout": ("ConstantLayout", "ConstantLayoutEncoder"),
+    "full_zip_layout": ("FullZipLayout", "FullZipLayoutEncoder"),
+    "blob_layout": ("BlobLayout", ""),
+}
+
+
+@cache
+def codec_of(arm: str) -> Codec:
+    """Return the codec that decodes an arm of ``CompressiveEncoding``."""
+    codec: Codec = _class("compression", arm, CODECS[arm][0])()
+    return codec
+
+
+@cache
+def layout_of(arm: str) -> Layout:
+    """Return the layout that opens the pages of an arm of ``PageLayout``."""
+    make = _class("layouts", arm, LAYOUTS[arm][0])
+    layout: Layout = make(layout_of) if arm == "blob_layout" else make()
+    return layout
+
+
+def codec_encoders() -> dict[str, Any]:
+    """Return an encoder for each arm of ``CompressiveEncoding`` that is written."""
+    return {arm: _class("compression", arm, name)() for arm, (_, name) in CODECS.items() if name}
+
+
+def layout_encoders() -> dict[str, Any]:
+    """Return an encoder for each arm of ``PageLayout`` that is written from leaf values."""
+    return {arm: _class("layouts", arm, name)() for arm, (_, name) in LAYOUTS.items() if name}
+
+
+def _class(folder: str, arm: str, name: str) -> Any:
+    return getattr(import_module(f"lance_nb.encodings.{folder}.{arm}"), name)
 
 
 def _players(role: Any) -> Callable[[str], Any]:
@@ -122,7 +148,7 @@ def _players(role: Any) -> Callable[[str], Any]:
 
     @cache  # asking a protocol is slow
     def player(arm: str) -> Any:
-        codec = CODECS[arm]
+        codec = codec_of(arm)
         return codec if isinstance(codec, role) else None
 
     return player

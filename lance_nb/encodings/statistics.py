@@ -9,7 +9,7 @@ Limits: integers of 8 to 64 bits have widths and runs; other blocks answer None.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,10 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.encodings.kernels import fsst_encode, ranges
-from lance_nb.encodings.kernels.fsst_symbols import Matcher, train
+from lance_nb.encodings.kernels import ranges
+
+if TYPE_CHECKING:
+    from lance_nb.encodings.kernels.fsst_symbols import Matcher
 
 BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
@@ -181,6 +183,8 @@ class Measured:
     @cached_property
     def _fsst(self) -> tuple[Matcher, int, int]:
         """Take the symbols of a page before if they do as well here, now and then not even then."""
+        from lance_nb.encodings.kernels import fsst_encode  # reading does without it
+
         data, offsets = self._text_sample(0.5)
         known = self._learned
         if known.symbols is not None and known.num_pages < _TAKEN_OVER:
@@ -194,6 +198,9 @@ class Measured:
         return known.symbols, data.size, size
 
     def _trained(self) -> Matcher:
+        from lance_nb.encodings.kernels import fsst_encode
+        from lance_nb.encodings.kernels.fsst_symbols import train
+
         data, offsets = self._text_sample(0.0)
         return train(lambda matcher: fsst_encode.encode_symbols(data, offsets, matcher))
 

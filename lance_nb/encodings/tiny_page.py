@@ -12,8 +12,9 @@ From file version 2.2 on values that are all the same become a constant page.
 
 Limits: ``VALUES_MAX`` values that need no more room than ``_FIXED_BYTES_MAX`` (numbers) or
 ``_TEXT_BYTES_MAX`` (strings with 32-bit offsets, each below the width of full-zip), without lists
-and without wishes of the field. Everything else is left to ``choose``: the answer is None.
-Source: bytes of ``choose.encode``, which the tests compare with.
+and without encoding options of the field. ``encode_tiny`` returns None for everything else, which
+``page_encoder`` encodes.
+Source: bytes of ``page_encoder.encode_leaf_page``, which the tests compare with.
 """
 
 from __future__ import annotations

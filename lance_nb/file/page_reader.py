@@ -19,7 +19,7 @@ from lance_nb.encodings.base import (
     Span,
 )
 from lance_nb.encodings.page_roles import Layout, PageReader
-from lance_nb.encodings.registry import LAYOUTS, codecs
+from lance_nb.encodings.registry import LAYOUTS, codecs, layout_of
 from lance_nb.encodings.row_ranges import split_at
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
@@ -119,7 +119,7 @@ def _layout_of(source: FileSource, part: PageRows) -> tuple[Layout, object]:
     arm = message.WhichOneof("layout")
     if arm is None or arm not in LAYOUTS:
         raise NotSupportedError(f"{source.path}, {part.place}: page layout {arm!r} is not known")
-    return LAYOUTS[arm], getattr(message, arm)
+    return layout_of(arm), getattr(message, arm)
 
 
 def _buffer_range(page: PageMetadata, number: int) -> tuple[int, int]:

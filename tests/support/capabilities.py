@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lance_nb.encodings import registry
-from lance_nb.encodings.choose import COMPRESSORS, LAYOUT_ENCODERS
 from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
+from lance_nb.encodings.page_encoder import COMPRESSORS, LAYOUT_ENCODERS
 from lance_nb.encodings.v2_0.array_encodings import ARMS as ARRAY_ARMS
 from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
@@ -76,7 +76,7 @@ def _versions() -> str:
 
 def _read_write(arm: str, read: type, write: type) -> str:
     """Say whether an arm can be read and written in one of its roles."""
-    can_read = isinstance(registry.CODECS[arm], read)
+    can_read = isinstance(registry.codec_of(arm), read)
     can_write = isinstance(COMPRESSORS.get(arm), write)
     marks = ("read" * can_read, "write" * can_write)
     return ", ".join(mark for mark in marks if mark) or NO
@@ -89,9 +89,9 @@ def _encodings() -> str:
             _read_write(arm, registry.MiniBlockCodec, ChunkCompressor),
             _read_write(arm, registry.BlockCodec, BlockCompressor),
             _read_write(arm, registry.PerValueCodec, ValueCompressor),
-            _mark(isinstance(codec, registry.GatherCodec)),
+            _mark(isinstance(registry.codec_of(arm), registry.GatherCodec)),
         )
-        for arm, codec in registry.CODECS.items()
+        for arm in registry.CODECS
         if arm not in REFUSED
     ]
     head = ("encoding (2.1, 2.2)", "mini-block", "block", "full-zip", "single values are fetched")

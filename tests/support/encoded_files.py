@@ -27,7 +27,7 @@ from lance_nb.encodings.page_encoder import (
     PageLevels,
     encode_page,
 )
-from lance_nb.encodings.registry import LAYOUTS, codecs
+from lance_nb.encodings.registry import codecs, layout_of
 
 ALL_VALID, NULLABLE = pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_ITEM
 FOOTER = "<QQQIIHH4s"
@@ -90,7 +90,7 @@ def decode_column(
     message = getattr(page.layout, arm)
     buffers = [np.frombuffer(bytes(buffer), np.uint8) for buffer in page.buffers]
     shape = PageShape(page.num_rows, tuple(buffer.size for buffer in buffers), version)
-    layout = LAYOUTS[arm]
+    layout = layout_of(arm)
     wanted = layout.index_buffers(message, shape)
     reader = layout.open(message, shape, {n: buffers[n] for n in wanted}, codecs)
     starts, stops = zip(*(rows or [(0, page.num_rows)]), strict=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lance_nb._pb import encodings21 as pb
 from lance_nb.encodings.base import Bytes, DecodedPage, PageBuffer, PageShape, Rows
-from lance_nb.encodings.registry import LAYOUTS, codecs
+from lance_nb.encodings.registry import codecs, layout_of
 from tests.support.shredding import Entry, Shredded
 
 
@@ -28,7 +28,7 @@ class Page:
 
     def open(self) -> Any:
         """Open the page with its index buffers only."""
-        layout = LAYOUTS[self.arm]
+        layout = layout_of(self.arm)
         sizes = tuple(len(buffer) for buffer in self.buffers)
         shape = PageShape(self.num_rows, sizes, self.file_version)
         numbers = layout.index_buffers(self.message, shape)

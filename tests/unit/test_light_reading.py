@@ -16,7 +16,8 @@ NOT_FOR_A_PREVIEW = (
     "google.protobuf.descriptor_pb2",
     *(f"lance_nb.{name}" for name in (
         "dataset.file_reader", "encodings.v2_0.array_encodings", "encodings.describe",
-        "encodings.compression.general", "encodings.layouts.full_zip_layout", "file.array_reader",
+        "encodings.page_encoder", "encodings.compression.general", "encodings.kernels.fsst_encode",
+        "encodings.layouts.full_zip_layout", "file.array_reader",
         "file.legacy_reader", "file.page_listing", "file.writer", "format.deletion_vector",
         "format.index_metadata", "format.manifest_history", "format.refs",
         "format.transaction_summary", "format.u64_segment", "storage.fsspec_store", "table.blobs",

@@ -1,7 +1,7 @@
 """Packed struct: the children of a struct stored row by row, all of fixed width.
 
 Layout: the encoding below holds rows of ``sum(bits_per_value)`` bits; child ``i`` takes the next
-``bits_per_value[i]`` bits of each row.
+``bits_per_value[i]`` bits of each row. Rows are written flat.
 Limits: every child has whole bytes.
 Source: message ``PackedStruct`` of lance.encodings21 (pylance 14.0.2).
 """
@@ -21,7 +21,11 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.base import PackedStruct as PackedStructBlock
+from lance_nb.encodings.compress_base import CompressedChunks, Compressors
+from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory
+from lance_nb.encodings.statistics import STRUCTURAL, Measured
+from lance_nb.errors import InternalError
 
 
 class PackedStruct:
@@ -81,3 +85,42 @@ def _cut(encoding: encodings21.PackedStruct, rows: DataBlock) -> PackedStructBlo
 
 def _width(rows: DataBlock) -> str:
     return str(rows.bits_per_value) if isinstance(rows, FixedWidth) else "a varying number of"
+
+
+class PackedStructCompressor:
+    """Interleave children of fixed width row by row."""
+
+    def nominate_chunks(self, measured: Measured, _options: EncodingOptions) -> int:
+        """Take structs whose children all have whole bytes."""
+        return STRUCTURAL * (_child_widths(measured.block) is not None)
+
+    def compress_chunks(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedChunks:
+        """Put the children side by side; the rows are stored plainly."""
+        block, widths = measured.block, _child_widths(measured.block)
+        if widths is None or not isinstance(block, PackedStructBlock):
+            raise InternalError(f"packed rows of a {type(block).__name__} block")
+        size = sum(widths) // 8
+        rows = memory.allocate(block.num_values * size).reshape(block.num_values, size)
+        start = 0
+        for child, bits in zip(block.children, widths, strict=True):
+            stop = start + bits // 8
+            if isinstance(child, FixedWidth):
+                rows[:, start:stop] = child.data.reshape(block.num_values, bits // 8)
+            start = stop
+        whole = FixedWidth(sum(widths), block.num_values, rows.ravel())
+        inner = compressors.compress_chunks(Measured(whole), options.plain)
+        message = encodings21.PackedStruct(bits_per_value=widths, values=inner.encoding)
+        encoding = encodings21.CompressiveEncoding(packed_struct=message)
+        return CompressedChunks(encoding, inner.buffers, inner.num_values)
+
+
+def _child_widths(block: DataBlock) -> list[int] | None:
+    """Return the bits of each child, None unless all are plain and have whole bytes."""
+    if not isinstance(block, PackedStructBlock):
+        return None
+    widths = [child.bits_per_value for child in block.children if isinstance(child, FixedWidth)]
+    if len(widths) < len(block.children) or any(bits % 8 for bits in widths):
+        return None
+    return widths

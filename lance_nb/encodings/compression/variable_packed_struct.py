@@ -4,7 +4,7 @@ Layout: per value only (full-zip): a row is its children one after the other: a 
 ``bits_per_value / 8`` bytes, a variable one its length (``bits_per_length`` bits, 32 or 64) and
 then that many bytes. Each child may be compressed value by value.
 Limits: a row ends exactly where its last child does. A row of no bytes at all is a null struct:
-its children become zeros and empty strings.
+its children become zeros and empty strings. Written children have whole bytes and no nulls.
 Source: message ``VariablePackedStruct`` of lance.encodings21 (pylance 14.0.2, file version 2.2).
 """
 
@@ -24,7 +24,12 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
+from lance_nb.encodings.compress_base import CompressedValues, Compressors
+from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
+from lance_nb.encodings.kernels.join import join_rows
+from lance_nb.encodings.statistics import STRUCTURAL, Measured, bits_per_value
+from lance_nb.errors import InternalError
 
 _INT32_MAX = (1 << 31) - 1
 _WIDEST_UNSEEN = 4096  # bytes of a fixed child of which the rows hold (almost) no example
@@ -120,3 +125,46 @@ class _Rows:
             first = int(short[0])
             raise corrupt(f"{int(sizes[first])} bytes left in a packed row", f"{int(room[first])}")
         return sizes.astype(np.int64)
+
+
+class VariablePackedStructCompressor:
+    """Interleave children of any width row by row."""
+
+    def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
+        """Take structs whose children have whole bytes, from file version 2.2 on."""
+        block = measured.block
+        if not isinstance(block, PackedStruct) or not options.has_large_chunks:
+            return 0
+        return STRUCTURAL * all(not (bits_per_value(child) or 0) % 8 for child in block.children)
+
+    def compress_values(
+        self, measured: Measured, options: EncodingOptions, compressors: Compressors
+    ) -> CompressedValues:
+        """Join the children of every row, each string behind its length."""
+        block = measured.block
+        if not isinstance(block, PackedStruct):
+            raise InternalError(f"packed rows of a {type(block).__name__} block")
+        message = encodings21.VariablePackedStruct()
+        columns: list[tuple[Ints, Bytes]] = []
+        for child in block.children:
+            compressed = compressors.compress_values(Measured(child), options)
+            field = message.fields.add(value=compressed.encoding)
+            columns += _columns(compressed.values, field)
+        rows = join_rows(columns)
+        ends = np.sum([offsets for offsets, _ in columns], axis=0)
+        narrow = int(ends[-1]) <= _INT32_MAX
+        values = VariableWidth(block.num_values, ends.astype(np.int32) if narrow else ends, rows)
+        encoding = encodings21.CompressiveEncoding(variable_packed_struct=message)
+        return CompressedValues(encoding, values)
+
+
+def _columns(values: FixedWidth | VariableWidth, field: Field) -> list[tuple[Ints, Bytes]]:
+    """Return what a child adds to every row, and say its width in ``field``."""
+    count = np.arange(values.num_values + 1, dtype=np.int64)
+    if isinstance(values, FixedWidth):
+        field.bits_per_value = values.bits_per_value
+        return [(count * (values.bits_per_value // 8), values.data)]
+    word = values.offsets.dtype.itemsize
+    field.bits_per_length = 8 * word
+    lengths = np.diff(values.offsets).view(np.uint8)
+    return [(count * word, lengths), (values.offsets.astype(np.int64), values.data)]

@@ -11,7 +11,7 @@ Source: message BlobLayout of lance.encodings21; byte layout verified against py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -33,12 +33,14 @@ from lance_nb.encodings.page_roles import Layout, PageReader
 from lance_nb.encodings.repdef import check_layers, check_levels, max_definition, num_list_layers
 from lance_nb.errors import NotSupportedError
 
+_DEFINITION_SHIFT = np.uint64(16)
+
 
 class BlobLayout:
-    """The layout arm. ``layouts`` are the arms that the inner page may have."""
+    """The layout arm. ``layout_of`` finds the layout of the inner page."""
 
-    def __init__(self, layouts: Mapping[str, Layout]) -> None:
-        self._layouts = layouts
+    def __init__(self, layout_of: Callable[[str], Layout]) -> None:
+        self._layout_of = layout_of
 
     def index_buffers(self, layout: encodings21.BlobLayout, shape: PageShape) -> tuple[int, ...]:
         """Ask for what the inner page needs."""
@@ -61,9 +63,9 @@ class BlobLayout:
 
     def _inner(self, layout: encodings21.BlobLayout) -> tuple[Layout, object]:
         arm = layout.inner_layout.WhichOneof("layout")
-        if arm is None or arm == "blob_layout" or arm not in self._layouts:
+        if arm is None or arm == "blob_layout":
             raise corrupt("a page of positions and sizes inside a blob page", f"{arm!r}")
-        return self._layouts[arm], getattr(layout.inner_layout, arm)
+        return self._layout_of(arm), getattr(layout.inner_layout, arm)
 
 
 class BlobPage:
@@ -91,7 +93,7 @@ class BlobPage:
     ) -> Levels | None:
         if not max_definition(self._layers):
             return None
-        levels = np.where(size == 0, position >> np.uint64(16), np.uint64(0))
+        levels = np.where(size == 0, position >> _DEFINITION_SHIFT, np.uint64(0))
         if levels.size and int(levels.max()) > max_definition(self._layers):
             raise corrupt("definition levels in the position of an empty blob", "larger numbers")
         definition = levels.astype(np.uint16)

@@ -9,27 +9,31 @@ Layout (page buffers)::
 A control word has 0, 1, 2 or 4 bytes and holds ``(rep << bits_def) | definition``. A fixed-width
 value follows every visible entry (null leaves too); a variable-width value, as u32 or u64 length
 and its bytes, follows visible valid entries only. Without levels a fixed-width page is the raw
-array.
+array, which is written without copying.
 
-Limits: levels below 2**16. Source: message FullZipLayout of lance.encodings21; byte layout verified
-against pylance 14.0.2.
+Limits: levels below 2**16; values of whole bytes; at most 2**32 - 1 entries are written.
+Source: message FullZipLayout of lance.encodings21; byte layout verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
+    AllNull,
     Bytes,
     Codecs,
     DecodedPage,
+    Dictionary,
     FixedWidth,
     Ints,
     Levels,
+    PackedStruct,
     PageBuffer,
     PageShape,
     Rows,
@@ -37,7 +41,16 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
-from lance_nb.encodings.kernels import ranges
+from lance_nb.encodings.compress_base import (
+    CompressedValues,
+    Compressors,
+    EncodedPage,
+    LeafPage,
+    PageLevels,
+)
+from lance_nb.encodings.kernels import memory, ranges, scatter
+from lance_nb.encodings.kernels.join import join_rows
+from lance_nb.encodings.kernels.ranges import starts_of
 from lance_nb.encodings.kernels.zip_entries import EntryFormat, walk_entries
 from lance_nb.encodings.page_roles import PageReader
 from lance_nb.encodings.repdef import (
@@ -47,8 +60,15 @@ from lance_nb.encodings.repdef import (
     num_list_layers,
 )
 from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.statistics import bits_per_value
 
 _LEVEL_BITS_MAX = 16
+_WIDE_BYTES = 256  # of the widest value: from here on chunks would hold too few values
+_PRIORITY = 1
+_PRIORITY_WIDE = 20
+_PRIORITY_ASKED = 50
+_ENTRIES_MAX = (1 << 32) - 1
+Mask = npt.NDArray[np.bool_]
 
 
 class FullZipLayout:
@@ -249,3 +269,148 @@ class FullZipPage:
 def _words(control: Bytes) -> Levels:
     """Read control words that hold a definition level only."""
     return control.ravel().view(f"<u{control.shape[1]}").astype(np.uint16)
+
+
+class FullZipLayoutEncoder:
+    """Write wide values, structs with strings, and what no chunk can hold."""
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take wide values, structs with strings, and what no other layout can hold."""
+        block, options = page.measured.block, page.options
+        if isinstance(block, AllNull | Dictionary) or (bits_per_value(block) or 8) % 8:
+            return 0
+        if isinstance(block, PackedStruct):
+            # Structs of plain numbers only belong into chunks, whatever their width.
+            is_plain = all(isinstance(child, FixedWidth) for child in block.children)
+            return 0 if is_plain or not options.has_large_chunks else _PRIORITY_ASKED
+        if options.structural == "fullzip":
+            return _PRIORITY_ASKED
+        return _PRIORITY_WIDE if page.measured.widest_bytes >= _WIDE_BYTES else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress the values one by one and zip them with their levels."""
+        options = page.options
+        if options.compression == "lz4" and page.valid_slots is not None:
+            options = replace(options, compression="zstd")  # LZ4 has no form for nulls here
+        compressed = compressors.compress_values(page.measured, options)
+        return zip_page(compressed, page.levels)
+
+
+def zip_page(compressed: CompressedValues, levels: PageLevels) -> EncodedPage | None:
+    """Zip values with their levels; None when there are too many entries."""
+    if levels.num_entries > _ENTRIES_MAX:
+        return None
+    values = compressed.values
+    control = _control_words(levels)
+    message = encodings21.FullZipLayout(
+        bits_rep=_bits(levels.repetition),
+        bits_def=_bits(levels.definition),
+        num_items=levels.num_entries,
+        num_visible_items=values.num_values,
+        value_compression=compressed.encoding,
+        layers=levels.layer_enums,
+    )
+    if isinstance(values, FixedWidth):
+        message.bits_per_value = values.bits_per_value
+        data, starts = _zip_fixed(values, control, levels)
+    else:
+        message.bits_per_offset = 8 * values.offsets.dtype.itemsize
+        data, starts = _zip_variable(values, control, levels)
+    buffers = [data]
+    if levels.repetition is not None or isinstance(values, VariableWidth):
+        buffers.append(_row_index(starts, levels))
+    layout = encodings21.PageLayout(full_zip_layout=message)
+    return EncodedPage(layout, tuple(buffers), levels.num_rows)
+
+
+def _bits(levels: npt.NDArray[np.uint16] | None) -> int:
+    return int(levels.max()).bit_length() if levels is not None and levels.size else 0
+
+
+def _control_words(levels: PageLevels) -> Bytes:
+    """Return the control word of every entry as rows of 0, 1, 2 or 4 bytes."""
+    bits_def = _bits(levels.definition)
+    bits = _bits(levels.repetition) + bits_def
+    width = 0 if not bits else 1 if bits <= 8 else 2 if bits <= 16 else 4
+    if not width:
+        return np.zeros((levels.num_entries, 0), np.uint8)
+    words = np.zeros(levels.num_entries, np.uint32)
+    if levels.repetition is not None:
+        words |= levels.repetition.astype(np.uint32) << np.uint32(bits_def)
+    if levels.definition is not None:
+        words |= levels.definition
+    return words.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
+
+
+def _zip_fixed(values: FixedWidth, control: Bytes, levels: PageLevels) -> tuple[Bytes, Ints]:
+    """Return the entries, and where each begins, with the total as last item.
+
+    Without control words nobody asks where: no row index is needed.
+    """
+    size, width = values.bits_per_value // 8, control.shape[1]
+    visible = levels.visible
+    if visible is None and not width:
+        return values.data, starts_of(np.zeros(0, np.int64))
+    if visible is None:
+        starts = np.arange(levels.num_entries + 1, dtype=np.int64) * (size + width)
+        out = memory.allocate(int(starts[-1])).reshape(-1, size + width)
+        out[:, :width] = control
+        out[:, width:] = values.data.reshape(-1, size)
+        return out.ravel(), starts
+    starts = starts_of(width + size * visible.astype(np.int64))
+    flat = memory.allocate(int(starts[-1]))
+    scatter.write_rows(flat, starts[:-1], control)
+    scatter.write_rows(flat, starts[:-1][visible] + width, values.data.reshape(-1, size))
+    return flat, starts
+
+
+def _zip_variable(values: VariableWidth, control: Bytes, levels: PageLevels) -> tuple[Bytes, Ints]:
+    """Return the entries, and where each begins; null leaves have no length and no bytes.
+
+    What lies between two values (control words of entries without one, then control word and
+    length of the next) is one *head*; Arrow joins heads and values pair by pair.
+    """
+    word = values.offsets.dtype.itemsize
+    count, width = levels.num_entries, control.shape[1]
+    filled = np.ones(count, np.bool_) if levels.definition is None else levels.definition == 0
+    visible = levels.visible
+    kept = filled if visible is None else filled[visible]
+    lengths = np.diff(values.offsets)[kept]
+    sizes = np.zeros(count, np.int64)
+    sizes[filled] = lengths
+    heads = memory.allocate(count * (width + word)).reshape(count, width + word)
+    heads[:, :width] = control
+    heads[:, width:] = sizes.astype(f"<u{word}").view(np.uint8).reshape(count, word)
+    head_bytes = heads.ravel()
+    if not bool(filled.all()):
+        keep = np.ones((count, width + word), np.bool_)
+        keep[~filled, width:] = False
+        head_bytes = heads[keep]
+    head_ends = starts_of(np.where(filled, width + word, width))
+    ends = np.concatenate(([0], head_ends[1:][filled], head_ends[-1:]))
+    data = join_rows(((ends, head_bytes), _values_with_end(values, kept, lengths)))
+    return data, head_ends + starts_of(sizes)
+
+
+def _values_with_end(values: VariableWidth, kept: Mask, lengths: Ints) -> tuple[Ints, Bytes]:
+    """Return the kept values and an empty one behind them, without copying where none is left out.
+
+    Bytes under a null are left out too.
+    """
+    ends = starts_of(lengths.astype(np.int64))
+    data = values.data
+    if int(ends[-1]) != int(values.offsets[-1]):
+        starts = values.offsets[:-1][kept].astype(np.int64)
+        data = ranges.concatenate(data, starts, lengths.astype(np.int64))
+    return np.append(ends, ends[-1]), data
+
+
+def _row_index(starts: Ints, levels: PageLevels) -> Bytes:
+    """Return where each row begins and the total, in the narrowest integers that hold it."""
+    total = int(starts[-1])
+    if levels.repetition is not None:
+        top = int(levels.repetition.max()) if levels.repetition.size else 1
+        begins = np.flatnonzero(levels.repetition == top)
+        starts = np.append(starts[begins], total)
+    width = 1 if total < 1 << 8 else 2 if total < 1 << 16 else 4 if total < 1 << 32 else 8
+    return starts.astype(f"<u{width}").view(np.uint8)

@@ -14,32 +14,79 @@ Every chunk but the last holds a power of two of leaf values; the last one holds
 log2 = 0 (or, for flat values, its own log2 if it is a power of two). A chunk may hold more levels
 than values.
 
-Limits: at most one repetition index layer. Source: message MiniBlockLayout of lance.encodings21;
-byte layout verified against pylance 14.0.2.
+Writing: strings, and from file version 2.2 on values of 64 and 128 bits, become a dictionary and
+u32 indices where that is smaller by a margin: ``dict-divisor`` (2: at most half as many items as
+values), ``dict-size-ratio`` (0.8 of the size without) and ``dict-max-size`` of the field's metadata
+bound it. A sample of 16 thousand values is examined first, because hashing a page of distinct
+values costs more than storing it. Arrow dictionary arrays keep their items and key width.
+
+A page that does not fit chunks (too many levels between two values) is left to full-zip, and so is
+one that gains nothing from chunks: numbers without levels that no codec makes smaller would only be
+copied, while full-zip stores them as they lie in memory.
+
+Limits: at most one repetition index layer, and 2**31 - 1 dictionary items.
+Source: message MiniBlockLayout of lance.encodings21, field metadata ``lance-encoding:dict-*``; byte
+layout verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
+    AllNull,
     Bytes,
     Codecs,
+    DataBlock,
+    Dictionary,
+    FixedWidth,
+    PackedStruct,
     PageShape,
+    VariableWidth,
     corrupt,
     single_chunk,
 )
-from lance_nb.encodings.chunk_rows import PageParts
-from lance_nb.encodings.chunk_table import (
+from lance_nb.encodings.compress_base import (
+    CompressedChunks,
+    Compressors,
+    EncodedPage,
+    LeafPage,
+    Parts,
+)
+from lance_nb.encodings.encoding_options import EncodingOptions
+from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.mini_block_chunks import (
+    PageParts,
+    assemble,
+    chunk_words,
+    cut_levels,
     read_chunk_table,
     read_row_index,
+    row_index,
 )
 from lance_nb.encodings.mini_block_page import MiniBlockPage
 from lance_nb.encodings.page_roles import PageReader
+from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, bits_per_value, data_size
 from lance_nb.errors import NotSupportedError
 
 _DICTIONARY_ITEMS_MAX = 2**31
+_LEVELS_AIMED = 20_000  # in one chunk: three times as many still fit
+_OFFSET_BYTES = 4
+_PLAIN_BYTES = 1 << 20  # of a page that chunks only copy; smaller ones are copied quickly
+_PRIORITY = 10
+_PRIORITY_ASKED = 50
+_DICT_DIVISOR = 2
+_DICT_SIZE_RATIO = 0.8
+_DICT_BYTES_MAX = 8 << 20
+_DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
+_FIRST_SAMPLE = 2048
+_SAMPLE_RUN = 256
+_SAMPLE_SHARE = 0.6  # of different values in the sample: from here on the page is not hashed
 
 
 class MiniBlockLayout:
@@ -94,3 +141,189 @@ def _check_buffer_count(layout: encodings21.MiniBlockLayout, shape: PageShape) -
     expected = 2 + layout.HasField("dictionary") + bool(layout.repetition_index_depth)
     if len(shape.buffer_sizes) != expected:
         raise corrupt(f"{expected} mini-block page buffers", str(len(shape.buffer_sizes)))
+
+
+class MiniBlockLayoutEncoder:
+    """Write small values in chunks."""
+
+    def nominate(self, page: LeafPage) -> int:
+        """Take everything, best if asked for; wide values prefer another layout."""
+        block = page.measured.block
+        if isinstance(block, AllNull) or (
+            isinstance(block, PackedStruct)
+            and not all(isinstance(child, FixedWidth) for child in block.children)
+        ):
+            return 0
+        return _PRIORITY_ASKED if page.options.structural == "miniblock" else _PRIORITY
+
+    def encode(self, page: LeafPage, compressors: Compressors) -> EncodedPage | None:
+        """Compress values and levels and put the chunks together; None if a chunk is too large."""
+        dictionary = to_dictionary(page.measured, page.options)
+        measured = page.measured if dictionary is None else Measured(dictionary.indices)
+        values = compressors.compress_chunks(measured, page.options)
+        if dictionary is None and _is_plain(page, values):
+            return None
+        encoded = _encode_chunks(page, values, dictionary, compressors)
+        smaller = None if encoded is not None else _smaller_chunks(page, measured)
+        if smaller is not None:
+            values = compressors.compress_chunks(measured, smaller)
+            encoded = _encode_chunks(page, values, dictionary, compressors)
+        return encoded
+
+
+def _is_plain(page: LeafPage, values: CompressedChunks) -> bool:
+    """Tell whether the page would be its values, cut into chunks and nothing else."""
+    block, levels, options = page.measured.block, page.levels, page.options
+    return (
+        options.structural is None
+        and options.minichunk_size_bytes is None
+        and levels.repetition is None
+        and levels.definition is None
+        and isinstance(block, FixedWidth)
+        and block.bits_per_value % 8 == 0
+        and block.data.size >= _PLAIN_BYTES
+        and values.encoding.HasField("flat")
+    )
+
+
+def _smaller_chunks(page: LeafPage, measured: Measured) -> EncodingOptions | None:
+    """Return options for chunks of so few values that their levels fit, for sparse lists."""
+    levels, count = page.levels, measured.num_values
+    if levels.repetition is None or not count:
+        return None
+    per_chunk = _LEVELS_AIMED * count // levels.num_entries
+    if per_chunk < 2:
+        return None
+    bits = bits_per_value(measured.block)
+    if bits is None:
+        bits = 8 * (measured.size_bytes // count + _OFFSET_BYTES)
+    return replace(page.options.plain, minichunk_size_bytes=max(1, per_chunk * bits // 8))
+
+
+def _encode_chunks(
+    page: LeafPage,
+    values: CompressedChunks,
+    dictionary: Dictionary | None,
+    compressors: Compressors,
+) -> EncodedPage | None:
+    levels, options = page.levels, page.options
+    message = encodings21.MiniBlockLayout(
+        value_compression=values.encoding,
+        layers=levels.layer_enums,
+        num_buffers=len(values.buffers),
+        repetition_index_depth=int(levels.repetition is not None),
+        num_items=page.measured.num_values,
+        has_large_chunk=options.has_large_chunks,
+    )
+    cuts = cut_levels(levels, values.num_values)
+    blocks: list[Parts] = []
+    for name, found in (("rep", levels.repetition), ("def", levels.definition)):
+        if found is None:
+            continue
+        block = FixedWidth(16, found.size, found.view(np.uint8))
+        compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
+        getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
+        blocks.append(compressed.blocks)
+    counts = cuts.counts if blocks else None
+    assembled = assemble(tuple(blocks), counts, values.buffers, options.has_large_chunks)
+    if assembled is None:
+        return None
+    chunks, sizes = assembled
+    buffers = [chunk_words(sizes, values.num_values, options.has_large_chunks), chunks]
+    if dictionary is not None:
+        items, count = dictionary.items, dictionary.items.num_values
+        whole = compressors.compress_blocks(items, np.array([count]), options.for_dictionary)
+        message.dictionary.CopyFrom(whole.encoding)
+        message.num_dictionary_items = count
+        joined = whole.blocks.joined()
+        first, size = int(joined.starts[0]), int(joined.sizes[0])
+        buffers.append(joined.data[first : first + size])
+    if levels.repetition is not None:
+        buffers.append(row_index(levels.repetition, cuts))
+    layout = encodings21.PageLayout(mini_block_layout=message)
+    return EncodedPage(layout, tuple(buffers), levels.num_rows)
+
+
+def to_dictionary(measured: Measured, options: EncodingOptions) -> Dictionary | None:
+    """Return the values as a dictionary if they are one, or should become one."""
+    block = measured.block
+    if isinstance(block, Dictionary):
+        return block
+    plain = _plain_bytes(measured, options)
+    if plain is None or measured.num_values < _DICT_VALUES_MIN:
+        return None
+    if options.compression == "none":
+        return None
+    if not _may_pay(measured, plain, options):
+        return None
+    array = _as_array(block)
+    encoded = array.dictionary_encode()
+    items = from_arrow(encoded.dictionary)
+    if not _pays(measured.num_values, plain, items, options):
+        return None
+    indices = np.frombuffer(encoded.indices.buffers()[1], np.uint8, 4 * measured.num_values)
+    return Dictionary(measured.num_values, FixedWidth(32, measured.num_values, indices), items)
+
+
+def _plain_bytes(measured: Measured, options: EncodingOptions) -> float | None:
+    """Estimate the size without a dictionary; None for values that never get one."""
+    block = measured.block
+    if isinstance(block, VariableWidth):
+        return float(measured.size_bytes + block.offsets.itemsize * block.num_values)
+    if not isinstance(block, FixedWidth):
+        return None
+    if block.bits_per_value == 128:
+        return float(block.data.size)
+    if block.bits_per_value != 64 or options.file_version < (2, 2):
+        return None
+    widths = None if measured.is_wide else measured.block_widths
+    packed = block.data.size if widths is None else int(widths.sum()) * BLOCK // 8
+    runs = measured.sampled_run_share * block.num_values * 9
+    return float(min(packed, runs))
+
+
+def _may_pay(measured: Measured, plain: float, options: EncodingOptions) -> bool:
+    """Look at samples, a small one first: runs of neighbours from all over the page."""
+    count = measured.num_values
+    for wanted in (_FIRST_SAMPLE, SAMPLE):
+        whole = _as_array(measured.block)
+        sample = whole if count <= wanted else _sampled(whole, wanted)
+        distinct = sample.dictionary_encode().dictionary
+        if len(distinct) > _SAMPLE_SHARE * len(sample):
+            return False
+        if not _pays(count, plain, from_arrow(distinct), options):
+            return False
+    return True
+
+
+def _sampled(values: pa.Array, wanted: int) -> pa.Array:
+    """Return runs of 256 values, evenly spread."""
+    last = len(values) - _SAMPLE_RUN
+    starts = np.linspace(0, last, wanted // _SAMPLE_RUN).astype(np.int64).tolist()
+    return pa.concat_arrays([values.slice(start, _SAMPLE_RUN) for start in starts])
+
+
+def _pays(count: int, plain: float, items: DataBlock, options: EncodingOptions) -> bool:
+    """Tell whether indices and items are clearly smaller than the plain values."""
+    if items.num_values > count // (options.dict_divisor or _DICT_DIVISOR):
+        return False
+    item_bytes = data_size(items)
+    if isinstance(items, VariableWidth):
+        if item_bytes > (options.dict_max_size_bytes or _DICT_BYTES_MAX):
+            return False
+        item_bytes += items.offsets.itemsize * items.num_values
+    index_bits = max(1, (items.num_values - 1).bit_length())
+    ratio = options.dict_size_ratio or _DICT_SIZE_RATIO
+    return item_bytes + count * index_bits / 8 < ratio * plain
+
+
+def _as_array(block: DataBlock) -> pa.Array:
+    """View a block as an Arrow array that can be hashed."""
+    if isinstance(block, VariableWidth):
+        kind = pa.large_binary() if block.offsets.itemsize == 8 else pa.binary()
+        buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
+        return pa.Array.from_buffers(kind, block.num_values, buffers)
+    bits = block.bits_per_value if isinstance(block, FixedWidth) else 0
+    kind = pa.uint64() if bits == 64 else pa.binary(bits // 8)
+    data = block.data if isinstance(block, FixedWidth) else np.zeros(0, np.uint8)
+    return pa.Array.from_buffers(kind, block.num_values, [None, pa.py_buffer(data)])

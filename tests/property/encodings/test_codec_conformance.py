@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from lance_nb.encodings.choose import COMPRESSORS, LAYOUT_ENCODERS
+from lance_nb.encodings.page_encoder import COMPRESSORS, LAYOUT_ENCODERS
 from tests.conformance.codec_tests import ALL_SIZES, CodecTests, check_page, options, page_arms
 from tests.support.leaf_values import MAKERS, make
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lance_nb._pb import encodings21 as pb
 from lance_nb.encodings import mini_block_page
 from lance_nb.encodings.base import DecodedPage, PageBuffer
-from lance_nb.encodings.chunk_table import parse_chunks
+from lance_nb.encodings.mini_block_chunks import parse_chunks
 from lance_nb.encodings.mini_block_page import MiniBlockPage
 from lance_nb.encodings.repdef import unravel
 from lance_nb.errors import CorruptFileError

@@ -7,7 +7,7 @@ import pytest
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import FixedWidth
-from lance_nb.encodings.registry import CODECS, LAYOUTS, MAX_DEPTH, codecs
+from lance_nb.encodings.registry import CODECS, LAYOUTS, MAX_DEPTH, codec_of, codecs, layout_of
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
     LZ4,
@@ -31,11 +31,16 @@ from tests.property.encodings.reference_encoders import (
 def test_every_arm_of_the_message_has_a_codec() -> None:
     arms = {field.name for field in Encoding.DESCRIPTOR.oneofs_by_name["compression"].fields}
     assert set(CODECS) == arms
+    for arm in arms:
+        assert type(codec_of(arm)).__name__ == CODECS[arm][0]
+        assert codec_of(arm) is codec_of(arm)
 
 
 def test_every_layout_of_the_message_is_registered() -> None:
     oneof = encodings21.PageLayout.DESCRIPTOR.oneofs_by_name["layout"]
     assert set(LAYOUTS) == {field.name for field in oneof.fields}
+    for arm in LAYOUTS:
+        assert type(layout_of(arm)).__name__ == LAYOUTS[arm][0]
 
 
 @pytest.mark.parametrize(

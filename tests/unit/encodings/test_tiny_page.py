@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings import choose
 from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.page_encoder import encode_leaf_page
 from lance_nb.encodings.statistics import Measured
 from lance_nb.encodings.tiny_page import VALUES_MAX, encode_tiny
 
@@ -26,7 +26,7 @@ def levels_of(leaf: pa.Array) -> PageLevels:
 
 
 def ordinary(leaf: pa.Array, options: EncodingOptions) -> EncodedPage:
-    return choose.encode(LeafPage(Measured(from_arrow(leaf)), levels_of(leaf), options))
+    return encode_leaf_page(LeafPage(Measured(from_arrow(leaf)), levels_of(leaf), options))
 
 
 def tiny(leaf: pa.Array, version: tuple[int, int] = (2, 2)) -> EncodedPage | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
@@ -13,6 +15,7 @@ from tests.property.encodings.reference_encoders import (
     split_bytes,
     variable,
 )
+from tests.support.compressing import COMPRESSORS, V2_2, in_chunks, measured
 
 
 def test_byte_j_of_value_i_lies_at_j_times_n_plus_i() -> None:
@@ -44,3 +47,44 @@ def test_other_widths_and_inner_encodings_are_refused() -> None:
     encoding.byte_stream_split.values.CopyFrom(variable())
     with pytest.raises(NotSupportedError):
         codecs.decode_chunks(encoding, chunks_of([[bytes(8)]], [1]))
+
+
+WISH = EncodingOptions(file_version=(2, 2), compression="lz4", bss="on")
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 5000])
+def test_split_values_come_back(kind: str, count: int) -> None:
+    values = np.random.default_rng(1).standard_normal(count) * 100
+    in_chunks("byte_stream_split", measured(values.astype(kind)), WISH.wrapped)
+
+
+def test_it_is_chosen_only_below_a_compression_that_was_asked_for() -> None:
+    split, values = COMPRESSORS["byte_stream_split"], measured(np.arange(9.0))
+    assert split.nominate_chunks(values, WISH.wrapped)
+    for options in (WISH, V2_2, V2_2.wrapped):
+        assert not split.nominate_chunks(values, options)
+    assert not split.nominate_chunks(measured([1], None), V2_2.wrapped)
+
+
+def test_without_a_wish_it_is_chosen_where_a_sample_becomes_smaller() -> None:
+    split = COMPRESSORS["byte_stream_split"]
+    zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
+    smooth = 20 + np.sin(np.arange(9000) / 500)
+    assert split.nominate_chunks(measured(smooth), zstd)
+    random = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 9000)
+    for values in (random, np.arange(9000), smooth[:100]):
+        assert not split.nominate_chunks(measured(values), zstd)
+    off = EncodingOptions(file_version=(2, 2), compression="zstd", bss="off").wrapped
+    assert not split.nominate_chunks(measured(smooth), off)
+
+
+@pytest.mark.parametrize(("bits", "taken"), [(23, False), (24, True)])
+def test_values_below_three_quarters_of_their_bits_are_packed_instead(
+    bits: int, taken: bool
+) -> None:
+    zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
+    top = 1 << bits
+    values = (top - 1 - top / 4 * (1 + np.sin(np.arange(9 * 1024) / 500))).astype(np.uint32)
+    split = COMPRESSORS["byte_stream_split"]
+    assert bool(split.nominate_chunks(measured(values), zstd)) == taken

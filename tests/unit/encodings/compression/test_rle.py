@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 
+from lance_nb.encodings.compression.rle import _repeated, _run_sums
+from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from tests.property.encodings.reference_encoders import (
@@ -20,6 +23,7 @@ from tests.property.encodings.reference_encoders import (
     to_words,
     variable,
 )
+from tests.support.compressing import COMPRESSORS, V2_1, V2_2, in_blocks, in_chunks, measured
 
 
 def test_a_block_of_pylance_with_a_hundred_equal_levels_is_read() -> None:
@@ -98,3 +102,48 @@ def test_lengths_in_other_forms_are_refused() -> None:
         codecs.decode_chunks(rle(16, lengths=inline_bitpacking(8)), chunks)
     with pytest.raises(CorruptFileError):
         codecs.decode_chunks(rle(16, values=variable()), chunks)
+
+
+RLE = COMPRESSORS["rle"]
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("length", [1, 3, 255, 256, 1000, 5000])
+def test_runs_come_back(kind: str, length: int) -> None:
+    values = np.repeat(np.arange(9), length)[:5000].astype(kind)
+    _, counts = in_chunks("rle", measured(values))
+    assert counts[:-1] == [2048] * (len(counts) - 1)
+
+
+def test_blocks_are_what_the_format_says() -> None:
+    levels = [0] * 300 + [1] + [0] * 99
+    _, blocks = in_blocks("rle", measured(np.array(levels, np.uint16)), [100, 300])
+    assert blocks == [rle_block(levels[:100], 16), rle_block(levels[100:], 16)]
+
+
+def test_blocks_of_runs_are_for_2_2() -> None:
+    levels, count = measured(np.zeros(500, np.uint16)), np.array([500])
+    assert RLE.nominate_blocks(levels, count, V2_2)
+    assert not RLE.nominate_blocks(levels, count, V2_1)
+
+
+def test_the_threshold_of_the_field_bounds_it() -> None:
+    rle = measured(np.repeat(np.arange(100), 10))
+    assert RLE.nominate_chunks(rle, V2_2)
+    low = EncodingOptions(file_version=(2, 2), rle_threshold=0.05)
+    assert not RLE.nominate_chunks(rle, low)
+    assert not RLE.nominate_chunks(measured(np.arange(1000)), V2_2)
+    assert not RLE.nominate_chunks(measured(["a"]), V2_2)
+
+
+@pytest.mark.parametrize("width", [*range(1, 10), 15, 16, 17])
+def test_each_value_is_repeated(width: int) -> None:
+    values = np.arange(3 * width, dtype=np.uint8)
+    found = _repeated(values, width, np.array([2, 0, 3]))
+    one, _, three = (values[i * width : (i + 1) * width].tobytes() for i in range(3))
+    assert found.tobytes() == one * 2 + three * 3
+
+
+def test_lengths_are_added_up_per_chunk() -> None:
+    assert _run_sums(np.array([1, 2, 3, 4]), np.array([2, 0, 2])).tolist() == [3, 0, 7]
+    assert _run_sums(np.array([], np.int64), np.array([0])).tolist() == [0]

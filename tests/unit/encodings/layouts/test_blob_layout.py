@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
 from lance_nb.encodings.base import PackedStruct
+from lance_nb.encodings.page_encoder import PageLevels, encode_blob_page
 from lance_nb.encodings.repdef import unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from tests.support.encoded_files import decode_column
 from tests.support.pages import Page, chunk, flat, u16, u64
 from tests.support.reading import rows_of, single_rows
 
@@ -84,3 +88,28 @@ def test_lists_of_blobs_are_not_supported() -> None:
     layers = (pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_LIST)
     with pytest.raises(NotSupportedError, match="lists of blobs"):
         blobs(layers=layers).open()
+
+
+POSITIONS, SIZES = np.array([64, 7, 9, 128]), np.array([3, 0, 0, 10])
+
+
+KIND = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_places_read_back(nullable: bool):
+    layers = (pb.REPDEF_NULLABLE_ITEM if nullable else pb.REPDEF_ALL_VALID_ITEM,)
+    definition = np.array([0, 1, 0, 0], np.uint16) if nullable else None
+    levels = PageLevels(layers, None, definition, 4, int(nullable), 4)
+    page = encode_blob_page(POSITIONS, SIZES, levels, (2, 1))
+    assert page.layout.WhichOneof("layout") == "blob_layout"
+    assert tuple(page.layout.blob_layout.layers) == layers
+    rows = [(64, 3), None if nullable else (0, 0), (0, 0), (128, 10)]
+    expected = [row and {"position": row[0], "size": row[1]} for row in rows]
+    assert decode_column(page, KIND, (2, 1)).to_pylist() == expected
+
+
+def test_lists_are_refused():
+    levels = PageLevels((1, 2), np.ones(4, np.uint16), None, 4, 0, 4)
+    with pytest.raises(NotSupportedError, match="lists of blobs"):
+        encode_blob_page(POSITIONS, SIZES, levels, (2, 1))

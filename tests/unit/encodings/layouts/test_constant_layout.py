@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb import LanceFileReader, LanceFileWriter
 from lance_nb._pb import encodings21 as pb
 from lance_nb.encodings.arrow_arrays import to_arrow
 from lance_nb.encodings.base import AllNull, Constant, FixedWidth, VariableWidth
+from lance_nb.encodings.page_encoder import LAYOUT_ENCODERS
 from lance_nb.encodings.repdef import unravel
 from lance_nb.errors import CorruptFileError
+from tests.conformance.codec_tests import check_page, options
+from tests.support.encoded_files import encode_column
 from tests.support.pages import Page, constant, flat, u16, u32, u64
 from tests.support.reading import rows_of, single_rows
 from tests.support.shredding import rebuild, shred
@@ -190,3 +195,57 @@ def test_a_scalar_of_the_wrong_width_does_not_become_that_type() -> None:
 def test_a_page_of_lists_without_rows() -> None:
     built = replace(page(b"", b"", layers=[ITEM, LIST]), num_rows=0)
     assert unravel(built.decode(rows_of()))[0].length == 0
+
+
+V2_1, V2_2 = options({}, (2, 1)), options({}, (2, 2))
+LIST_WRITTEN = pa.list_(pa.int32())
+
+
+def layout_of(array: pa.Array, version: tuple[int, int] = (2, 2)) -> str:
+    return str(check_page(array, options({}, version)).layout.WhichOneof("layout"))
+
+
+def test_nothing_but_nulls_needs_no_buffer() -> None:
+    for field_options in (V2_1, V2_2):
+        assert encode_column(pa.nulls(9, pa.int32()), field_options).buffers == ()
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_empty_and_null_lists_are_levels_only(version: tuple[int, int]) -> None:
+    assert layout_of(pa.array([[], None] * 900, LIST_WRITTEN), version) == "constant_layout"
+
+
+def test_levels_without_values_are_compressed_from_2_2_on() -> None:
+    lists = pa.array([[]] * 900, LIST_WRITTEN)
+    assert sum(len(buffer) for buffer in encode_column(lists, V2_1).buffers) == 4 * 900
+    assert sum(len(buffer) for buffer in encode_column(lists, V2_2).buffers) < 60
+
+
+def test_validity_of_structs_without_lists_is_compressed_too(tmp_path: Path) -> None:
+    rows = [None, {"a": None}] * 5_000
+    sizes = []
+    for version in ("2.1", "2.2"):
+        path = str(tmp_path / version)
+        table = pa.table({"s": pa.array(rows, pa.struct([("a", pa.int32())]))})
+        with LanceFileWriter(path, table.schema, version=version) as writer:
+            writer.write_batch(table)
+        assert LanceFileReader(path).read_all().to_table().equals(table)
+        sizes.append(Path(path).stat().st_size)
+    assert sizes[0] > 20_000  # 16 bits a row, as 2.1 has them
+    assert sizes[1] < 5_000
+
+
+def test_one_value_is_kept_once() -> None:
+    assert layout_of(pa.array([7] * 500)) == "constant_layout"
+    assert layout_of(pa.array([7] * 499 + [8])) == "mini_block_layout"
+    assert layout_of(pa.array([7] * 500), (2, 1)) == "mini_block_layout"
+
+
+def test_beside_levels_only_wide_values_stay_single() -> None:
+    assert layout_of(pa.array([7, None] * 500)) == "mini_block_layout"
+    assert layout_of(pa.array([1.5, None] * 500, pa.float32())) == "constant_layout"
+    assert layout_of(pa.array([[1.5], None, []] * 500, pa.list_(pa.float32()))) == "constant_layout"
+
+
+def test_it_stands_above_the_others() -> None:
+    assert set(LAYOUT_ENCODERS) == {"mini_block_layout", "constant_layout", "full_zip_layout"}

@@ -6,15 +6,32 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
-from lance_nb.encodings.base import DecodedPage, FixedSizeList, VariableWidth
+from lance_nb.encodings.base import (
+    AllNull,
+    DataBlock,
+    DecodedPage,
+    Dictionary,
+    FixedSizeList,
+    FixedWidth,
+    PackedStruct,
+    VariableWidth,
+)
+from lance_nb.encodings.compress_base import CompressedValues, LeafPage, PageLevels
+from lance_nb.encodings.layouts.full_zip_layout import _row_index, zip_page
+from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.page_encoder import LAYOUT_ENCODERS
 from lance_nb.encodings.repdef import unravel
+from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import CorruptFileError
+from tests.conformance.codec_tests import check_page, options, page_arms
 from tests.support.pages import Page, flat, full_zip, u16, u32, u64, variable
 from tests.support.reading import positions_of, rows_of, single_rows
-from tests.support.shredding import rebuild, shred
+from tests.support.shredding import Shredded, rebuild, shred
 
 ITEM, NULLABLE = pb.REPDEF_ALL_VALID_ITEM, pb.REPDEF_NULLABLE_ITEM
 LIST = pb.REPDEF_NULL_AND_EMPTY_LIST
@@ -261,3 +278,161 @@ def test_32_bit_control_words_above_16_bits_are_refused() -> None:
     )
     with pytest.raises(CorruptFileError):
         replace(built, buffers=(built.buffers[0], b"\0\7")).decode(rows_of((0, 1)))
+
+
+NUMBERS = from_arrow(pa.array([1, 2, 3]))
+STRINGS = from_arrow(pa.array(["a", "b", "x" * 300]))
+ZIPPED = {"structural-encoding": "fullzip"}
+CHUNKED = {"structural-encoding": "miniblock"}
+
+
+@pytest.mark.parametrize(
+    ("block", "wish", "version", "zipped", "chunked"),
+    [
+        (AllNull(3), ZIPPED, (2, 2), 0, 0),
+        (Dictionary(3, NUMBERS, STRINGS), ZIPPED, (2, 2), 0, 10),
+        (from_arrow(pa.array([True, False, True])), ZIPPED, (2, 2), 0, 10),
+        (PackedStruct(3, (NUMBERS, NUMBERS)), ZIPPED, (2, 2), 0, 10),
+        (PackedStruct(3, (NUMBERS, STRINGS)), {}, (2, 1), 0, 0),
+        (PackedStruct(3, (NUMBERS, STRINGS)), {}, (2, 2), 50, 0),
+        (NUMBERS, {}, (2, 2), 1, 10),
+        (NUMBERS, ZIPPED, (2, 1), 50, 10),
+        (NUMBERS, CHUNKED, (2, 1), 1, 50),
+        (STRINGS, {}, (2, 2), 20, 10),
+        (STRINGS, CHUNKED, (2, 2), 20, 50),
+    ],
+)
+def test_layouts_answer_0_for_what_they_cannot_hold(
+    block: DataBlock, wish: dict[str, str], version: tuple[int, int], zipped: int, chunked: int
+) -> None:
+    page = LeafPage(Measured(block), PageLevels((1,), None, None, 3, 0, 3), options(wish, version))
+    assert LAYOUT_ENCODERS["full_zip_layout"].nominate(page) == zipped
+    assert LAYOUT_ENCODERS["mini_block_layout"].nominate(page) == chunked
+
+
+@pytest.mark.parametrize(
+    ("width", "layout"), [(255, "mini_block_layout"), (256, "full_zip_layout")]
+)
+def test_pages_with_a_wide_string_are_full_zip(width: int, layout: str) -> None:
+    strings = pa.array([f"{i}" for i in range(30)] + ["x" * width])
+    assert layout in page_arms(check_page(strings, options({}, (2, 2))))
+
+
+@pytest.mark.parametrize(("width", "layout"), [(63, "mini_block_layout"), (64, "full_zip_layout")])
+def test_wide_vectors_are_full_zip(width: int, layout: str) -> None:
+    vectors = pa.array([[float(i)] * width for i in range(9)], pa.list_(pa.float32(), width))
+    assert layout in page_arms(check_page(vectors, options({}, (2, 2))))
+
+
+def test_the_field_may_ask_for_chunks() -> None:
+    strings = pa.array([f"{i}" * 200 for i in range(30)])
+    wish = options({"structural-encoding": "miniblock"}, (2, 2))
+    assert "mini_block_layout" in page_arms(check_page(strings, wish))
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_many_numbers_that_nothing_makes_smaller_are_stored_as_they_lie(
+    version: tuple[int, int],
+) -> None:
+    numbers = np.random.default_rng(3).integers(-(2**62), 2**62, 1 << 17)
+    page = check_page(pa.array(numbers), options({}, version))
+    assert "full_zip_layout" in page_arms(page)
+    assert np.shares_memory(np.frombuffer(page.buffers[0], np.int64), numbers)
+    with_null = pa.array(numbers, mask=np.arange(numbers.size) == 5)
+    for array, wish in (
+        (pa.array(numbers[:1000]), {}),  # few: chunks cost nothing
+        (with_null, {}),  # full-zip would put a word before every value
+        (pa.array(numbers % 1000), {}),
+        (pa.array(np.repeat(numbers[:100], 4000)), {}),
+        (pa.array(numbers), {"structural-encoding": "miniblock"}),
+        (pa.array(numbers), {"minichunk-size": "4096"}),
+    ):
+        assert "mini_block_layout" in page_arms(check_page(array, options(wish, version)))
+
+
+def test_strings_that_no_chunk_of_2_1_can_hold_are_full_zip_all_the_same() -> None:
+    strings = pa.array(["x" * 40_000, "y" * 40_000, "z"])
+    wish = options({"structural-encoding": "miniblock", "compression": "none"}, (2, 1))
+    assert "full_zip_layout" in page_arms(check_page(strings, wish))
+
+
+def test_bits_cannot_be_zipped() -> None:
+    wish = options({"structural-encoding": "fullzip"}, (2, 2))
+    assert "mini_block_layout" in page_arms(check_page(pa.array([True, False] * 50), wish))
+
+
+def test_pages_with_nulls_are_not_compressed_by_lz4() -> None:
+    strings = pa.array([None, *[f"{i} " * 200 for i in range(30)]])
+    page = check_page(strings, options({"compression": "lz4"}, (2, 2)))
+    general = page.layout.full_zip_layout.value_compression.general
+    assert general.compression.scheme == 2  # Zstandard: pylance reads no null values of LZ4
+
+
+ROWS = [[1, 2], [], None, [4, None, 5000], [], [7]]
+
+
+def levels(shredded: Shredded) -> PageLevels:
+    entries = shredded.entries
+    rep = np.array([entry.rep for entry in entries], np.uint16)
+    definition = np.array([entry.definition for entry in entries], np.uint16)
+    hidden = [entry.definition for entry in entries if not entry.visible]
+    return PageLevels(
+        tuple(shredded.layers),
+        rep if shredded.num_lists else None,
+        definition if definition.any() else None,
+        len(entries),
+        min(hidden, default=99) - 1,
+        len(shredded.rows),
+    )
+
+
+def slots(shredded: Shredded) -> list[int | None]:
+    return [entry.value for entry in shredded.entries if entry.visible]
+
+
+@pytest.fixture(params=["lists", "nulls", "plain"])
+def shredded(request: pytest.FixtureRequest) -> Shredded:
+    kind = request.param
+    rows = ROWS if kind == "lists" else [1, None, 3] if kind == "nulls" else [1, 2, 3]
+    return shred(rows, ("list", "leaf") if kind == "lists" else ("leaf",))
+
+
+def test_numbers_are_zipped_as_the_format_says(shredded: Shredded) -> None:
+    expected = full_zip(shredded, text=False)
+    data = np.array([value or 0 for value in slots(shredded)], "<i4").view(np.uint8)
+    values = CompressedValues(flat(32), FixedWidth(32, len(slots(shredded)), data))
+    page = zip_page(values, levels(shredded))
+    assert page is not None
+    assert [bytes(buffer) for buffer in page.buffers] == list(expected.buffers)
+    assert page.layout.full_zip_layout == expected.message
+
+
+@pytest.mark.parametrize("under_nulls", [b"", b"junk"])
+def test_strings_are_zipped_as_the_format_says(shredded: Shredded, under_nulls: bytes) -> None:
+    expected = full_zip(shredded, text=True)
+    texts = [under_nulls if value is None else str(value).encode() for value in slots(shredded)]
+    ends = np.concatenate(([0], np.cumsum([len(text) for text in texts]))).astype(np.int32)
+    joined = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+    values = CompressedValues(variable(), VariableWidth(len(texts), ends, joined))
+    page = zip_page(values, levels(shredded))
+    assert page is not None
+    assert [bytes(buffer) for buffer in page.buffers] == list(expected.buffers)
+    assert page.layout.full_zip_layout == expected.message
+
+
+@pytest.mark.parametrize(("num_entries", "fits"), [(2**32 - 1, True), (2**32, False)])
+def test_a_page_of_more_entries_than_the_format_counts_is_not_zipped(
+    num_entries: int, fits: bool
+) -> None:
+    values = CompressedValues(flat(32), FixedWidth(32, 0, np.zeros(0, np.uint8)))
+    page = zip_page(values, PageLevels((1,), None, None, num_entries, 0, num_entries))
+    assert (page is not None) == fits
+
+
+@pytest.mark.parametrize(
+    ("total", "width"),
+    [(255, 1), (256, 2), (65_535, 2), (65_536, 4), (2**32 - 1, 4), (2**32, 8)],
+)
+def test_the_row_index_has_the_narrowest_integers_that_hold_its_end(total: int, width: int) -> None:
+    found = _row_index(np.array([0, 7, total]), PageLevels((1,), None, None, 2, 0, 2))
+    assert found.view(f"<u{width}").tolist() == [0, 7, total]

@@ -7,14 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
 from lance_nb._pb import file2
-from lance_nb.encodings.base import DecodedPage, Dictionary, FixedWidth, VariableWidth
+from lance_nb.encodings.base import DataBlock, DecodedPage, Dictionary, FixedWidth, VariableWidth
+from lance_nb.encodings.encoding_options import EncodingOptions
+from lance_nb.encodings.layouts.mini_block_layout import to_dictionary
+from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.repdef import unravel
+from lance_nb.encodings.slicing import take_block
+from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import parse_column
+from tests.conformance.codec_tests import check_page, options
+from tests.property.encodings.reference_encoders import plain
+from tests.support.leaf_values import make
 from tests.support.pages import Page, chunk, flat, mini_block, u16, u32, u64, variable
 from tests.support.reading import positions_of, rows_of, single_rows
 from tests.support.shredding import rebuild, shred
@@ -330,3 +339,162 @@ def test_dictionary_indices_must_be_fixed_width() -> None:
     built = page(message, u32((len(raw) // 8 - 1) << 4), raw, u32(7), rows=1)
     with pytest.raises(CorruptFileError, match="fixed-width dictionary indices"):
         built.decode(rows_of((0, 1)))
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+def test_chunk_words_have_the_width_of_the_version(version: tuple[int, int]) -> None:
+    page = check_page(make("int64, all bits", 5000), options({}, version))
+    layout = page.layout.mini_block_layout
+    assert layout.has_large_chunk is (version == (2, 2))
+    assert len(page.buffers[0]) == 10 * (4 if layout.has_large_chunk else 2)
+    assert layout.num_items == 5000
+
+
+def test_a_dictionary_is_the_third_buffer_and_the_row_index_the_last() -> None:
+    colours = [["red", "blue"][i % 2] for i in range(3000)]
+    lists = pa.ListArray.from_arrays(pa.array(range(0, 3001, 2), pa.int32()), pa.array(colours))
+    page = check_page(lists, options({}, (2, 2)))
+    assert len(page.buffers) == 4
+    assert page.layout.mini_block_layout.num_dictionary_items == 2
+    pairs = np.frombuffer(bytes(page.buffers[3]), "<u8").reshape(-1, 2)
+    assert int(pairs[:, 0].sum()) == 1500
+
+
+def test_rows_may_span_chunks() -> None:
+    lists = pa.array([list(range(5000)), [], None, [1], list(range(3000))], pa.list_(pa.int16()))
+    for version in ((2, 1), (2, 2)):
+        check_page(lists, options({}, version))
+
+
+@pytest.mark.parametrize("version", [(2, 1), (2, 2)])
+@pytest.mark.parametrize("value", [7, "text", True])
+def test_sparse_lists_have_smaller_chunks(value: object, version: tuple[int, int]) -> None:
+    rows = [[value] if row % 60 == 0 else [] for row in range(150_000)]
+    page = check_page(pa.array(rows), options({"dict-divisor": "100000"}, version))
+    assert page.layout.WhichOneof("layout") == "mini_block_layout"
+
+
+V2_1 = EncodingOptions(file_version=(2, 1))
+V2_2 = EncodingOptions(file_version=(2, 2))
+
+
+@pytest.mark.parametrize("kind", ["string, few", "int64, few", "decimal128, few"])
+def test_few_values_become_items_and_indices(kind: str) -> None:
+    block = from_arrow(make(kind, 5000))
+    found = to_dictionary(Measured(block), V2_2)
+    assert found is not None
+    assert found.items.num_values <= 20
+    indices = found.indices.data.view(np.uint32).astype(np.int64)
+    assert plain(take_block(found.items, indices)) == plain(block)
+
+
+@pytest.mark.parametrize(
+    "kind", ["int64, all bits", "int64, ten bits", "int64, one", "int32, runs"]
+)
+def test_other_numbers_stay(kind: str) -> None:
+    assert to_dictionary(Measured(from_arrow(make(kind, 5000))), V2_2) is None
+
+
+def test_different_strings_stay() -> None:
+    strings = from_arrow(pa.array([f"string {i}" for i in range(30_000)]))
+    assert to_dictionary(Measured(strings), V2_2) is None
+
+
+def test_numbers_of_64_bits_have_no_dictionary_in_2_1_files() -> None:
+    assert to_dictionary(Measured(from_arrow(make("int64, few", 5000))), V2_1) is None
+    assert to_dictionary(Measured(from_arrow(make("string, few", 5000))), V2_1) is not None
+
+
+def test_dictionary_arrays_keep_theirs() -> None:
+    block = from_arrow(make("dictionary of int8", 3))
+    assert to_dictionary(Measured(block), V2_1) is block
+
+
+def mixed(count: int, distinct: int, runs_of: int = 1) -> np.ndarray:
+    """Return so many different values, no neighbour alike but in runs."""
+    return np.repeat(np.arange(count // runs_of) * 7 % distinct, runs_of)
+
+
+# 4096 values of 16, so 4 bits each beside the items, against what they need without.
+@pytest.mark.parametrize(
+    ("block", "items", "plain_bytes"),
+    [
+        (from_arrow(pa.array((mixed(4096, 16) + 1) << 36)), 16 * 8, 4 * 41 * 128),
+        (from_arrow(pa.array(mixed(4096, 16, 8) << 36)), 16 * 8, 511 / 4095 * 4096 * 9),
+        (from_arrow(pa.array((mixed(4096, 16) + 1) << 59)), 16 * 8, 4096 * 8),
+        (
+            from_arrow(pa.array([f"{one:10}" for one in mixed(4096, 16).tolist()])),
+            16 * 14,
+            4096 * 14,
+        ),
+        (
+            from_arrow(pa.array([f"{one:10}" for one in mixed(4096, 16).tolist()], "large_string")),
+            16 * 18,
+            4096 * 18,
+        ),
+        (
+            from_arrow(pa.array(mixed(4096, 16)).cast(pa.decimal128(30))),
+            16 * 16,
+            4096 * 16,
+        ),
+    ],
+    ids=["packed", "runs", "wide", "text", "large text", "decimal"],
+)
+def test_a_dictionary_is_smaller_by_the_ratio(
+    block: DataBlock, items: int, plain_bytes: float
+) -> None:
+    ratio = (items + 4096 * 4 / 8) / plain_bytes
+    for share, taken in ((ratio + 1e-9, True), (ratio, False), (ratio - 1e-9, False)):
+        options = EncodingOptions(file_version=(2, 2), dict_size_ratio=share)
+        assert (to_dictionary(Measured(block), options) is not None) == taken
+
+
+@pytest.mark.parametrize(
+    ("count", "distinct", "divisor", "taken"),
+    [
+        (63, 3, None, False),
+        (64, 3, None, True),
+        (100, 50, None, True),
+        (100, 51, None, False),
+        (100, 25, 4, True),
+        (100, 26, 4, False),
+        (100, 60, 1, True),
+        (5000, 1, None, True),
+    ],
+)
+def test_there_are_enough_values_for_each_item(
+    count: int, distinct: int, divisor: int | None, taken: bool
+) -> None:
+    block = from_arrow(pa.array([f"a rather long text {n % distinct:9}" for n in range(count)]))
+    options = EncodingOptions(file_version=(2, 2), dict_divisor=divisor)
+    assert (to_dictionary(Measured(block), options) is not None) == taken
+
+
+@pytest.mark.parametrize(("most", "taken"), [(7 * 10, True), (7 * 10 - 1, False)])
+def test_the_text_of_all_items_has_a_bound(most: int, taken: bool) -> None:
+    block = from_arrow(pa.array([f"{n % 7:10}" for n in range(5000)]))
+    options = EncodingOptions(file_version=(2, 2), dict_max_size_bytes=most)
+    assert (to_dictionary(Measured(block), options) is not None) == taken
+
+
+@pytest.mark.parametrize(("distinct", "taken"), [(1000, True), (1300, False)])
+def test_a_page_of_different_values_is_not_hashed(distinct: int, taken: bool) -> None:
+    """The first sample of eight runs of 256 tells: up to six tenths of it may differ."""
+    texts = [f"a rather long text {n % distinct:9}" for n in range(20_000)]
+    found = to_dictionary(Measured(from_arrow(pa.array(texts))), V2_2)
+    assert (found is not None) == taken
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        {"dict_divisor": 1000},
+        {"dict_size_ratio": 0.01},
+        {"dict_max_size_bytes": 10},
+        {"compression": "none"},
+    ],
+)
+def test_the_field_may_bound_it(bound: dict[str, int]) -> None:
+    strings = from_arrow(make("string, few", 2000))
+    options = EncodingOptions(file_version=(2, 2), **bound)  # type: ignore[arg-type]
+    assert to_dictionary(Measured(strings), options) is None

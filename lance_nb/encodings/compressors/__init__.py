@@ -1,1 +1,0 @@
-"""One module per arm that can be written; ``encodings.choose`` knows them all."""
