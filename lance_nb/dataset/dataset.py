@@ -55,7 +55,7 @@ from lance_nb.format.manifest import BasePath
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import storage_version
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from lance_nb.storage.registry import StorageOptions, split_uri
 from lance_nb.table.blob_scan import batch_with_payloads, binary_schema
 from lance_nb.table.projection import Projection, project_nested
 from lance_nb.table.scan import scan_batches
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.single_file import FRAGMENT_ID, open_single_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
@@ -261,7 +261,7 @@ class LanceFileReader:
         )
 
     def _batches(self, start: int, num_rows: int, batch_size: int) -> Iterator[pa.RecordBatch]:
-        tasks = plan_scan(self._snapshot, num_rows, start)
+        tasks = plan_tasks(self._snapshot, num_rows, start)
         return scan_batches(self._snapshot, self._projection, tasks, batch_size)
 
     def _results(self, batches: Iterable[pa.RecordBatch]) -> ReaderResults:

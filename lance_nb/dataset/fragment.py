@@ -25,7 +25,7 @@ from lance_nb.errors import (
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
 from lance_nb.table.projection import ROW_ADDRESS, project_nested
-from lance_nb.table.scan_plan import first_rows, num_live_rows
+from lance_nb.table.scan_tasks import first_rows, num_live_rows
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

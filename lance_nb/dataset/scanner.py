@@ -1,4 +1,4 @@
-"""LanceScanner: a scan that is described once and read in the form one likes."""
+"""LanceScanner: a planned scan that can be read as a table, as batches or as a stream."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.storage import meter
-from lance_nb.table.plain_scan import PlainScan, plan_plain
-from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_plan import ScanOptions, ScanPlan, plan_scan
 from lance_nb.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_nb.table.blob_scan import BlobScan
-    from lance_nb.table.scan_request import ScanRequest
 
 __all__ = ["BlobHandling", "LanceScanner", "ScanOptions", "ScanStatistics"]
 
@@ -72,7 +70,7 @@ class LanceScanner:
         self._version = version
         self._options = options
         self._on_statistics = on_statistics
-        self._plan: PlainScan | ScanRequest | BlobScan | None = _planned(version, options)
+        self._plan: ScanPlan | BlobScan | None = _planned(version, options)
 
     def __copy__(self) -> LanceScanner:
         return LanceScanner(self._version, self._options, self._on_statistics)
@@ -88,7 +86,7 @@ class LanceScanner:
         return self._version.opened[1]
 
     @property
-    def _request(self) -> PlainScan | ScanRequest | BlobScan:
+    def _scan_plan(self) -> ScanPlan | BlobScan:
         if self._plan is None:  # it was unpickled
             self._plan = _planned(self._version, self._options)
         return self._plan
@@ -96,7 +94,7 @@ class LanceScanner:
     @property
     def projected_schema(self) -> pa.Schema:
         """Arrow schema of the result."""
-        return self._request.schema
+        return self._scan_plan.schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -106,17 +104,17 @@ class LanceScanner:
     def to_table(self) -> pa.Table:
         """Read everything into one table."""
         if self._on_statistics is None:
-            return self._request.table()
+            return self._scan_plan.table()
         before = _Costs()
-        rows = self._request.table()
+        rows = self._scan_plan.table()
         self._on_statistics(before.since(rows.num_rows))
         return rows
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch (8,192 rows unless ``batch_size`` says otherwise)."""
         if self._on_statistics is None:
-            return self._request.batches()
-        return self._counted(self._request.batches(), self._on_statistics)
+            return self._scan_plan.batches()
+        return self._counted(self._scan_plan.batches(), self._on_statistics)
 
     def _counted(
         self,
@@ -242,19 +240,11 @@ class LanceScanner:
 
         Raises InvalidInputError under a limit or an offset.
         """
-        return self._countable().count()
+        return self._scan_plan.count()
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Tell which columns are decoded first and which for the rows that are left."""
-        return self._countable().explain()
-
-    def _countable(self) -> ScanRequest | BlobScan:
-        """Return the plan that can be counted and explained."""
-        if isinstance(self._request, PlainScan):
-            from lance_nb.table.scan_request import plan_request
-
-            return plan_request(self._snapshot, self._options)
-        return self._request
+        return self._scan_plan.explain()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the result as an Arrow stream."""
@@ -281,17 +271,13 @@ class _Costs:
         )
 
 
-def _planned(version: OpenedVersion, options: ScanOptions) -> PlainScan | ScanRequest | BlobScan:
+def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobScan:
     snapshot = version.opened[1]
     if options.blob_payloads:
         from lance_nb.table.blob_scan import plan_blob_scan
 
         return plan_blob_scan(snapshot, options)
-    if options.is_plain:
-        return plan_plain(snapshot, options)
-    from lance_nb.table.scan_request import plan_request
-
-    return plan_request(snapshot, options)
+    return plan_scan(snapshot, options)
 
 
 def _restored(

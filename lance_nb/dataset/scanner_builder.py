@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lance_nb.dataset.scanner import BLOB_HANDLING, LanceScanner
 from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
-from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_plan import ScanOptions
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

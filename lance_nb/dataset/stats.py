@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_nb.dataset.opened import OpenedVersion, VersionPart
 from lance_nb.dataset.refs import Tags
-from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.scan_tasks import counts_of
 
 if TYPE_CHECKING:
     from lance_nb.table.data_statistics import DataStatistics

@@ -65,7 +65,7 @@ from lance_nb.spark.sessions import find_session, is_connect, num_cores
 from lance_nb.spark.spark_engine import RowCounter
 from lance_nb.spark.types import cast_to_dataset, dataset_fields
 from lance_nb.table.projection import ROW_ADDRESS
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert_clauses import MergeClauses, check_clauses

@@ -39,8 +39,7 @@ from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import (
     FragmentWriter,
@@ -133,7 +132,7 @@ class RowWriter:
         columns = [*(quoted([one]) for one in source.names), ROW_ADDRESS]
         scan = ScanOptions(columns, fragments=tuple(fragments))
         with FragmentWriter(part, home, copying(self.options, copies)) as writer:
-            for batch in plan_request(snapshot, scan).batches():
+            for batch in plan_scan(snapshot, scan).batches():
                 rows = copies.batch(batch, batch.column(ROW_ADDRESS).to_numpy())
                 writer.write(rows.drop_columns([ROW_ADDRESS]))
             made = writer.finish()

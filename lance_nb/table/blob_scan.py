@@ -28,8 +28,7 @@ from lance_nb.table.blob_columns import (
 from lance_nb.table.blobs import ADDRESS_SHIFT, BlobFile, described_blobs, read_parts
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, Projection
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import ScanRequest, plan_request
+from lance_nb.table.scan_plan import ScanOptions, ScanPlan, plan_scan
 from lance_nb.table.snapshot import Snapshot
 
 
@@ -41,7 +40,7 @@ class BlobScan:
     """
 
     snapshot: Snapshot
-    inner: ScanRequest
+    inner: ScanPlan
     shape: Shape | None
     schema: pa.Schema
 
@@ -76,13 +75,13 @@ class BlobScan:
 
 
 def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
-    """Check a scan of payloads against a version; raises as ``plan_request``."""
+    """Check a scan of payloads against a version; raises as ``plan_scan``."""
     schema = snapshot.manifest.schema
     shape = None
     if isinstance(options.columns, Mapping):
         shape = shape_of(schema, options.columns, payloads=True)
         options = replace(options, columns=list(shape.source.schema.names))
-    wanted = plan_request(snapshot, options).schema
+    wanted = plan_scan(snapshot, options).schema
     inner = _with_addresses(snapshot, options)
     if shape is None:
         forms = [payload_form(schema, arrow) for arrow in wanted]
@@ -92,11 +91,13 @@ def plan_blob_scan(snapshot: Snapshot, options: ScanOptions) -> BlobScan:
     return BlobScan(snapshot, inner, shape, pa.schema(forms, wanted.metadata))
 
 
-def _with_addresses(snapshot: Snapshot, options: ScanOptions) -> ScanRequest:
+def _with_addresses(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     """Plan a scan that returns the address of every row; deleted ones have payloads, too."""
-    found = plan_request(snapshot, replace(options, with_row_address=True))
-    source = replace(found.shape.source, addresses_of_deleted=True)
-    return replace(found, shape=replace(found.shape, source=source))
+    plan = plan_scan(snapshot, replace(options, with_row_address=True))
+    if plan.shape is None:  # a plain scan, which returns no deleted rows
+        return plan
+    source = replace(plan.source, addresses_of_deleted=True)
+    return replace(plan, source=source, shape=replace(plan.shape, source=source))
 
 
 def rows_with_payloads(
@@ -192,7 +193,7 @@ def with_files(
     snapshot: Snapshot, options: ScanOptions
 ) -> tuple[pa.Table, dict[str, list[BlobFile | None]]]:
     """Read a table of descriptions, and open the blobs of its columns at the top as files."""
-    wanted = plan_request(snapshot, options).schema.names
+    wanted = plan_scan(snapshot, options).schema.names
     rows = _with_addresses(snapshot, options).table()
     addresses = rows[ROW_ADDRESS].to_pylist()
     given = options.columns if isinstance(options.columns, Mapping) else {}

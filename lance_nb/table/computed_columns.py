@@ -17,8 +17,13 @@ from lance_nb.format.schema import Schema
 from lance_nb.table.blob_columns import payload_form
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.predicate import Computed, compile_column, needed_paths
-from lance_nb.table.projection import Projection, project, project_nested, remembered
-from lance_nb.table.scan_options import ColumnsArgument
+from lance_nb.table.projection import (
+    ColumnsArgument,
+    Projection,
+    project,
+    project_nested,
+    remembered,
+)
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 

@@ -50,7 +50,7 @@ from lance_nb.format.index_metadata import (
 )
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange, Store
-from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.snapshot import Snapshot
 
 Locate = Callable[[str, int | None], tuple[Store, str]]

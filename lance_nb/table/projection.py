@@ -13,7 +13,7 @@ Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ ROW_OFFSET = "_rowoffset"
 CREATED_AT = "_row_created_at_version"
 LAST_UPDATED_AT = "_row_last_updated_at_version"
 ROW_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET, CREATED_AT, LAST_UPDATED_AT)
+ColumnsArgument = Sequence[str] | Mapping[str, str] | None
 _KNOWN_MAX = 64
 
 

@@ -21,7 +21,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.scan import wanted_rows
-from lance_nb.table.scan_plan import live_counts, num_live_rows
+from lance_nb.table.scan_tasks import live_counts, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
 _ADDRESS_SHIFT = np.uint64(32)

@@ -34,7 +34,7 @@ from lance_nb.table.projection import (
     Projection,
     result_table,
 )
-from lance_nb.table.scan_plan import FragmentTask
+from lance_nb.table.scan_tasks import FragmentTask
 from lance_nb.table.snapshot import Snapshot
 
 Mask = npt.NDArray[np.bool_]

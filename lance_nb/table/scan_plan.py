@@ -1,174 +1,365 @@
-"""What a scan will read and why: fragments, in order, and the live rows of each that are wanted.
+"""Plan a scan: which rows it returns, in which order, and what its columns look like.
 
-Offset and limit are settled from the manifest's counts: fragments that lie before the offset or
-after the limit are never opened, and a fragment without deletions needs no file to be planned.
+``plan_scan`` checks what is asked for against a version; the ``ScanPlan`` then runs as a table, as
+batches or as a count. Order of work: nearest neighbours, then the filter (before them with
+``prefilter``), then order, offset and limit.
+
+Most scans are plain: stored columns of live rows in the order of the scan, with offset and limit.
+They need neither filters, orders, searches nor expressions, so these modules are imported where a
+scan needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from lance_nb.encodings.base import Ints
+from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_list import FragmentCounts
-from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
+from lance_nb.table.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ColumnsArgument,
+    Projection,
+    bare_table,
+    project,
+    remembered,
+    with_dictionaries,
+)
+from lance_nb.table.scan import DEFAULT_BATCH_ROWS, cut, empty_batches, scan_batches, scan_table
+from lance_nb.table.scan_tasks import FragmentTask, plan_tasks
 from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.table.computed_columns import Shape
+    from lance_nb.table.filtered_scan import RowChoice
+    from lance_nb.table.nearest import NearestQuery, Neighbours
+    from lance_nb.table.ordering import ColumnOrdering
+    from lance_nb.table.predicate import Filter
+
+BATCH_ROWS_MAX = (1 << 32) - 1
+MANY_FRAGMENTS = 16  # with fewer, looking for tiny fragments does not pay
+_SLICE_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentTask:
-    """Live rows ``[start, stop)`` of one fragment.
+class ScanOptions:
+    """What to read, as pylance's ``scanner`` takes it. ``fragments`` None means all of them."""
 
-    ``first_row`` is the position of ``start`` in the dataset.
-    """
-
-    fragment: Fragment
-    start: int
-    stop: int
-    first_row: int
+    columns: ColumnsArgument = None
+    filter: Any = None
+    limit: int | None = None
+    offset: int | None = None
+    nearest: Mapping[str, Any] | None = None
+    batch_size: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    fragments: tuple[Fragment, ...] | None = None
+    prefilter: bool = False
+    include_deleted_rows: bool = False
+    strict_batch_size: bool = False
+    order_by: Any = None
+    add_scores: bool = True
+    blob_payloads: bool = False
+    keep_dictionaries: bool = False
 
     @property
-    def num_rows(self) -> int:
-        """Rows that the task returns."""
-        return self.stop - self.start
+    def row_columns(self) -> list[str]:
+        """Names of the row columns that come behind the others."""
+        return [ROW_ID] * bool(self.with_row_id) + [ROW_ADDRESS] * bool(self.with_row_address)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether stored columns of live rows are wanted, in the order of the scan."""
+        return (
+            self.filter is None
+            and self.nearest is None
+            and self.order_by is None
+            and not self.include_deleted_rows
+            and not isinstance(self.columns, Mapping)
+        )
+
+    def check_batch_size(self) -> None:
+        """Raise InvalidInputError for batches of no rows, or of more than fit."""
+        if self.batch_size is not None and not 0 < self.batch_size <= BATCH_ROWS_MAX:
+            raise InvalidInputError(f"batch_size must be positive, got {self.batch_size}")
 
 
-def plan_scan(
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A scan that has been checked against a version.
+
+    ``source`` is what is read of the stored columns; ``shape`` makes the result of it, None in a
+    plain scan, whose result is the source.
+    """
+
+    snapshot: Snapshot
+    options: ScanOptions
+    source: Projection
+    shape: Shape | None = None
+    filter: Filter | None = None
+    orderings: tuple[ColumnOrdering, ...] = ()
+    nearest: NearestQuery | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema of the result."""
+        return self.source.schema if self.shape is None else self.shape.schema
+
+    def table(self) -> pa.Table:
+        """Read the result into one table."""
+        if self.shape is None:
+            if self._reads_tiny_fragments:
+                from lance_nb.table.tiny_fragments import scan_tiny
+
+                return scan_tiny(self.snapshot, self.source)
+            return scan_table(self.snapshot, self.source, self._tasks())
+        tables = list(self._tables(self.shape, None))
+        if not tables:
+            return pa.Table.from_batches([], self.shape.schema)
+        if not self.shape.names:
+            # Joining tables without columns would lose their number of rows.
+            return bare_table(sum(table.num_rows for table in tables))
+        return pa.concat_tables(tables)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the result batch by batch."""
+        size = self.options.batch_size or DEFAULT_BATCH_ROWS
+        if self.shape is None:
+            batches = scan_batches(self.snapshot, self.source, self._tasks(), size)
+        else:
+            tables = self._tables(self.shape, _SLICE_ROWS)
+            batches = (batch for table in tables for batch in _cut(table, size))
+        return strict_batches(batches, size) if self.options.strict_batch_size else batches
+
+    def count(self) -> int:
+        """Count the rows of the result, decoding no more than the filter needs.
+
+        Raises InvalidInputError under a limit or an offset.
+        """
+        from lance_nb.table.filtered_scan import count_selected
+
+        if self.options.limit is not None or self.options.offset:
+            raise InvalidInputError("rows cannot be counted under a limit or an offset")
+        if self.nearest is not None:
+            return self._neighbours(self.nearest).rows.num_rows
+        return count_selected(self.snapshot, self._choice)
+
+    def explain(self) -> str:
+        """Describe in a few lines what will be read, and in which order of work."""
+        options, schema = self.options, self.snapshot.manifest.schema
+        fragments = options.fragments
+        count = len(self.snapshot.manifest.fragments if fragments is None else fragments)
+        lines = [f"LanceScan: version {self.snapshot.version}, {count} fragments"]
+        first: list[str] = []
+        if self.filter is not None:
+            from lance_nb.table.filtered_scan import filter_projection
+
+            first = list(filter_projection(schema, self.filter).schema.names)
+            lines.append(f"  filter: {self.filter.text}")
+        if self.nearest is not None:
+            when = "after" if options.prefilter else "before"
+            lines.append(
+                f"  nearest: {self.nearest.k} by {self.nearest.metric} of {self.nearest.column!r}, "
+                f"exact, {when} the filter"
+            )
+            first.append(self.nearest.column)
+        if self.orderings:
+            keys = [ordering.column_name for ordering in self.orderings]
+            first += keys
+            lines.append(f"  order by: {', '.join(keys)}")
+        later = [name for name in self.source.schema.names if name not in first]
+        if first:
+            lines.append(f"  decoded first, for every row: {', '.join(dict.fromkeys(first))}")
+            lines.append(f"  decoded for the rows that are left: {', '.join(later) or 'nothing'}")
+        else:
+            lines.append(f"  decoded: {', '.join(later) or 'nothing'}")
+        if options.limit is not None or options.offset:
+            lines.append(f"  offset {options.offset or 0}, limit {options.limit}")
+        lines.append(f"  result: {', '.join(self.schema.names) or 'no columns'}")
+        return "\n".join(lines)
+
+    # --- plain scans ------------------------------------------------------------------------------
+
+    def _tasks(self) -> Iterator[FragmentTask]:
+        options = self.options
+        return plan_tasks(self.snapshot, options.limit, options.offset, options.fragments)
+
+    @property
+    def _reads_tiny_fragments(self) -> bool:
+        """Whether a scan of all rows is faster with the reader of tiny fragments."""
+        options = self.options
+        if options.limit is not None or options.offset or options.fragments is not None:
+            return False
+        if len(self.snapshot.manifest.fragments) < MANY_FRAGMENTS:
+            return False
+        from lance_nb.table.tiny_fragments import has_tiny_fragments
+
+        return has_tiny_fragments(self.snapshot, self.source)
+
+    # --- scans that choose, order or compute ------------------------------------------------------
+
+    @property
+    def _choice(self) -> RowChoice:
+        """The rows that are looked at first."""
+        from lance_nb.table.filtered_scan import RowChoice
+
+        condition = self.filter
+        if self.nearest is not None and not self.options.prefilter:
+            condition = None
+        return RowChoice(condition, self.options.fragments, self.options.include_deleted_rows)
+
+    def _tables(self, shape: Shape, slice_rows: int | None) -> Iterator[pa.Table]:
+        """Yield the result in parts of at most about ``slice_rows`` rows, None for no bound."""
+        from lance_nb.table.filtered_scan import select_rows, selected_table
+        from lance_nb.table.ordering import fetch_rows, slices, sorted_rows
+
+        limit, offset = self.options.limit, self.options.offset or 0
+        if self.nearest is not None:
+            yield self._nearest_table(shape, self.nearest)
+        elif self.orderings:
+            rows = sorted_rows(self.snapshot, self._choice, self.orderings, limit, offset)
+            for part in slices(rows, slice_rows or max(rows.num_rows, 1)):
+                yield shape.table(fetch_rows(self.snapshot, self.source, part))
+        else:
+            for selected in select_rows(self.snapshot, self._choice, self.source, limit, offset):
+                yield shape.table(selected_table(self.snapshot, self.source, selected))
+
+    def _neighbours(self, query: NearestQuery) -> Neighbours:
+        """Return the nearest rows that pass the filter."""
+        from lance_nb.table.filtered_scan import quoted
+        from lance_nb.table.nearest import DISTANCE, find_nearest
+        from lance_nb.table.ordering import fetch_rows
+
+        nearest = find_nearest(self.snapshot, self._choice, query)
+        condition = self.filter
+        if condition is None or self.options.prefilter:
+            return nearest
+        stored = [path for path in condition.paths if path[0] != DISTANCE]
+        wanted = project(self.snapshot.manifest.schema, [quoted(path) for path in stored])
+        values = fetch_rows(self.snapshot, wanted, nearest.rows)
+        columns = dict(zip(stored, values.columns, strict=True))
+        columns[DISTANCE,] = pa.chunked_array([nearest.distances])
+        return nearest.take(np.flatnonzero(condition.mask(columns, nearest.rows.num_rows)))
+
+    def _nearest_table(self, shape: Shape, query: NearestQuery) -> pa.Table:
+        from lance_nb.table.nearest import DISTANCE, QUERY_INDEX
+        from lance_nb.table.ordering import fetch_rows, key_projection, sort_keys, sort_places
+
+        nearest = self._neighbours(query)
+        if self.orderings:
+            keys = key_projection(self.snapshot.manifest.schema, self.orderings)
+            table = fetch_rows(self.snapshot, keys, nearest.rows)
+            nearest = nearest.take(sort_places(sort_keys(table, self.orderings)))
+        start = self.options.offset or 0
+        stop = None if self.options.limit is None else start + self.options.limit
+        nearest = nearest.take(np.arange(nearest.rows.num_rows, dtype=np.int64)[start:stop])
+        extras = {DISTANCE: pa.array(nearest.distances, pa.float32()),
+                  QUERY_INDEX: pa.array(nearest.query_index, pa.int32())}  # fmt: skip
+        return shape.table(fetch_rows(self.snapshot, self.source, nearest.rows), extras)
+
+
+def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
+    """Check a scan against a version, so that errors are raised before anything is read.
+
+    Raises InvalidInputError, ColumnNotFoundError, PredicateError, NotSupportedError.
+    """
+    plan_tasks(snapshot, options.limit, options.offset)  # checks limit and offset
+    options.check_batch_size()
+    if options.is_plain:
+        return ScanPlan(snapshot, options, _plain_source(snapshot, options))
+    if options.include_deleted_rows and not options.with_row_id:
+        raise InvalidInputError("include_deleted_rows needs with_row_id, which tells them apart")
+    if options.include_deleted_rows and options.nearest is not None:
+        raise InvalidInputError("include_deleted_rows cannot be combined with nearest")
+    from lance_nb.table.nearest import DISTANCE, nearest_query
+    from lance_nb.table.ordering import key_projection, orderings_of
+    from lance_nb.table.predicate import compile_filter
+
+    schema = snapshot.manifest.schema
+    query = None if options.nearest is None else nearest_query(schema, options.nearest)
+    scores = [] if query is None else [pa.field(DISTANCE, pa.float32())]
+    condition = None
+    if options.filter is not None:
+        after = scores if not options.prefilter else []
+        arrow = project(schema, None).schema
+        condition = compile_filter(options.filter, pa.schema([*arrow, *after]))
+    orderings = orderings_of(options.order_by)
+    if orderings:
+        key_projection(schema, orderings)  # checks the columns
+    shape = _shape(snapshot, options, query, scores)
+    chooses = condition or orderings or query or options.include_deleted_rows
+    if not chooses and shape.computed is None:
+        return ScanPlan(snapshot, options, shape.source)  # plain: the order names no column
+    return ScanPlan(snapshot, options, shape.source, shape, condition, orderings, query)
+
+
+def _plain_source(snapshot: Snapshot, options: ScanOptions) -> Projection:
+    """Return the columns of a plain scan; the same columns are projected once per version."""
+    columns = options.columns
+    if columns is not None:
+        columns = [columns] if isinstance(columns, str) else list(columns)
+
+    def new_projection() -> Projection:
+        projection = project(snapshot.manifest.schema, columns, options.row_columns)
+        return with_dictionaries(projection) if options.keep_dictionaries else projection
+
+    key = (*options.row_columns, options.keep_dictionaries)
+    return remembered(snapshot.projections, columns, key, new_projection)
+
+
+def _shape(
     snapshot: Snapshot,
-    limit: int | None = None,
-    offset: int | None = None,
-    fragments: Sequence[Fragment] | None = None,
-) -> Iterator[FragmentTask]:
-    """Yield the tasks of a scan in order; lazily, so that a limit stops early.
+    options: ScanOptions,
+    query: NearestQuery | None,
+    scores: list[pa.Field],
+) -> Shape:
+    """Return what the result of a scan that is not plain looks like."""
+    from lance_nb.table.computed_columns import shape_of
+    from lance_nb.table.nearest import QUERY_INDEX
 
-    Raises InvalidInputError for a negative limit or offset; the first step raises CorruptFileError
-    when the manifest's counts cannot be true.
-    """
-    for name, value in (("limit", limit), ("offset", offset)):
-        if value is not None and value < 0:
-            raise InvalidInputError(f"{name} must not be negative, got {value}")
-    return _tasks(snapshot, limit, offset or 0, fragments)
-
-
-def _tasks(
-    snapshot: Snapshot, limit: int | None, offset: int, fragments: Sequence[Fragment] | None
-) -> Iterator[FragmentTask]:
-    whole = snapshot.manifest.fragments
-    whole.counts()  # refuses impossible numbers
-    at, position = skipped(snapshot, offset) if fragments is None else (0, 0)
-    left = limit
-    firsts = None if fragments is None else first_rows(snapshot, fragments)
-    for number in range(at, len(whole if fragments is None else fragments)):
-        if left == 0:
-            return
-        fragment = whole[number] if fragments is None else fragments[number]
-        count = num_live_rows(snapshot, fragment)
-        first = position if firsts is None else next(firsts)
-        start = min(max(offset - position, 0), count)
-        stop = count if left is None else min(count, start + left)
-        if start < stop:
-            yield FragmentTask(fragment, start, stop, first + start)
-            if left is not None:
-                left -= stop - start
-        position += count
-
-
-def skipped(snapshot: Snapshot, offset: int) -> tuple[int, int]:
-    """Return how many fragments lie before ``offset`` live rows, and the live rows of these.
-
-    They are not decoded, but for those whose rows the manifest alone does not tell: these once.
-    """
-    if not offset:
-        return 0, 0
-    if not snapshot.live_rows:
-        snapshot.live_rows.append(_counted(snapshot))
-    live, done, before = snapshot.live_rows[0], 0, 0
-    for number in np.flatnonzero(live < 0).tolist():
-        before += int(live[done:number].sum())
-        if before > offset:
-            break
-        live[number] = num_live_rows(snapshot, snapshot.manifest.fragments[number])
-        done = number
-    ends = np.cumsum(np.maximum(live, 0))
-    total = int(ends[-1]) if len(ends) else 0
-    at = int(np.searchsorted(ends, offset, side="right")) if offset < total else len(ends)
-    return at, int(ends[at - 1]) if at else 0
-
-
-def _counted(snapshot: Snapshot) -> Ints:
-    """Return the live rows of every fragment as ``num_live_rows`` does, -1 where it must look."""
-    counts = snapshot.manifest.fragments.counts()
-    live: Ints = counts.num_rows.astype(np.int64)
-    deleted = counts.num_deletion_files > 0
-    unknown = counts.physical_rows == 0
-    if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
-        unknown |= deleted
-    live[unknown | (deleted & (counts.num_deleted_rows == 0))] = -1
-    return live
-
-
-def num_live_rows(snapshot: Snapshot, fragment: Fragment) -> int:
-    """Return the fragment's rows that are not deleted.
-
-    The manifest's count of deleted rows cannot be trusted where row ids are stable (see
-    ``read_deletions``), and releases of 2023 left it out.
-    """
-    count = num_physical_rows(snapshot, fragment)
-    if fragment.deletion_file is None:
-        return count
-    if fragment.row_ids is None and fragment.num_deleted_rows:
-        return count - fragment.num_deleted_rows
-    from lance_nb.table import deletions
-
-    known = snapshot.deletions.length(deletions.key_of(snapshot.locations, fragment.deletion_file,
-                                                       fragment.id))  # fmt: skip
-    if known is not None:
-        return count - known
-    vector = deletions.read_deletions(
-        snapshot.locations, snapshot.deletions, fragment, confirmed_rows(snapshot, fragment)
+    schema = snapshot.manifest.schema
+    shape = shape_of(
+        schema, options.columns, options.row_columns, scores, add_extras=options.add_scores
     )
-    return count - (0 if vector is None else len(vector))
+    if options.keep_dictionaries:
+        shape = replace(shape, source=with_dictionaries(shape.source))
+    if query is None or not query.is_batch:
+        return shape
+    if QUERY_INDEX in schema.names:
+        raise InvalidInputError(f"several queries add a column {QUERY_INDEX!r}, which exists")
+    index = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
+    return replace(shape, extras=(index, *shape.extras), names=(QUERY_INDEX, *shape.names))
 
 
-def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) -> Iterator[int]:
-    """Yield the position in the dataset of each fragment's first live row.
-
-    A fragment that the version does not have starts at 0.
-    """
-    if fragments is None:
-        position = 0
-        for fragment in snapshot.manifest.fragments:
-            yield position
-            position += num_live_rows(snapshot, fragment)
-        return
-    ends = np.cumsum(live_counts(snapshot))
-    for place in snapshot.manifest.fragments.places_of(fragments):
-        yield int(ends[place - 1]) if place else 0
+def _cut(table: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
+    if not table.num_columns:
+        return empty_batches(table.num_rows, size)
+    return cut(table, size)
 
 
-def live_counts(snapshot: Snapshot) -> Ints:
-    """Return the live rows of every fragment, in scan order."""
-    live: Ints = counts_of(snapshot).num_rows.astype(np.int64)
-    return live
+def strict_batches(found: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Join and cut batches so that all but the last have exactly ``size`` rows."""
+    pending: list[pa.RecordBatch] = []
+    num_rows = 0
+    for batch in found:
+        pending.append(batch)
+        num_rows += batch.num_rows
+        while num_rows >= size:
+            joined = pending[0] if len(pending) == 1 else _joined(pending)
+            yield joined.slice(0, size)
+            num_rows -= size
+            pending = [joined.slice(size)]
+    if num_rows:
+        yield _joined(pending)
 
 
-def counts_of(snapshot: Snapshot) -> FragmentCounts:
-    """Return the numbers of every fragment, in scan order.
-
-    Row counts that the manifest does not have are taken from the files.
-    """
-    counts = snapshot.manifest.fragments.counts()
-    unknown = np.flatnonzero(counts.is_unknown).tolist()
-    if not unknown:
-        return counts
-    physical, deleted = counts.physical_rows.copy(), counts.num_deleted_rows.copy()
-    for number in unknown:
-        fragment = snapshot.manifest.fragments[number]
-        physical[number] = num_physical_rows(snapshot, fragment)
-        deleted[number] = physical[number] - num_live_rows(snapshot, fragment)
-    return replace(counts, physical_rows=physical, num_deleted_rows=deleted)
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if not batches[0].num_columns:
+        return pa.concat_batches(batches)
+    return one_batch(pa.Table.from_batches(batches))

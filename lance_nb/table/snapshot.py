@@ -43,7 +43,7 @@ class Snapshot:
     # By the identity of columns: how fragments hold them; see table.fragment_reader.
     plans: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    # The live rows of every fragment, as far as they are known; see table.scan_plan.
+    # The live rows of every fragment, as far as they are known; see table.scan_tasks.
     live_rows: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def __copy__(self) -> Snapshot:

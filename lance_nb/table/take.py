@@ -20,7 +20,7 @@ from lance_nb.table.deletions import physical_rows, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, read_rows
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
 from lance_nb.table.scan import LiveRows, empty_table, row_columns
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 _FAR_APART = 16  # rows, on average: hardly any are neighbours, and looking for them costs more

@@ -1,8 +1,8 @@
 """Scan many fragments of a few rows each, as many small appends leave them.
 
-What a fragment costs besides its rows is what counts here, so fragments of the simplest kind (see
-``plain_fragment``) whose wanted columns are constants (``constant_columns``) give their values
-without being opened, and a run of them becomes one array. Every other fragment is read as always.
+The fixed cost of a fragment dominates here. Fragments of the simplest kind (``plain_fragment``)
+whose wanted columns are constants (``constant_columns``) are read without opening their files as
+data files, and a run of them becomes one array. Every other fragment is read as usual.
 
 Limits: columns of numbers and times at the top level; no row columns.
 """
@@ -19,16 +19,16 @@ from lance_nb.format.layout import DATA
 from lance_nb.format.serialized_fragments import PlainFragment, plain_fragment
 from lance_nb.table.projection import Projection, result_table
 from lance_nb.table.scan import read_task
-from lance_nb.table.scan_plan import FragmentTask, num_live_rows
+from lance_nb.table.scan_tasks import FragmentTask, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
 ROWS_MEAN_MAX = 8
 _FILE_BYTES_MAX = 64 * 1024
-_MISSES_MAX = 8  # so many fragments of another kind, and the rest is not tried
+_MISSES_MAX = 8  # after so many fragments of another kind, the rest is read as usual
 
 
-def is_worth_it(snapshot: Snapshot, projection: Projection) -> bool:
-    """Tell whether a scan of all rows has many small fragments and columns that may be constant."""
+def has_tiny_fragments(snapshot: Snapshot, projection: Projection) -> bool:
+    """Tell whether a scan of all rows reads small fragments and columns that may be constant."""
     fragments = snapshot.manifest.fragments
     rows = fragments.counts().physical_rows
     if not fragments.has_counts or int(rows.sum()) > ROWS_MEAN_MAX * len(rows):
@@ -53,20 +53,20 @@ def scan_tiny(snapshot: Snapshot, projection: Projection) -> pa.Table:
     tables: list[pa.Table] = []
     misses = 0
     for position, raw in enumerate(fragments.raw):
-        if misses < _MISSES_MAX and run.takes(raw):
+        if misses < _MISSES_MAX and run.add(raw):
             continue
         misses += 1
-        tables += run.finished()
+        tables += run.flush()
         fragment = fragments[position]
         count = num_live_rows(snapshot, fragment)
         if count:
             tables.append(read_task(snapshot, projection, FragmentTask(fragment, 0, count, 0)))
-    tables += run.finished()
+    tables += run.flush()
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], projection.schema)
 
 
 class _Run:
-    """Constant fragments that follow each other: how many rows each has, and its values."""
+    """Consecutive fragments of constant columns: the rows and the values of each."""
 
     def __init__(self, snapshot: Snapshot, projection: Projection) -> None:
         self._home = snapshot.locations.home
@@ -77,8 +77,8 @@ class _Run:
         self._rows: list[int] = []
         self._values: list[list[bytes]] = []
 
-    def takes(self, raw: bytes) -> bool:
-        """Read a serialized fragment; False (and nothing is taken) if it is of another kind."""
+    def add(self, raw: bytes) -> bool:
+        """Read a serialized fragment; return False, and add nothing, if it is of another kind."""
         fragment = plain_fragment(raw)
         if fragment is None or fragment.file_version != FILE_VERSION or not fragment.num_rows:
             return False
@@ -99,13 +99,14 @@ class _Run:
         return True
 
     def _columns(self, fragment: PlainFragment) -> list[int]:
-        """Return which columns of the file are wanted, -1 for one that it does not have."""
+        """Return the wanted columns of the file, -1 for one that it does not have."""
         key = (fragment.fields, fragment.column_indices)
-        found = self._columns_of.get(key)
-        if found is None:
-            homes = dict(zip(*key, strict=True))
-            found = self._columns_of[key] = [homes.get(field_id, -1) for field_id in self._ids]
-        return found
+        columns = self._columns_of.get(key)
+        if columns is None:
+            column_of = dict(zip(*key, strict=True))
+            columns = [column_of.get(field_id, -1) for field_id in self._ids]
+            self._columns_of[key] = columns
+        return columns
 
     def _fit(self, values: Sequence[bytes]) -> bool:
         return all(
@@ -113,8 +114,8 @@ class _Run:
             for value, type_ in zip(values, self._types, strict=True)
         )
 
-    def finished(self) -> list[pa.Table]:
-        """Return the rows taken so far as one table (none if there are none) and begin anew."""
+    def flush(self) -> list[pa.Table]:
+        """Return the rows added so far as one table, or no table, and start a new run."""
         if not self._rows:
             return []
         count = sum(self._rows)
@@ -122,7 +123,9 @@ class _Run:
         columns = []
         for type_, values in zip(self._types, zip(*self._values, strict=True), strict=True):
             if repeated:
-                data = b"".join(one * rows for one, rows in zip(values, self._rows, strict=True))
+                data = b"".join(
+                    value * rows for value, rows in zip(values, self._rows, strict=True)
+                )
             else:
                 data = b"".join(values)
             array = pa.Array.from_buffers(type_, count, [None, pa.py_buffer(data)])

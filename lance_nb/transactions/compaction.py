@@ -59,8 +59,7 @@ from lance_nb.format.row_versions import RowVersionSequence
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
@@ -411,7 +410,7 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     columns = [_quoted(name) for name in snapshot.manifest.schema.names]
     scan = ScanOptions([*columns, *extras], fragments=task.fragments, batch_size=options.batch_size)
-    return plan_request(snapshot, scan).batches()
+    return plan_scan(snapshot, scan).batches()
 
 
 def _quoted(name: str) -> str:

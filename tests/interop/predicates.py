@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner
 from lance_nb.dataset.session import Session
-from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_plan import ScanOptions
 from lance_nb.table.snapshot import Snapshot
 from tests.support.reading import decoded, first_difference, same
 

@@ -23,7 +23,7 @@ NOT_FOR_A_PREVIEW = (
         "format.transaction_summary", "format.u64_segment", "storage.fsspec_store", "table.blobs",
         "table.deletions", "table.filtered_scan", "table.history", "table.indices",
         "table.inspect", "table.nearest", "table.ordering", "table.predicate", "table.row_ids",
-        "table.scan_request", "table.take", "transactions.commit", "transactions.registry",
+        "table.computed_columns", "table.take", "transactions.commit", "transactions.registry",
     )),
 )  # fmt: skip
 PREVIEW_MODULES_MAX = 125  # of ours; each costs 0.2 to 0.5 ms

@@ -37,7 +37,7 @@ from lance_nb.format.refs import Branch
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.branch_merge.committing import commit_merge

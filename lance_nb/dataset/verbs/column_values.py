@@ -34,8 +34,7 @@ from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.row_rewrite import cast
@@ -51,7 +50,7 @@ def physical_batches(
             yield batch.drop_columns([ROW_ID])
         return
     options = ScanOptions(columns, fragments=(fragment,), limit=1)
-    other = plan_request(snapshot, options).table().to_batches()
+    other = plan_scan(snapshot, options).table().to_batches()
     for batch in stored:
         is_live = batch.column(ROW_ID).is_valid().to_numpy(zero_copy_only=False)
         both = pa.Table.from_batches([batch.drop_columns([ROW_ID]), *other])
@@ -69,13 +68,13 @@ def _stored(
         with_row_id=True,
         include_deleted_rows=True,
     )
-    return plan_request(snapshot, options).batches()
+    return plan_scan(snapshot, options).batches()
 
 
 def row_ids(snapshot: Snapshot, fragment: Fragment) -> pa.ChunkedArray:
     """Return the row ids of all rows that are stored, null where the row is deleted."""
     options = ScanOptions([], with_row_id=True, fragments=(fragment,), include_deleted_rows=True)
-    return plan_request(snapshot, options).table().column(ROW_ID)
+    return plan_scan(snapshot, options).table().column(ROW_ID)
 
 
 def partners(

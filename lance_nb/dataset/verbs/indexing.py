@@ -28,8 +28,7 @@ from lance_nb.format.fragment_reuse import (
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.table.indices import read_indices, segments_of
 from lance_nb.table.refs import Target
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.btree_writing import check_sortable, write_btree
 from lance_nb.transactions.environment import Environment
@@ -88,7 +87,7 @@ def write_segment(
 ) -> tuple[IndexMetadata, int]:
     """Write the files of a segment; return what is committed, and its number of rows."""
     options = ScanOptions([wanted.column], fragments=tuple(fragments), with_row_id=True)
-    rows = plan_request(snapshot, options).table()
+    rows = plan_scan(snapshot, options).table()
     ids = [one.id for one in fragments]
     return write_btree(snapshot, wanted.field_id, wanted.name, rows, ids), rows.num_rows
 

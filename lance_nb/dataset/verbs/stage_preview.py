@@ -24,7 +24,7 @@ from lance_nb.errors import RetryableCommitConflictError
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_table
-from lance_nb.table.scan_plan import counts_of, live_counts, plan_scan
+from lance_nb.table.scan_tasks import counts_of, live_counts, plan_tasks
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict
@@ -249,7 +249,7 @@ def _removed_rows(
 
 
 def _head(snapshot: Snapshot, num_rows: int) -> pa.Table:
-    tasks = plan_scan(snapshot, num_rows, None, tuple(snapshot.manifest.fragments[:1]))
+    tasks = plan_tasks(snapshot, num_rows, None, tuple(snapshot.manifest.fragments[:1]))
     return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
 
 
@@ -265,7 +265,7 @@ def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: 
         every.position_of(one) for one, kind in zip(ids, kinds, strict=True) if kind == change
     )
     chosen = [every[place] for place in places if place is not None]
-    tasks = plan_scan(snapshot, num_rows, None, tuple(chosen))
+    tasks = plan_tasks(snapshot, num_rows, None, tuple(chosen))
     return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
 
 

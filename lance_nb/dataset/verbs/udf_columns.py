@@ -46,8 +46,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
 from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot
 
 _TABLES = (
@@ -323,7 +322,7 @@ class FunctionColumns:
             include_deleted_rows=True,
             strict_batch_size=True,
         )
-        for index, stored in enumerate(plan_request(self._snapshot, options).batches()):
+        for index, stored in enumerate(plan_scan(self._snapshot, options).batches()):
             is_live = stored.column(_LIVE).is_valid().to_numpy(zero_copy_only=False)
             rows = stored.select(self._columns)
             if not is_live.all():

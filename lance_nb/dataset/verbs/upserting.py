@@ -22,7 +22,7 @@ from lance_nb.format.merged_logs import MergedLog
 from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.fragment_writer import WriteOptions

@@ -29,7 +29,7 @@ from lance_nb.explorer.models.row_page import MAX_PAGE_BYTES, RowPage, Window, p
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.row_level import ADDED, CHANGED, KINDS, REMOVED
 from lance_nb.table.row_id_index import live_offsets
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 GLYPHS = {"added": "+", "removed": "-", "changed": "~", "renamed": "~"}

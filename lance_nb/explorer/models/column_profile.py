@@ -37,7 +37,7 @@ from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.filter_conditions import value_condition
 from lance_nb.explorer.models.row_query import Progress, RowQuery
 from lance_nb.explorer.models.source import ScannedSource, Source, group_batches, scan_groups
-from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.scan_tasks import counts_of
 
 SAMPLE_ROWS = 8192
 SAMPLE_BYTES = 32_000_000

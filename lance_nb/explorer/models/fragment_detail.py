@@ -29,7 +29,7 @@ from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.source import StoredSource, fragment_at, stored_source
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.fragment_reader import num_physical_rows
-from lance_nb.table.scan_plan import num_live_rows
+from lance_nb.table.scan_tasks import num_live_rows
 
 MAX_FILES = 24
 MAX_COLUMNS = 40

@@ -29,7 +29,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import num_physical_rows
-from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.scan_tasks import counts_of
 
 MAX_BINS = 4096
 COLUMNS = ("id", "count", "rows", "deleted", "bytes", "files", "covered")

@@ -37,7 +37,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.fragment_map import covered_ids
 from lance_nb.explorer.models.source import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
-from lance_nb.table.scan_plan import counts_of
+from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.space_usage import Space
 
 DELETED_SHARE = 0.1

@@ -16,7 +16,7 @@ from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 # A part has at least this size; parts get smaller if there would be fewer than ``_PARTS``.

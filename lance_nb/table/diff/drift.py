@@ -29,7 +29,7 @@ from lance_nb.table.diff.columns import ColumnPair
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_batches
-from lance_nb.table.scan_plan import live_counts, plan_scan
+from lance_nb.table.scan_tasks import live_counts, plan_tasks
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 
@@ -225,7 +225,7 @@ class _Side:
         if self.positions is not None:
             yield from take_rows(self._snapshot, wanted, self.positions).column(0).chunks
             return
-        for batch in scan_batches(self._snapshot, wanted, plan_scan(self._snapshot), 65_536):
+        for batch in scan_batches(self._snapshot, wanted, plan_tasks(self._snapshot), 65_536):
             yield batch.column(0)
 
 

@@ -29,7 +29,7 @@ from lance_nb.table.projection import Projection, project
 from lance_nb.table.row_id_index import live_offsets
 from lance_nb.table.row_ids import U64s, fragment_row_ids
 from lance_nb.table.scan import window_rows
-from lance_nb.table.scan_plan import num_live_rows
+from lance_nb.table.scan_tasks import num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
 

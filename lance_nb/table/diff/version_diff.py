@@ -49,7 +49,7 @@ from lance_nb.table.diff.row_level import (
     RowSummary,
 )
 from lance_nb.table.indices import read_indices
-from lance_nb.table.scan_plan import live_counts
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 
 

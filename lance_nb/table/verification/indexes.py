@@ -65,8 +65,7 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.indices import read_indices, remap_row_addrs
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_ids import fragment_row_ids
-from lance_nb.table.scan_options import ScanOptions
-from lance_nb.table.scan_request import plan_request
+from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.single_file import column_owners
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.findings import Finding
@@ -548,5 +547,5 @@ def column_values(
     """
     row = ROW_ADDRESS if by_address else ROW_ID
     options = ScanOptions([quoted([name]), row], fragments=tuple(fragments))
-    for batch in plan_request(snapshot, options).batches():
+    for batch in plan_scan(snapshot, options).batches():
         yield batch.column(name), batch.column(row).to_numpy()

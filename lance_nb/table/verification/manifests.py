@@ -23,7 +23,7 @@ from lance_nb.format.feature_flags import DELETION_FILES, STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.indices import read_indices
-from lance_nb.table.scan_plan import num_live_rows
+from lance_nb.table.scan_tasks import num_live_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.findings import Finding
 

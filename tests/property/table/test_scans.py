@@ -14,7 +14,7 @@ import pytest
 
 import lance_nb
 from lance_nb import ColumnOrdering
-from lance_nb.table import scan_windows
+from lance_nb.table import filtered_scan
 
 Row = dict[str, Any]
 _NUMBERS = count()
@@ -175,7 +175,7 @@ def test_a_scan_returns_the_rows_that_were_asked_for(
         asked = Asked(stored)
         if number % 3 == 0:
             size = stored.random.randint(1, 4)
-            monkeypatch.setattr(scan_windows, "window_rows", lambda *_, size=size: size)
+            monkeypatch.setattr(filtered_scan, "window_rows", lambda *_, size=size: size)
         scanner = stored.ds.scanner(**asked.arguments)
         table = scanner.to_table()
         assert _plain(table) == asked.rows, asked.arguments

@@ -14,7 +14,7 @@ from lance_nb.format.blob_fields import is_blob
 from lance_nb.table.blob_scan import with_files
 from lance_nb.table.data_statistics import data_statistics, payload_bytes, payload_rows
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
-from lance_nb.table.scan_options import ScanOptions
+from lance_nb.table.scan_plan import ScanOptions
 
 _NUMBERS = count()
 BLOB = {"lance-encoding:blob": "true", "made": "here"}

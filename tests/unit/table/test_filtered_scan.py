@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_nb.table import filtered_scan, scan_windows
+from lance_nb.table import filtered_scan
 from lance_nb.table.filtered_scan import (
     RowChoice,
     count_selected,
@@ -59,7 +59,7 @@ def test_the_rows_that_pass_come_whole_and_in_order(at, monkeypatch, text, mask,
 
 @pytest.mark.parametrize("rows", [1, 3, 50])
 def test_small_windows_change_nothing(at, monkeypatch, rows):
-    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: rows)
+    monkeypatch.setattr(filtered_scan, "window_rows", lambda *_: rows)
     whole = rows_of(at(VERSION), "id % 3 = 1", ["id", "point.x"], [ROW_ID, ROW_OFFSET])
     monkeypatch.undo()
 
@@ -68,7 +68,7 @@ def test_small_windows_change_nothing(at, monkeypatch, rows):
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_offset_and_limit_reach_across_windows_and_fragments(at, monkeypatch, rows):
-    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: rows)
+    monkeypatch.setattr(filtered_scan, "window_rows", lambda *_: rows)
     text = "id % 3 = 1 AND id < 60"
     whole = rows_of(at(VERSION), text, ["id"])
 

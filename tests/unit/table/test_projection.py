@@ -14,7 +14,7 @@ from lance_nb.table.projection import (
     remembered,
 )
 from lance_nb.table.scan import scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.take import take_rows
 from tests.golden.copies import expected
 
@@ -37,7 +37,7 @@ def names(columns, row_columns=()):
 
 
 def rows_of(snapshot, columns):
-    return scan_table(snapshot, project(snapshot.manifest.schema, columns), plan_scan(snapshot))
+    return scan_table(snapshot, project(snapshot.manifest.schema, columns), plan_tasks(snapshot))
 
 
 def test_no_choice_means_every_stored_column_in_order():

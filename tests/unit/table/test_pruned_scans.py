@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lance_nb
-from lance_nb.table import page_pruning, scan_windows
+from lance_nb.table import filtered_scan, page_pruning
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 
@@ -53,11 +53,11 @@ def test_windows_hold_the_rows_that_may_pass(
         return masks[fragment.id]
 
     monkeypatch.setattr(page_pruning, "rows_that_may_pass", may_pass)
-    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: 7)
+    monkeypatch.setattr(filtered_scan, "window_rows", lambda *_: 7)
     condition = compile_filter("id >= 0", snapshot.manifest.schema.to_arrow())
     wanted = project(snapshot.manifest.schema, ["id"])
-    windows = scan_windows.windows_of(snapshot, None, wanted, include_deleted=include_deleted)
-    found = list(scan_windows.promising(snapshot, windows, condition))
+    windows = filtered_scan.windows_of(snapshot, None, wanted, include_deleted=include_deleted)
+    found = list(filtered_scan.promising(snapshot, windows, condition))
     rows = [(one.fragment.id, int(at)) for one in found for at in one.physical()]
     expected = [
         (key, at)
@@ -69,10 +69,10 @@ def test_windows_hold_the_rows_that_may_pass(
     assert asked == [key for key in masks if include_deleted or any(one[0] == key for one in live)]
     assert all(one.num_rows == one.physical().size for one in found)
     if include_deleted:
-        marked = [bool(v) for one in found for v in scan_windows.deleted_rows(snapshot, one)]
+        marked = [bool(v) for one in found for v in filtered_scan.deleted_rows(snapshot, one)]
         assert marked == [one not in live for one in expected]
     before = [sum(other < one for other in live) for one in expected]
-    positions = [int(v) for one in found for v in scan_windows.row_positions(snapshot, one)]
+    positions = [int(v) for one in found for v in filtered_scan.row_positions(snapshot, one)]
     assert positions == before
 
 
@@ -94,7 +94,7 @@ def test_what_may_not_pass_does_not_change_the_result(
         return mask
 
     monkeypatch.setattr(page_pruning, "rows_that_may_pass", may_pass)
-    monkeypatch.setattr(scan_windows, "window_rows", lambda *_: 6)
+    monkeypatch.setattr(filtered_scan, "window_rows", lambda *_: 6)
 
     assert ds.to_table(["id"], "id % 5 = 3", with_row_address=True).to_pylist() == wanted
     assert ds.count_rows("id % 5 = 3") == len(wanted)

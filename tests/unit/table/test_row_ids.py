@@ -23,7 +23,7 @@ from lance_nb.table.row_ids import (
     last_updated_at_versions,
 )
 from lance_nb.table.scan import scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_tasks import plan_tasks
 from tests.golden.copies import copy_to_memory, expected, expected_versions
 from tests.golden.opening import snapshot_of
 
@@ -37,7 +37,7 @@ def test_a_dataset_without_stable_ids_has_none(at):
 def test_stable_ids_and_addresses_are_those_of_pylance(stores, version):
     snapshot = snapshot_of(stores["stable_ids"], version)
     wanted = project(snapshot.manifest.schema, ["id"], [ROW_ID, ROW_ADDRESS])
-    found = scan_table(snapshot, wanted, plan_scan(snapshot))
+    found = scan_table(snapshot, wanted, plan_tasks(snapshot))
     said = expected("stable_ids", version)
     assert found[ROW_ID].to_pylist() == said[ROW_ID].to_pylist()
     assert found[ROW_ADDRESS].to_pylist() == said[ROW_ADDRESS].to_pylist()

@@ -9,7 +9,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.table import scan
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
 from lance_nb.table.scan import cut, scan_batches, scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_tasks import plan_tasks
 from tests.golden.copies import NAMES, expected, expected_versions
 from tests.golden.opening import WatchedStore, snapshot_of
 
@@ -22,12 +22,12 @@ LIMITS = (None, 0, 1, 2, 31, 40, 106, 107, 108, 10_000)
 
 def rows_of(snapshot, columns=None, row_columns=(), **window):
     projection = project(snapshot.manifest.schema, columns, row_columns)
-    return scan_table(snapshot, projection, plan_scan(snapshot, **window))
+    return scan_table(snapshot, projection, plan_tasks(snapshot, **window))
 
 
 def batches_of(snapshot, columns=None, size=None, row_columns=(), **window):
     projection = project(snapshot.manifest.schema, columns, row_columns)
-    return list(scan_batches(snapshot, projection, plan_scan(snapshot, **window), size))
+    return list(scan_batches(snapshot, projection, plan_tasks(snapshot, **window), size))
 
 
 @pytest.mark.parametrize(("name", "branch", "version"), VERSIONS)

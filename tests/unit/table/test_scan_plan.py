@@ -1,199 +1,219 @@
+"""Plans of scans: options, plain scans, those that choose or order rows, batches, refusals."""
+
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import lance_nb
-from lance_nb.errors import InvalidInputError
-from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
-from lance_nb.format.fragment_list import FragmentList
-from lance_nb.storage.registry import open_store
-from lance_nb.table.scan_plan import (
-    FragmentTask,
-    first_rows,
-    live_counts,
-    num_live_rows,
-    plan_scan,
-    skipped,
-)
-from tests.golden.opening import WatchedStore, open_over, snapshot_of
+from lance_nb.dataset.functions import write_dataset
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
+from lance_nb.table.scan_plan import ScanOptions, plan_scan, strict_batches
+from tests.golden.copies import expected
+
+VERSION = 9
 
 
-def plan(snapshot, **options):
-    return [
-        (task.fragment.id, task.start, task.stop, task.first_row)
-        for task in plan_scan(snapshot, **options)
-    ]
+def batches(*sizes):
+    rows = iter(range(1000))
+    for size in sizes:
+        yield pa.record_batch({"n": pa.array([next(rows) for _ in range(size)], pa.int64())})
 
 
-def test_a_full_scan_has_a_task_per_fragment_in_order(at):
-    assert plan(at(4)) == [(0, 0, 36, 0), (1, 0, 30, 36), (2, 0, 5060, 66)]
+@pytest.mark.parametrize("sizes", [(), (3,), (10, 10), (1,) * 25, (25,), (7, 0, 8, 40), (9, 1, 1)])
+def test_strict_batches_are_full_but_for_the_last(sizes):
+    found = list(strict_batches(batches(*sizes), 10))
+
+    assert [one.num_rows for one in found[:-1]] == [10] * max(len(found) - 1, 0)
+    numbers = [n for one in found for n in one["n"].to_pylist()]
+    assert numbers == list(range(sum(sizes)))
 
 
 @pytest.mark.parametrize(
-    ("options", "tasks"),
+    "options",
     [
-        ({"limit": 0}, []),
-        ({"limit": 36}, [(0, 0, 36, 0)]),
-        ({"limit": 37}, [(0, 0, 36, 0), (1, 0, 1, 36)]),
-        ({"offset": 36}, [(1, 0, 30, 36), (2, 0, 5060, 66)]),
-        ({"offset": 35, "limit": 2}, [(0, 35, 36, 35), (1, 0, 1, 36)]),
-        ({"offset": 40, "limit": 5}, [(1, 4, 9, 40)]),
-        ({"offset": 66, "limit": 1}, [(2, 0, 1, 66)]),
-        ({"offset": 5126}, []),
-        ({"offset": 2**70, "limit": 2**70}, []),
+        ScanOptions(), ScanOptions(["id"]), ScanOptions(filter="id > 5"), ScanOptions([]),
+        ScanOptions({"a": "id + 1"}, limit=5), ScanOptions(["id"], order_by=["id"], limit=9),
+        ScanOptions(["id"], "id > 5", offset=3), ScanOptions([], "id > 5"),
     ],
+    ids=str,
 )  # fmt: skip
-def test_offset_and_limit_choose_fragments_and_rows(at, options, tasks):
-    assert plan(at(4), **options) == tasks
+def test_the_table_and_the_batches_hold_the_same_rows(at, options):
+    plan = plan_scan(at(VERSION), options)
+    table = plan.table()
+
+    assert table.schema.equals(plan.schema)
+    assert sum(batch.num_rows for batch in plan.batches()) == table.num_rows
+    if table.num_columns:
+        assert pa.Table.from_batches(plan.batches(), table.schema).equals(table)
 
 
-@pytest.mark.parametrize(("name", "value"), [("limit", -1), ("offset", -1), ("offset", -(2**70))])
-def test_negative_numbers_are_refused_when_the_scan_is_planned(at, name, value):
-    with pytest.raises(InvalidInputError, match=f"{name} must not be negative, got {value}"):
-        plan_scan(at(2), **{name: value})
+def test_an_order_by_nothing_is_a_plain_scan(at):
+    plain, ordered = (plan_scan(at(VERSION), ScanOptions(["id"], limit=3, order_by=order))
+                      for order in (None, []))  # fmt: skip
+
+    assert ordered.shape is None
+    assert ordered.schema.equals(plain.schema, check_metadata=True)
+    assert ordered.table().equals(plain.table())
+    assert plan_scan(at(VERSION), ScanOptions({"a": "id"})).shape is not None
 
 
-def test_planning_reads_no_file(history):
-    store = WatchedStore(history)
-    snapshot = snapshot_of(store, 9)
-    store.forget()
-    assert sum(stop - start for _, start, stop, _ in plan(snapshot)) == 107
-    assert not store.reads
+def test_strict_batches_of_a_plain_scan_are_full_but_for_the_last(at):
+    options = ScanOptions(["id"], batch_size=4, strict_batch_size=True)
+    plan = plan_scan(at(VERSION), options)
+    *full, last = (batch.num_rows for batch in plan.batches())
+
+    assert plan.shape is None
+    assert set(full) == {4}
+    assert 0 < last <= 4
+    assert sum(full) + last == plan.table().num_rows
 
 
-def test_planning_is_lazy(at):
-    first = next(iter(plan_scan(at(4))))
-    assert isinstance(first, FragmentTask)
-    assert (first.fragment.id, first.num_rows) == (0, 36)
+def test_explain_names_the_columns_of_a_plain_scan(at):
+    lines = plan_scan(at(VERSION), ScanOptions(["id"], with_row_id=True)).explain().splitlines()
+
+    assert lines[1:] == ["  decoded: id, _rowid", "  result: id, _rowid"]
 
 
-def test_a_scan_may_be_kept_to_some_fragments(at):
-    snapshot = at(4)
-    only = [snapshot.manifest.fragments[2], snapshot.manifest.fragments[0]]
-    assert [task[:3] for task in plan(snapshot, fragments=only)] == [(2, 0, 5060), (0, 0, 36)]
-    assert [task[:3] for task in plan(snapshot, fragments=only, limit=5, offset=5058)] == [
-        (2, 5058, 5060),
-        (0, 0, 3),
+def test_counting_needs_no_limit(at):
+    assert plan_scan(at(VERSION), ScanOptions()).count() == expected("history", VERSION).num_rows
+    with pytest.raises(InvalidInputError):
+        plan_scan(at(VERSION), ScanOptions(limit=3)).count()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ScanOptions(limit=-1), ScanOptions(offset=-1), ScanOptions(batch_size=0),
+        ScanOptions(filter=5), ScanOptions(filter="nope = 1"), ScanOptions(filter="id"),
+        ScanOptions(include_deleted_rows=True), ScanOptions(batch_size=1 << 32),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_wrong_is_refused_before_anything_is_read(at, options):
+    with pytest.raises((InvalidInputError, PredicateError)):
+        plan_scan(at(VERSION), options)
+
+
+def test_a_plan_says_what_is_decoded_when(at):
+    options = ScanOptions(["id", "amount"], "point.x > 1", 5, order_by=["id"])
+    lines = plan_scan(at(VERSION), options).explain().splitlines()
+
+    assert "  filter: point.x > 1" in lines
+    assert "  decoded first, for every row: `point`.`x`, id" in lines
+    assert "  decoded for the rows that are left: amount" in lines
+    assert "  offset 0, limit 5" in lines
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ScanOptions(filter="id > 1"), ScanOptions(nearest={}), ScanOptions(order_by=["id"]),
+        ScanOptions(include_deleted_rows=True), ScanOptions({"a": "id"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_whatever_needs_more_than_stored_columns_in_order_is_not_plain(options):
+    assert not options.is_plain
+
+
+def test_limits_and_row_columns_stay_plain():
+    assert ScanOptions(["a"], limit=3, offset=2, with_row_id=True, batch_size=7).is_plain
+
+
+def test_row_columns_come_in_the_order_of_pylance():
+    assert ScanOptions(with_row_id=True, with_row_address=True).row_columns == [
+        "_rowid",
+        "_rowaddr",
     ]
-    assert plan(snapshot, fragments=[]) == []
+    assert ScanOptions().row_columns == []
 
 
-def test_fragments_of_one_id_are_read_in_the_order_of_the_manifest(at):
-    snapshot = at(4)
-    raw = [*snapshot.manifest.fragments.raw, snapshot.manifest.fragments.raw[0]]
-    doubled = replace(
-        snapshot, manifest=replace(snapshot.manifest, fragments=FragmentList(raw, "m"))
+def test_a_batch_has_at_least_one_row():
+    with pytest.raises(InvalidInputError, match="batch_size must be positive, got 0"):
+        ScanOptions(batch_size=0).check_batch_size()
+    ScanOptions(batch_size=1).check_batch_size()
+
+
+PLAIN = [
+    ScanOptions(), ScanOptions(["id"]), ScanOptions([]), ScanOptions("id"), ScanOptions(limit=0),
+    ScanOptions(["id"], limit=4, offset=3), ScanOptions(["id"], with_row_id=True),
+    ScanOptions(["_rowaddr", "id"], with_row_address=True, with_row_id=True),
+    ScanOptions(["id"], batch_size=2), ScanOptions(offset=10_000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", PLAIN, ids=str)
+def test_a_plain_scan_returns_what_a_filter_that_all_rows_pass_returns(at, options):
+    plain = plan_scan(at(VERSION), options)
+    full = plan_scan(at(VERSION), replace(options, filter="true"))
+
+    assert options.is_plain
+    assert plain.shape is None
+    assert full.shape is not None
+    assert plain.schema.equals(full.schema, check_metadata=True)
+    assert plain.table().equals(full.table())
+    assert [one.num_rows for one in plain.batches()] == [one.num_rows for one in full.batches()]
+
+
+def test_only_the_wanted_fragments_are_read(at):
+    fragments = tuple(at(VERSION).manifest.fragments)[1:]
+    table = plan_scan(at(VERSION), ScanOptions(fragments=fragments)).table()
+
+    assert 0 < table.num_rows == sum(one.num_rows for one in fragments)
+    whole = expected("history", VERSION)
+    assert table.equals(whole.slice(whole.num_rows - table.num_rows))
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (ScanOptions(limit=-1), InvalidInputError),
+        (ScanOptions(offset=-1), InvalidInputError),
+        (ScanOptions(batch_size=0), InvalidInputError),
+        (ScanOptions(batch_size=1 << 32), InvalidInputError),
+        (ScanOptions(["id", "id"]), InvalidInputError),
+        (ScanOptions(["nope"]), ColumnNotFoundError),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused_alike(at, options, error):
+    with pytest.raises(error) as plain:
+        plan_scan(at(VERSION), options)
+    with pytest.raises(error) as full:
+        plan_scan(at(VERSION), replace(options, filter="true"))
+    assert str(plain.value) == str(full.value)
+
+
+@pytest.mark.parametrize("values", ["constant", "different"])
+@pytest.mark.parametrize(("limit", "offset"), [(None, 5), (7, 5), (7, None), (0, 3), (9, 99)])
+def test_limit_and_offset_of_many_tiny_fragments(values, limit, offset):
+    """Fragments of a few rows are read in one piece where a scan wants all rows, and only there."""
+    rows = [[at, at] if values == "constant" else [at, at + 50] for at in range(20)]
+    made = write_dataset(
+        pa.table({"id": np.concatenate(rows)}), "memory://tiny", mode="overwrite",
+        max_rows_per_file=2,
+    )  # fmt: skip
+    options = ScanOptions(limit=limit, offset=offset)
+    snapshot = made.opened[1]
+
+    assert len(snapshot.manifest.fragments) == 20
+    whole = plan_scan(snapshot, ScanOptions()).table()["id"].to_pylist()
+    assert whole == [number for pair in rows for number in pair]
+    start = offset or 0
+    stop = None if limit is None else start + limit
+    for plan in (options, replace(options, filter="true")):
+        assert plan_scan(snapshot, plan).table()["id"].to_pylist() == whole[start:stop]
+
+
+def test_wanted_fragments_of_many_tiny_ones():
+    made = write_dataset(
+        pa.table({"id": range(40)}), "memory://tiny", mode="overwrite", max_rows_per_file=2
     )
-    every = doubled.manifest.fragments
-    tasks = list(plan_scan(doubled))
-    assert [one.fragment for one in tasks] == list(every)
-    assert [one.fragment for one in plan_scan(doubled, fragments=[every[-2]])] == [every[-2]]
-    (last,) = plan_scan(doubled, offset=sum(one.num_rows for one in tasks[:-1]))
-    assert (last.fragment, last.num_rows) == (every[0], tasks[0].num_rows)
+    fragments = tuple(made.opened[1].manifest.fragments)[3:5]
 
+    table = plan_scan(made.opened[1], ScanOptions(fragments=fragments)).table()
 
-def test_live_rows_are_those_not_deleted(at):
-    snapshot = at(5)
-    assert [num_live_rows(snapshot, one) for one in snapshot.manifest.fragments] == [36, 30, 41]
-
-
-def test_fragments_before_the_offset_are_not_decoded(monkeypatch):
-    dataset = lance_nb.write_dataset(
-        pa.table({"id": range(300)}), f"memory://skipped-{uuid4().hex}/d.lance", max_rows_per_file=2
-    )
-    dataset.delete("id % 50 < 3")
-    ids = dataset.to_table()["id"].to_pylist()
-    fresh = lance_nb.dataset(dataset.uri)
-    decoded = []
-    from_bytes = Fragment.from_bytes
-    monkeypatch.setattr(
-        Fragment, "from_bytes", lambda *args: decoded.append(args) or from_bytes(*args)
-    )
-    assert fresh.to_table(limit=5, offset=260)["id"].to_pylist() == ids[260:265]
-    assert len(decoded) < 6
-    for offset in range(0, len(ids) + 2, 7):
-        assert fresh.to_table(limit=4, offset=offset)["id"].to_pylist() == ids[offset : offset + 4]
-
-
-def test_rows_that_only_deletion_files_tell_are_counted_once():
-    count = 300  # more than the cache keeps vectors
-    uri = f"memory://counted-{uuid4().hex}/d.lance"
-    table = pa.table({"id": range(2 * count), "x": [0] * (2 * count)})
-    made = lance_nb.write_dataset(table, uri, max_rows_per_file=2, enable_stable_row_ids=True)
-    made.update({"x": "1"}, where="id % 2 = 0")
-    ids = made.to_table()["id"].to_pylist()
-    store = WatchedStore(open_store(uri))
-    dataset = open_over(store)
-    store.forget()
-
-    def read() -> int:
-        return sum(times for path, times in store.reads.items() if path.startswith("_deletions"))
-
-    assert dataset.to_table(limit=3, offset=290)["id"].to_pylist() == ids[290:293]
-    first = read()
-    for offset in (280, 270, 285, 10):
-        found = dataset.to_table(limit=3, offset=offset)["id"].to_pylist()
-        assert found == ids[offset : offset + 3]
-    assert first <= count
-    assert read() - first <= 4 * 4  # those of the rows that are shown
-    for offset in (295, 2, 294):  # another version is counted by the same files
-        other = dataset.checkout_version(2).to_table(limit=1, offset=offset)
-        assert other["id"].to_pylist() == ids[offset : offset + 1]
-    assert read() - first <= 7 * 4
-
-
-def test_rows_that_the_manifest_does_not_tell_are_counted(at):
-    """Old manifests have no numbers of rows; a fragment may have lost every row."""
-    snapshot = at(4)
-    first, second, third = snapshot.manifest.fragments
-    empty = replace(second, deletion_file=DeletionFile(1, 7, DeletionFileType.ARROW, 30))
-    untold = replace(first, physical_rows=0)
-    for fragments, counts in (
-        ([empty, first, empty, third], [0, 36, 0, 5060]),
-        ([untold, second, untold], [36, 30, 36]),
-        ([untold, empty, untold], [36, 0, 36]),
-        ([replace(second, physical_rows=0), third, first], [30, 5060, 36]),
-    ):
-        raw = FragmentList([one.to_bytes() for one in fragments], "m")
-        changed = replace(
-            snapshot, manifest=replace(snapshot.manifest, fragments=raw), live_rows=[]
-        )
-        starts = [sum(counts[:number]) for number in range(len(counts))]
-        assert live_counts(changed).tolist() == counts
-        assert list(first_rows(changed)) == starts
-        for offset in {0, *starts, *(one + 1 for one in starts), sum(counts) - 1, sum(counts)}:
-            before = [end for end in np.cumsum(counts).tolist() if end <= offset]
-            fresh = replace(changed, live_rows=[])
-            if offset:
-                assert skipped(fresh, offset) == (len(before), max(before, default=0))
-            tasks = list(plan_scan(fresh, offset=offset))
-            assert sum(one.num_rows for one in tasks) == sum(counts) - offset
-            assert [one.first_row for one in tasks[:1]] == [offset] * (offset < sum(counts))
-
-
-def test_deletions_that_the_manifest_does_not_count_are_read(at):
-    snapshot = at(5)
-    first, _, third = snapshot.manifest.fragments
-    uncounted = replace(third, deletion_file=replace(third.deletion_file, num_deleted_rows=0))
-    raw = FragmentList([one.to_bytes() for one in (uncounted, first)], "m")
-    changed = replace(snapshot, manifest=replace(snapshot.manifest, fragments=raw), live_rows=[])
-    assert skipped(changed, 41) == (1, 41)
-
-
-def test_counts_of_the_manifest_are_taken_where_rows_have_no_ids():
-    for stable in (False, True):
-        uri = f"memory://scan-plan-{uuid4().hex}/d.lance"
-        made = lance_nb.write_dataset(
-            pa.table({"id": range(30)}), uri, max_rows_per_file=10, enable_stable_row_ids=stable
-        )
-        made.delete("id in (3, 4, 25)")
-        store = WatchedStore(open_store(uri))
-        snapshot = snapshot_of(store)
-        store.forget()
-        assert skipped(snapshot, 9) == (1, 8)
-        assert bool(store.reads) == stable
+    assert table["id"].to_pylist() == [6, 7, 8, 9]

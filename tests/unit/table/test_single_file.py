@@ -13,7 +13,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError, ObjectNotFound
 from lance_nb.format.blob_fields import is_blob
 from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_table
-from lance_nb.table.scan_plan import plan_scan
+from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.single_file import data_file, open_single_file
 
 PACKED = {"packed": "true"}
@@ -64,10 +64,10 @@ def test_a_file_shows_the_fields_columns_and_rows_of_its_dataset(
     assert data_file(opened.reader, schema, file.path, None, file.size_bytes) == file
     names = [name for name in table.column_names if name != "blob"]
     wanted = project(schema, names)
-    rows = scan_table(opened.snapshot, wanted, plan_scan(opened.snapshot))
+    rows = scan_table(opened.snapshot, wanted, plan_tasks(opened.snapshot))
     assert rows.to_pylist() == table.select(names).to_pylist()
     blobs = project(schema, ["blob"])
-    sizes = scan_table(opened.snapshot, blobs, plan_scan(opened.snapshot))["blob"]
+    sizes = scan_table(opened.snapshot, blobs, plan_tasks(opened.snapshot))["blob"]
     assert [one["size"] for one in sizes.to_pylist()] == list(range(7))
 
 
@@ -76,7 +76,7 @@ def test_json_is_shown_as_the_bytes_that_are_stored(tmp_path: Path) -> None:
     ds = lance_nb.write_dataset(table, tmp_path / "d", data_storage_version="2.2")
     (file,) = ds.opened[1].manifest.fragments[0].files
     opened = open_single_file(tmp_path / "d" / "data" / file.path)
-    rows = scan_table(opened.snapshot, project(opened.schema, None), plan_scan(opened.snapshot))
+    rows = scan_table(opened.snapshot, project(opened.schema, None), plan_tasks(opened.snapshot))
 
     assert rows.schema.field("j").type == pa.large_binary()
     assert opened.schema.field("j").logical_type == "large_binary"

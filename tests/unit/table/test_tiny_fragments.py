@@ -14,7 +14,7 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.table import fragment_reader, tiny_fragments
 from lance_nb.table.projection import project
-from lance_nb.table.tiny_fragments import is_worth_it, scan_tiny
+from lance_nb.table.tiny_fragments import has_tiny_fragments, scan_tiny
 
 _NUMBERS = count()
 # Type -> values of rows that follow each other, and whether constants of it are put together.
@@ -67,7 +67,7 @@ def test_values_of_every_type_are_read(
     wanted = project(snapshot.manifest.schema, ["c"])
     seen = _opened(monkeypatch)
 
-    assert is_worth_it(snapshot, wanted) == worth
+    assert has_tiny_fragments(snapshot, wanted) == worth
     assert ds.to_table().equals(table)
     if worth:
         seen.clear()
@@ -90,13 +90,16 @@ def _snapshot(ds: LanceDataset) -> Any:
 def test_only_stored_numbers_are_worth_it(columns, row_columns, worth: bool) -> None:
     snapshot = _snapshot(_written(pa.int8())[0])
 
-    assert is_worth_it(snapshot, project(snapshot.manifest.schema, columns, row_columns)) == worth
+    assert (
+        has_tiny_fragments(snapshot, project(snapshot.manifest.schema, columns, row_columns))
+        == worth
+    )
 
 
 def test_fields_of_structs_are_not_put_together() -> None:
     snapshot = _snapshot(_written(pa.struct([("x", pa.int32())]))[0])
 
-    assert not is_worth_it(snapshot, project(snapshot.manifest.schema, ["c.x"]))
+    assert not has_tiny_fragments(snapshot, project(snapshot.manifest.schema, ["c.x"]))
 
 
 @pytest.mark.parametrize(("rows", "worth"), [(8, True), (9, False)])
@@ -104,7 +107,7 @@ def test_fragments_are_tiny_up_to_eight_rows_on_average(rows: int, worth: bool) 
     ds, table = _written(pa.int8(), rows=rows)
     snapshot = _snapshot(ds)
 
-    assert is_worth_it(snapshot, project(snapshot.manifest.schema, ["c"])) == worth
+    assert has_tiny_fragments(snapshot, project(snapshot.manifest.schema, ["c"])) == worth
     assert ds.to_table().equals(table)
 
 
