@@ -70,8 +70,10 @@ def load_latest(home: Store) -> Manifest:
         older = [name.version for name in version_names(home) if name.version < latest.version]
         if older:
             exc.add_note(
-                f"version {latest.version} is the newest and cannot be read; the one before may "
-                f"be whole: open the dataset with version={older[-1]}"
+                f"Version {latest.version} is the newest and cannot be read. Open the dataset "
+                f"with version={older[-1]}, which may be whole, or restore the last good version: "
+                "%lance doctor URI --repair in a notebook, lance-nb doctor URI --repair in a "
+                "terminal, lance_nb.plan_repair(URI) in Python."
             )
         raise
 

@@ -143,6 +143,7 @@ def test_the_newest_manifest_when_damaged_points_to_the_version_before():
     with pytest.raises(CorruptFileError) as caught:
         load_latest(store)
     assert "version=13" in caught.value.__notes__[0]
+    assert "%lance doctor URI --repair" in caught.value.__notes__[0]
 
 
 def test_the_only_manifest_when_damaged_points_to_nothing():
