@@ -33,7 +33,6 @@ from lance_nb.format.roaring import (
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000  # pylance writes Arrow below, Roaring from here on
-_BITMAP_BYTES_MIN = 8
 _MASK_SHARE = 100  # above one row in this many, the mask is faster than pyroaring
 
 Mask = npt.NDArray[np.bool_]
