@@ -116,6 +116,7 @@ def write(
     *,
     message: str | None = None,
     enable_stable_row_ids: bool = False,
+    checksums: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
     **options: Any,
@@ -124,11 +125,13 @@ def write(
 
     ``source`` is a Spark DataFrame, paths of files, an open dataset, or anything that
     ``lance_nb.write_dataset`` takes, which is then written in this process. ``files``: arguments
-    of ``write_dataset`` for data files. Other options as in ``append``.
+    of ``write_dataset`` for data files; ``checksums`` as there. Other options as in ``append``.
     Raises DatasetAlreadyExistsError, SchemaMismatchError, CommitConflictError,
     CommitStateUnknownError.
     """
-    wanted = WriteSettings(mode, None, storage_options, enable_stable_row_ids, dict(files or {}))
+    wanted = WriteSettings(
+        mode, None, storage_options, enable_stable_row_ids, dict(files or {}), checksums
+    )
     how = RunOptions.of(message, options)
     if is_dataframe(source):
         return run_once(plan_frame(target, source, wanted), how)
@@ -136,7 +139,7 @@ def write(
         return run_once(plan_write(target, source, wanted), how)
     return write_dataset(
         source, target, mode=mode, commit_message=message, storage_options=storage_options,
-        enable_stable_row_ids=enable_stable_row_ids, **wanted.files,
+        enable_stable_row_ids=enable_stable_row_ids, checksums=checksums, **wanted.files,
     )  # fmt: skip
 
 

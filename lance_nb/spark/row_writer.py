@@ -31,6 +31,7 @@ from lance_nb.dataset.verbs.committing import NO_PROPERTIES
 from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
 from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
+from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.spark.plan import Label, PinnedVersion, Plan, commit_write
@@ -61,7 +62,8 @@ class WriteSettings:
     """How rows are written.
 
     ``files`` are arguments of ``write_dataset`` for data files: ``max_rows_per_file``,
-    ``max_bytes_per_file``, ``data_storage_version``.
+    ``max_bytes_per_file``, ``data_storage_version``. ``checksums``: a new dataset records checksums
+    of its files, in this and every later write.
     """
 
     mode: str = "append"
@@ -69,6 +71,7 @@ class WriteSettings:
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     stable_row_ids: bool = False
     files: Mapping[str, Any] = field(default_factory=dict)
+    checksums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class RowWriter:
     options: WriteOptions
     mode: str
     stable_row_ids: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)  # settings of a new dataset
 
     @classmethod
     def of(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
@@ -100,15 +104,19 @@ class RowWriter:
         kept = None if current is None else storage_version(current.manifest)
         is_new = current is None or wanted.mode == "overwrite"
         asked = request.data_storage_version if is_new else None
-        config = NO_PROPERTIES if current is None else current.manifest.config
-        options = request.write_options(asked or kept or DEFAULT_FILE_VERSION, config=config)
+        mode = "create" if current is None and wanted.mode == "append" else wanted.mode
+        config = {CONFIG_KEY: ALGORITHM} if wanted.checksums and mode != "append" else {}
+        known = NO_PROPERTIES if current is None else current.manifest.config
+        options = request.write_options(
+            asked or kept or DEFAULT_FILE_VERSION, config={**known, **config}
+        )
         if current is None or is_new:
             own = new_schema(schema, options.file_version)
         else:
             own = current.manifest.schema
             check_names(schema, own.to_arrow())
-        mode = "create" if current is None and wanted.mode == "append" else wanted.mode
-        return cls(PinnedVersion.at(session, current), own, options, mode, wanted.stable_row_ids)
+        pinned = PinnedVersion.at(session, current)
+        return cls(pinned, own, options, mode, wanted.stable_row_ids, config)
 
     def write(self, rows: Any) -> Addition | None:
         """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
@@ -182,7 +190,8 @@ class CommitRows:
         made = tuple(one for result in results for one in result.fragments)
         operation: Append | Overwrite = Append(made)
         if self.rows.mode != "append":
-            operation = Overwrite(self.rows.schema, made)
+            config = self.rows.config or None
+            operation = Overwrite(self.rows.schema, made, config_upsert_values=config)
         staged = StagedWrite(plan.pinned.version, operation, new_fragments=made)
         version = "{}.{}".format(*self.rows.options.file_version)
         is_new = self.rows.mode != "append"

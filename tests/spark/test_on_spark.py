@@ -208,3 +208,30 @@ def test_workers_of_our_session_keep_freed_memory_for_their_next_task(
 
     found = session.range(1).mapInArrow(told, "delay string").collect()
     assert {row["delay"] for row in found} == {"60000"}
+
+
+@pytest.mark.parametrize("way", ["function", "format"])
+def test_a_new_dataset_of_a_frame_records_checksums(
+    session: SparkSession, tmp_path: Path, uri: str, way: str
+) -> None:
+    frame = spark.read(uri, spark=session).select("id", "name")
+    new = str(tmp_path / "summed.lance")
+    if way == "function":
+        spark.write(frame, new, checksums=True)
+    else:
+        frame.write.format("lance_nb").option("checksums", "true").mode("append").save(new)
+    spark.append(new, frame.limit(5))
+    dataset = lance_nb.dataset(new, check=True)
+
+    assert dataset.to_table().num_rows == NUM_ROWS + 5
+    assert lance_nb.verify(new).ok
+    for path in Path(new, "data").iterdir():
+        data = bytearray(path.read_bytes())
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+        found = {finding.code for finding in lance_nb.verify(new, values=False, checksums=True)
+                 .findings}  # fmt: skip
+        assert "checksum-wrong" in found, path.name
+        data[len(data) // 3] ^= 1
+        path.write_bytes(data)
+    assert by_pylance(new).num_rows == NUM_ROWS + 5

@@ -25,6 +25,7 @@ option                  meaning
                         a write whose number is not above the last one is skipped
 ``maxRowsPerFile``      writing: the most rows in a data file (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
+``checksums``           "true": a new dataset records checksums of its files
 ======================  ==========================================================================
 
 Spark converts the keys to lower case. Unknown keys are refused, so that a misspelled filter is not
@@ -52,7 +53,7 @@ _KNOWN = frozenset({
     "queryname", "txnappid", "txnversion",
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
     "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
-    "maxversionspertrigger", "skipchangecommits", "allowbases",
+    "maxversionspertrigger", "skipchangecommits", "allowbases", "checksums",
 })  # fmt: skip
 _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 

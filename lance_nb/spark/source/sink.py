@@ -172,6 +172,7 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
         options.storage_options,
         options.is_set("enablestablerowids"),
         options.files,
+        options.is_set("checksums"),
     )
     rows = RowWriter.of(options.path, new_schema(schema), wanted)
     plan = rows.plan(wanted.mode, "a DataFrame")

@@ -50,7 +50,7 @@ PLANS: dict[str, Callable[[LanceDataset], Plan]] = {
     "update": lambda ds: spark.plan_update(ds, {"name": "'x'"}, "id < 15", task_bytes=1),
     "append": lambda ds: spark.plan_append(ds, ds, task_bytes=1),
     "overwrite": lambda ds: plan_write(ds, ds, WriteSettings("overwrite", stable_row_ids=True)),
-    "create": lambda ds: plan_write(f"{ds.uri}-new", ds, WriteSettings("create")),
+    "create": lambda ds: plan_write(f"{ds.uri}-new", ds, WriteSettings("create", checksums=True)),
     "backfill": lambda ds: spark.plan_columns(ds, {"twice": "id * 2"}, task_bytes=1),
     "cast": lambda ds: spark.plan_cast(ds, {"id": pa.int32()}, task_bytes=1),
     "compact": lambda ds: spark.plan_compaction(ds, excluded_fragment_ids=[9]),
