@@ -142,7 +142,7 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.format.index_metadata import Index, IndexFile
     from lance_nb.format.lance_schema import LanceField, LanceSchema
-    from lance_nb.format.row_id_list import RowIdSequence
+    from lance_nb.format.row_id_sequence import RowIdSequence
     from lance_nb.format.schema_json import json_to_schema, schema_to_json
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
@@ -426,7 +426,7 @@ _LAZY = {
     "DeletionFile": "lance_nb.format.fragment",
     "RowDatasetVersionMeta": "lance_nb.format.fragment",
     "RowIdMeta": "lance_nb.format.fragment",
-    "RowIdSequence": "lance_nb.format.row_id_list",
+    "RowIdSequence": "lance_nb.format.row_id_sequence",
     "DatasetBasePath": "lance_nb.dataset.base_paths",
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "Index": "lance_nb.format.index_metadata",

@@ -320,7 +320,7 @@ class DeletionFile:
 
 @dataclass(frozen=True, slots=True)
 class InlineSequence:
-    """Serialized in the manifest (row_id_sequence.py, row_versions.py)."""
+    """Serialized in the manifest (row_sequences.py)."""
 
     data: bytes
 

@@ -1,66 +1,133 @@
-"""The stable row ids of a fragment, in row order.
+"""The public RowIdSequence: stable row ids to give to a fragment, or read from one.
 
-Layout: message ``RowIdSequence``, segments one after the other (u64_segment.py). A sequence covers
-the *physical* rows of its fragment: deleted ones too.
-
-Worked example: {5, 7, 1001} is two segments, bitmap [5, 8) ``05`` and range [1001, 1002).
-
-Limits: pylance parses this message strictly and refuses unknown fields, so none may be added.
-Source: lance-table ``rowids``.
+Limits: ids fit 64 bits and are unique. A ``range`` with step 1 is kept without its values.
+Source: ``lance.fragment.RowIdSequence`` of pylance 14.0.2; bytes: row_sequences.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from lance_nb._pb import rowids as pb
-from lance_nb.errors import CorruptFileError
-from lance_nb.format.u64_segment import (
-    Segment,
-    U64s,
-    choose_segment,
-    segment_from_pb,
-    segment_to_pb,
+from lance_nb.errors import (
+    ArgumentError,
+    CorruptFileError,
+    InvalidInputError,
+    NotSupportedError,
 )
-from lance_nb.format.wire import parse
+from lance_nb.format.fragment import InlineSequence, RowIdMeta
+from lance_nb.format.row_sequences import Range, RowIdSegments, U64s
+
+_U64 = 1 << 64
+_ROWS_MAX = (1 << 32) - 1  # rows of a fragment
+_SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True)
 class RowIdSequence:
-    """Row ids in row order."""
+    """The stable row ids of a fragment's rows, in their order.
 
-    segments: tuple[Segment, ...]
+    For fragments that are committed by hand: rows that were rewritten keep their identity when the
+    new fragment carries their ids. There may be fewer ids than rows; the rows behind them are new,
+    and get their ids when they are committed. Give only ids of rows that the same transaction
+    removes elsewhere; ids of new rows are never made up.
 
-    @property
-    def num_rows(self) -> int:
-        """Number of row ids, without expanding them (``len`` cannot say more than 2**63)."""
-        return sum(len(one) for one in self.segments)
+    Args:
+        row_ids: a range, an Arrow array without nulls, or integers.
 
-    def to_numpy(self) -> U64s:
-        """Return all row ids; compare ``num_rows`` with the fragment's rows first."""
-        if not self.segments:
-            return np.empty(0, np.uint64)
-        return np.concatenate([one.to_numpy() for one in self.segments])
+    Raises InvalidInputError for an id twice and for nulls, ArgumentError (a TypeError and an
+    OverflowError) for what is no integer or does not fit 64 bits.
 
-    @classmethod
-    def from_numpy(cls, row_ids: U64s) -> RowIdSequence:
-        """Build one segment, the smallest that holds the ids."""
-        return cls((choose_segment(np.asarray(row_ids, np.uint64)),))
+    >>> from lance_nb import RowIdSequence
+    >>> ids = RowIdSequence([7, 12])
+    >>> RowIdSequence.from_inline_metadata(ids.to_inline_metadata()) == ids
+    True
+    """
 
-    @classmethod
-    def from_bytes(
-        cls, data: bytes, path: str = "", *, physical_rows: int | None = None
-    ) -> RowIdSequence:
-        """Parse. Raises CorruptFileError, also when there are not ``physical_rows`` ids."""
-        message = parse(pb.RowIdSequence, data, path)
-        found = cls(tuple(segment_from_pb(one, path) for one in message.segments))
-        if physical_rows is not None and found.num_rows != physical_rows:
-            raise CorruptFileError(path, None, f"{physical_rows} row ids", f"{found.num_rows}")
-        return found
+    __slots__ = ("_sequence",)
 
-    def to_bytes(self) -> bytes:
-        """Serialize."""
-        message = pb.RowIdSequence(segments=[segment_to_pb(one) for one in self.segments])
-        return message.SerializeToString()
+    def __init__(self, row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> None:
+        if isinstance(row_ids, range) and row_ids.step == 1 and row_ids.start >= 0:
+            if row_ids.stop > _U64:
+                raise ArgumentError(f"a row id fits 64 bits, not {row_ids.stop - 1}")
+            run = Range(row_ids.start, max(row_ids.start, row_ids.stop))
+            self._sequence = RowIdSegments((run,))
+        else:
+            self._sequence = RowIdSegments.from_numpy(_distinct(_values(row_ids)))
+
+    @staticmethod
+    def from_inline_metadata(metadata: RowIdMeta) -> RowIdSequence:
+        """Read the ids that ``FragmentMetadata.row_id_meta`` holds.
+
+        Raises NotSupportedError when they lie in a data file, CorruptFileError for other bytes.
+        """
+        if not isinstance(metadata.sequence, InlineSequence):
+            raise NotSupportedError("these row ids are in a file, not in the manifest")
+        found = RowIdSegments.from_bytes(metadata.sequence.data)
+        if found.num_rows > _ROWS_MAX:
+            count = f"{found.num_rows}"
+            raise CorruptFileError("row_id_meta", None, f"at most {_ROWS_MAX} row ids", count)
+        made = RowIdSequence.__new__(RowIdSequence)
+        made._sequence = found  # noqa: SLF001
+        return made
+
+    def to_inline_metadata(self) -> RowIdMeta:
+        """Return the ids as ``row_id_meta`` of a FragmentMetadata."""
+        return RowIdMeta.inline(self._sequence.to_bytes())
+
+    def to_pyarrow(self) -> pa.UInt64Array:
+        """Return the ids as a uint64 array."""
+        return pa.array(self._sequence.to_numpy(), pa.uint64())
+
+    def __len__(self) -> int:
+        return self._sequence.num_rows
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._sequence.to_numpy().tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowIdSequence):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        return np.array_equal(self._sequence.to_numpy(), other._sequence.to_numpy())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        if len(self) <= _SHOWN:
+            return f"RowIdSequence({list(self)})"
+        return f"RowIdSequence(<{len(self)} row ids>)"
+
+    def __reduce__(self) -> tuple[Any, tuple[RowIdMeta]]:
+        return RowIdSequence.from_inline_metadata, (self.to_inline_metadata(),)
+
+
+def _values(row_ids: Any) -> U64s:
+    if isinstance(row_ids, pa.Array | pa.ChunkedArray):
+        if not pa.types.is_integer(row_ids.type):
+            raise ArgumentError(f"row ids are integers, not {row_ids.type}")
+        if row_ids.null_count:
+            raise InvalidInputError(f"row ids must not be null; {row_ids.null_count} are")
+        try:
+            return row_ids.cast(pa.uint64()).to_numpy()  # type: ignore[no-any-return]
+        except pa.ArrowInvalid as error:
+            raise ArgumentError(f"row ids are not negative: {error}") from error
+    try:
+        listed = list(map(operator.index, row_ids))
+        return np.array(listed, np.uint64)
+    except (TypeError, OverflowError) as error:
+        raise ArgumentError(
+            f"row ids are integers from 0 to 2**64 - 1 or an Arrow array of them: {error}"
+        ) from error
+
+
+def _distinct(row_ids: U64s) -> U64s:
+    ordered = np.sort(row_ids)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if twice.size:
+        raise InvalidInputError(f"each row id stands once; {twice[0]} stands more often")
+    return row_ids

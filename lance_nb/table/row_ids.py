@@ -4,7 +4,7 @@ A dataset with stable row ids keeps three sequences per fragment, one item per p
 of three places: in the manifest, in a file of its own (old writers), or as a hidden column of the
 fragment's data files. Without them a row's id is its address and both versions are 1.
 
-Source: messages DataFragment, RowIdSequence and RowDatasetVersionSequence of lance.table.
+Source: messages DataFragment, RowIdSegments and RowDatasetVersionSequence of lance.table.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from lance_nb.format.fragment import (
     Sequence,
 )
 from lance_nb.format.layout import check_relative_path
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.snapshot import Snapshot
@@ -61,7 +60,7 @@ def _versions(snapshot: Snapshot, fragment: Fragment, source: Sequence | None) -
 
 
 def _parse_ids(data: bytes, path: str, num_rows: int) -> U64s:
-    return RowIdSequence.from_bytes(data, path, physical_rows=num_rows).to_numpy()
+    return RowIdSegments.from_bytes(data, path, physical_rows=num_rows).to_numpy()
 
 
 def _parse_versions(data: bytes, path: str, num_rows: int) -> U64s:

@@ -55,7 +55,7 @@ from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import DeletionFileType, Fragment, RowDatasetVersionMeta
 from lance_nb.format.fragment_reuse import address_map
 from lance_nb.format.index_metadata import IndexMetadata, index_type
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowVersionSequence
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID

@@ -20,8 +20,7 @@ from lance_nb.format.feature_flags import DELETION_FILES, FLAGS, STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.transactions.operation import ApplyContext, Built, Snapshotted
 
 
@@ -135,7 +134,7 @@ def _fragment_problems(one: Fragment, manifest: Manifest) -> Iterator[str]:
 
 def _sequence_lengths(one: Fragment) -> Iterator[tuple[str, int]]:
     if isinstance(one.row_ids, InlineSequence):
-        yield "row ids", RowIdSequence.from_bytes(one.row_ids.data).num_rows
+        yield "row ids", RowIdSegments.from_bytes(one.row_ids.data).num_rows
     for what, sequence in (
         ("creation versions", one.created_at_versions),
         ("update versions", one.last_updated_at_versions),

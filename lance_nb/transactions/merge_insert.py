@@ -21,7 +21,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
 from lance_nb.format.key_filter import KeyFilter
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.snapshot import Snapshot
@@ -144,7 +144,7 @@ def _with_known_ids(fragments: Sequence[Fragment], ids: list[np.ndarray]) -> Ite
         if not mine.size:
             yield one
             continue
-        sequence = RowIdSequence.from_numpy(mine)
+        sequence = RowIdSegments.from_numpy(mine)
         yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
 
 

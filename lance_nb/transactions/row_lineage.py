@@ -3,7 +3,7 @@
 New rows get the next free ids and are created and last updated in the new version. Rows that an
 update moved keep their ids and the version they were created in.
 
-Layout: format/row_id_sequence.py, format/row_versions.py. Sequences cover physical rows.
+Layout: format/row_sequences.py, format/row_sequences.py. Sequences cover physical rows.
 Limits: sequences that are hidden columns of data files are left as they are.
 Source: lance-table ``rowids``; pylance 14.0.2 measured.
 """
@@ -18,9 +18,7 @@ import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment, InlineSequence, RowDatasetVersionMeta, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.format.u64_segment import Range
+from lance_nb.format.row_sequences import Range, RowIdSegments, RowVersionSequence
 
 CREATED_UNKNOWN = 1
 """The version a row was created in when its fragment does not say (as pylance has it)."""
@@ -37,7 +35,7 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
     assigned = []
     for one in fragments:
         if one.row_ids is None or isinstance(one.row_ids, InlineSequence):
-            known = RowIdSequence(()) if one.row_ids is None else row_ids_of(one)
+            known = RowIdSegments(()) if one.row_ids is None else row_ids_of(one)
             missing = one.physical_rows - known.num_rows
             if missing < 0:
                 raise InvalidInputError(
@@ -50,21 +48,21 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
     return assigned, next_row_id
 
 
-def _with_more_ids(fragment: Fragment, known: RowIdSequence, first: int, missing: int) -> Fragment:
+def _with_more_ids(fragment: Fragment, known: RowIdSegments, first: int, missing: int) -> Fragment:
     if fragment.row_ids is not None and not missing:
         return fragment
     segments = (*known.segments, Range(first, first + missing))
-    return replace(fragment, row_id_meta=RowIdMeta.inline(RowIdSequence(segments).to_bytes()))
+    return replace(fragment, row_id_meta=RowIdMeta.inline(RowIdSegments(segments).to_bytes()))
 
 
-def row_ids_of(fragment: Fragment) -> RowIdSequence:
+def row_ids_of(fragment: Fragment) -> RowIdSegments:
     """Return the row ids of a fragment. Raises NotSupportedError if they are not inline."""
     if not isinstance(fragment.row_ids, InlineSequence):
         raise NotSupportedError(
             f"the row ids of fragment {fragment.id} do not lie in the manifest; changing such rows "
             "is not supported"
         )
-    return RowIdSequence.from_bytes(fragment.row_ids.data)
+    return RowIdSegments.from_bytes(fragment.row_ids.data)
 
 
 def stamp_new_rows(fragments: Iterable[Fragment], version: int) -> list[Fragment]:

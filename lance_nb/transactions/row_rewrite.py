@@ -32,7 +32,7 @@ from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateErr
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.blob_scan import rows_with_payloads
@@ -326,6 +326,6 @@ def with_row_ids(fragments: list[Fragment], ids: list[np.ndarray]) -> Iterator[F
     start = 0
     for one in fragments:
         mine = known[start : start + one.physical_rows].astype(np.uint64)
-        sequence = RowIdSequence.from_numpy(mine)
+        sequence = RowIdSegments.from_numpy(mine)
         yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
         start += one.physical_rows

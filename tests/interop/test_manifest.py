@@ -21,8 +21,7 @@ from lance_nb.format.index_metadata import build_index_section, parse_index_sect
 from lance_nb.format.layout import NamingScheme, list_versions
 from lance_nb.format.manifest import Manifest, parse_manifest
 from lance_nb.format.manifest_history import TotalsMemo, parse_summary
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import summarize_transaction
 from lance_nb.storage.registry import open_store
@@ -172,7 +171,7 @@ def test_row_ids_and_versions_equal_those_of_pylance(eventful: Any):
         found: list[list[np.ndarray]] = [[], [], []]
         for one in parsed.fragments:
             sequences = (one.row_ids, one.created_at_versions, one.last_updated_at_versions)
-            kinds = (RowIdSequence, RowVersionSequence, RowVersionSequence)
+            kinds = (RowIdSegments, RowVersionSequence, RowVersionSequence)
             live = _live(Path(eventful.uri), one)
             for target, kind, stored in zip(found, kinds, sequences, strict=True):
                 assert isinstance(stored, InlineSequence)

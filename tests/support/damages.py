@@ -30,8 +30,7 @@ from lance_nb.format.manifest import (
     message_position,
     read_section,
 )
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.transactions.checksum_records import write_record
@@ -332,7 +331,7 @@ def _legacy_file(fragment: table.DataFragment) -> None:
 
 
 def _row_ids(ids: list[int]) -> Callable[[table.DataFragment], None]:
-    data = RowIdSequence.from_numpy(np.array(ids, np.uint64)).to_bytes()
+    data = RowIdSegments.from_numpy(np.array(ids, np.uint64)).to_bytes()
     return lambda fragment: _set(fragment, inline_row_ids=data)
 
 

@@ -10,8 +10,7 @@ from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import list_versions, manifest_path
 from lance_nb.format.manifest import Manifest, parse_manifest
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.index_merging import with_reuse_index
 from lance_nb.transactions.next_version import build
@@ -120,7 +119,7 @@ def _plain_fragment(one: Fragment) -> dict:
     # pylance looks up sizes that a transaction leaves out.
     plain["files"] = [replace(file, file_size_bytes=None) for file in one.files]
     for name, kind in (
-        ("row_id_meta", RowIdSequence),
+        ("row_id_meta", RowIdSegments),
         ("created_at_version_meta", RowVersionSequence),
         ("last_updated_at_version_meta", RowVersionSequence),
     ):

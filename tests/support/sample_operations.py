@@ -11,7 +11,7 @@ from lance_nb.format.index_metadata import IndexFile
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.merged_logs import WAL_INDEX, MergedLog
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
@@ -51,8 +51,8 @@ def rewritten(*old: Fragment) -> Fragment:
     new = new_fragment("rewritten", sum(one.physical_rows for one in old))
     if old[0].row_ids is None:
         return new
-    ids = [part for one in old for part in RowIdSequence.from_bytes(one.row_ids.data).segments]
-    return replace(new, row_id_meta=RowIdMeta(InlineSequence(RowIdSequence(tuple(ids)).to_bytes())))
+    ids = [part for one in old for part in RowIdSegments.from_bytes(one.row_ids.data).segments]
+    return replace(new, row_id_meta=RowIdMeta(InlineSequence(RowIdSegments(tuple(ids)).to_bytes())))
 
 
 def samples(versions: Versions) -> dict[str, Operation]:

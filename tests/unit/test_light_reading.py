@@ -20,7 +20,7 @@ NOT_FOR_A_PREVIEW = (
         "encodings.layouts.full_zip_layout", "file.array_reader",
         "file.legacy_reader", "file.page_listing", "file.writer", "format.deletion_vector",
         "format.index_metadata", "format.manifest_history", "format.refs",
-        "format.transaction_summary", "format.u64_segment", "storage.fsspec_store", "table.blobs",
+        "format.transaction_summary", "format.row_sequences", "storage.fsspec_store", "table.blobs",
         "table.deletions", "table.filtered_scan", "table.history", "table.indices",
         "table.inspect", "table.nearest", "table.ordering", "table.predicate", "table.row_ids",
         "table.computed_columns", "table.take", "transactions.commit", "transactions.registry",

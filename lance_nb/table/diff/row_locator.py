@@ -17,8 +17,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import Fragment, InlineSequence
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.u64_segment import Range
+from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.table.diff.fragments import FragmentMatch
 from lance_nb.table.diff.manifest_tables import fragments_at
 from lance_nb.table.diff.row_compare import differing
@@ -204,7 +203,7 @@ def _offset_of_id(snapshot: Snapshot, fragment: Fragment, row_id: int) -> Place 
 
 def _may_hold(sequence: InlineSequence, row_id: int) -> bool:
     """Tell whether an id may be in a sequence, without writing out its ranges."""
-    segments = RowIdSequence.from_bytes(sequence.data).segments
+    segments = RowIdSegments.from_bytes(sequence.data).segments
     return any(not isinstance(one, Range) or one.start <= row_id < one.end for one in segments)
 
 

@@ -14,7 +14,7 @@ Limits: columns that have been dropped from the schema are not decoded; nor are 
 blobs, whose descriptions are. The format has no checksums: a changed value that still decodes is
 found only by those of this library, where they are recorded (checksums.py). At most ``PAIRS_MAX``
 overlapping pieces are compared; repeated ids beyond these are not found.
-Source: ``LanceDataset.validate`` of pylance 14.0.2 (the cheap checks); messages RowIdSequence and
+Source: ``LanceDataset.validate`` of pylance 14.0.2 (the cheap checks); messages RowIdSegments and
 RowDatasetVersionSequence of lance.table.
 """
 
@@ -32,9 +32,13 @@ import pyarrow as pa
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment, InlineSequence
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.format.u64_segment import Range, RangeWithHoles, Segment
+from lance_nb.format.row_sequences import (
+    Range,
+    RangeWithHoles,
+    RowIdSegments,
+    RowVersionSequence,
+    Segment,
+)
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import (
     Column,
@@ -301,7 +305,7 @@ def _pieces(snapshot: Snapshot, fragment: Fragment, at: int = 0) -> list[Piece]:
     rows = confirmed_rows(snapshot, fragment)
     if isinstance(source, InlineSequence):
         where = f"{snapshot.manifest.path}, fragment {fragment.id}"
-        segments = RowIdSequence.from_bytes(source.data, where, physical_rows=rows).segments
+        segments = RowIdSegments.from_bytes(source.data, where, physical_rows=rows).segments
         found: list[Piece] = []
         start = 0
         for segment in segments:

@@ -31,8 +31,7 @@ from lance_nb.format.fragment import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.branch_merge.merge_base import Ends, History, Shared, Side
 from lance_nb.transactions.row_lineage import CREATED_UNKNOWN, all_row_ids, versions_of
@@ -147,7 +146,7 @@ class RowHistory:
             updated = np.where(untouched, self._updated[at], updated)
         return replace(
             one,
-            row_id_meta=RowIdMeta.inline(RowIdSequence.from_numpy(ids).to_bytes()),
+            row_id_meta=RowIdMeta.inline(RowIdSegments.from_numpy(ids).to_bytes()),
             created_at_version_meta=_recorded(created.astype(np.uint64)),
             last_updated_at_version_meta=_recorded(updated.astype(np.uint64)),
         )

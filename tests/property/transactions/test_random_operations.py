@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.format.fragment import DataFile, Fragment, InlineSequence, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence, choose_segment
 from lance_nb.format.schema import Schema
-from lance_nb.format.u64_segment import choose_segment
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
@@ -38,7 +36,7 @@ VERBS = (
 
 def live_ids(fragment: Fragment) -> np.ndarray:
     """Return the row ids that a writer would move: all but the first, deleted ones."""
-    ids = RowIdSequence.from_bytes(fragment.row_ids.data).to_numpy()
+    ids = RowIdSegments.from_bytes(fragment.row_ids.data).to_numpy()
     return ids[fragment.num_deleted_rows :]
 
 
@@ -46,7 +44,7 @@ def holding(fragment: Fragment, ids: np.ndarray | None, rows: int) -> Fragment:
     new = replace(fragment, id=0, physical_rows=rows, deletion_file=None)
     if ids is None:
         return new
-    sequence = RowIdSequence((choose_segment(np.asarray(ids, np.uint64)),))
+    sequence = RowIdSegments((choose_segment(np.asarray(ids, np.uint64)),))
     return replace(new, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
 
@@ -125,7 +123,7 @@ def check_history(versions: Versions, stable: bool) -> None:
 def check_lineage(manifest: object) -> None:
     seen: list[np.ndarray] = []
     for fragment in manifest.fragments:
-        ids = RowIdSequence.from_bytes(fragment.row_ids.data).to_numpy()
+        ids = RowIdSegments.from_bytes(fragment.row_ids.data).to_numpy()
         assert len(ids) == fragment.physical_rows
         assert not len(ids) or ids.max() < manifest.next_row_id
         seen.append(ids[fragment.num_deleted_rows :])

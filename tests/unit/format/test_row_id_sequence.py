@@ -1,198 +1,83 @@
-"""Row id sequences: five segment kinds both ways, the smallest chosen, damage."""
+"""The row ids that users give to a fragment."""
 
 from __future__ import annotations
 
-import numpy as np
+import copy
+
+import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from lance_nb._pb import rowids as pb
-from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError
+from lance_nb.format.fragment import InlineSequence, RowIdMeta
 from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.u64_segment import Range, RangeWithBitmap, RangeWithHoles, Values
-from tests.support.manifests import flipped
-
-Segment = pb.U64Segment
-Array = pb.EncodedU64Array
-
-
-def sequence(*segments: pb.U64Segment) -> bytes:
-    return pb.RowIdSequence(segments=segments).SerializeToString()
-
-
-def array(*values: int) -> pb.EncodedU64Array:
-    data = np.array(values, "<u8").tobytes()
-    return Array(u64_array=Array.U64Array(values=data))
-
-
-@given(
-    st.lists(st.integers(0, 2**64 - 1), max_size=30)
-    | st.lists(st.integers(0, 60), max_size=40)
-    | st.sets(st.integers(0, 400), max_size=300).map(sorted)
-    | st.sets(st.integers(2**63, 2**63 + 40), max_size=40).map(sorted)
-    | st.sets(st.sampled_from([0, 70_000, 2**40, 2**64 - 1])).map(sorted)
-)
-def test_any_ids_round_trip(values: list[int]):
-    built = RowIdSequence.from_numpy(np.array(values, np.uint64))
-    again = RowIdSequence.from_bytes(built.to_bytes(), physical_rows=len(values))
-    assert again.to_numpy().tolist() == values
-    assert again.num_rows == built.num_rows == len(values)
+from lance_nb.format.row_sequences import Range, RowIdSegments
 
 
 @pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        (range(100, 200), Range),
-        ([one for one in range(1000) if one != 500], RangeWithHoles),
-        (range(0, 1000, 2), RangeWithBitmap),
-        ([0, 5, 100_000, 10_000_000], Values),
-        ([3, 1, 2], Values),
-        ([1, 5, 3], Values),
-        ([1, 5, 5], Values),
-        ([2**64 - 1], Values),
-        ([], Range),
-    ],
-)
-def test_the_smallest_kind_is_chosen(values, kind: type):
-    built = RowIdSequence.from_numpy(np.array(list(values), np.uint64))
-    assert type(built.segments[0]) is kind
-    assert built.to_numpy().tolist() == list(values)
-    (again,) = RowIdSequence.from_bytes(built.to_bytes(), physical_rows=len(values)).segments
-    assert type(again) is kind
-    assert len(again) == len(values)
-    assert again.to_numpy().tolist() == list(values)
+    "given",
+    [[7, 3, 2**64 - 1], range(3, 9), range(9, 3, -2), [], pa.array([5, 1], pa.int16()),
+     pa.chunked_array([[5], [1, 0]])],
+)  # fmt: skip
+def test_ids_keep_their_order(given: object) -> None:
+    ids = RowIdSequence(given)
+    expected = given.to_pylist() if isinstance(given, pa.Array | pa.ChunkedArray) else list(given)
+    assert list(ids) == ids.to_pyarrow().to_pylist() == expected
+    assert len(ids) == len(expected)
+    assert RowIdSequence.from_inline_metadata(ids.to_inline_metadata()) == ids
+    assert copy.deepcopy(ids) == ids
+
+
+@pytest.mark.parametrize("given", [[1, 1], [5, 2, 9, 2], [0, 3, 3, 4], [8, 7, 6, 8]])
+def test_an_id_twice_is_refused(given: list[int]) -> None:
+    twice = next(one for one in given if given.count(one) > 1)
+    with pytest.raises(InvalidInputError, match=f"; {twice} stands more often"):
+        RowIdSequence(given)
 
 
 @pytest.mark.parametrize(
-    ("span", "arm"),
-    [
-        (2**16 - 1, "u16_array"),
-        (2**16, "u32_array"),
-        (2**32 - 1, "u32_array"),
-        (2**32, "u64_array"),
-    ],
-)
-@pytest.mark.parametrize("base", [0, 77])
-def test_offsets_are_as_narrow_as_the_span_allows(base: int, span: int, arm: str):
-    for values in ([base, base + span], [base + span, base]):
-        built = RowIdSequence.from_numpy(np.array(values, np.uint64))
-        message = pb.RowIdSequence.FromString(built.to_bytes()).segments[0]
-        encoded = getattr(message, message.WhichOneof("segment"))
-        assert encoded.WhichOneof("array") == arm
-        assert message.WhichOneof("segment") == (
-            "sorted_array" if values[0] < values[1] else "array"
-        )
-        assert RowIdSequence.from_bytes(built.to_bytes()).to_numpy().tolist() == values
+    "given", [[-1], [2**64], [1.5], ["1"], range(-2, 2), range(2**64 - 1, 2**64 + 1),
+              pa.array([-1]), pa.array([1.0])]
+)  # fmt: skip
+def test_what_is_no_id_is_refused(given: object) -> None:
+    with pytest.raises(ArgumentError):
+        RowIdSequence(given)
 
 
-@pytest.mark.parametrize(
-    ("span", "count", "kind"),
-    [
-        (32, 2, RangeWithBitmap),  # two ids of 16 bits are no smaller
-        (33, 2, Values),
-        (33, 3, RangeWithBitmap),
-        (32, 30, RangeWithHoles),
-        (48, 45, RangeWithHoles),
-        (49, 45, RangeWithBitmap),
-        (2**16, 4096, RangeWithBitmap),
-        (2**16, 4095, Values),
-        (2**16 + 1, 2049, RangeWithBitmap),
-        (2**16 + 1, 2048, Values),
-    ],
-)
-def test_kinds_are_compared_by_their_bytes(span: int, count: int, kind: type):
-    ids = np.append(np.arange(count - 1), span - 1).astype(np.uint64)
-    built = RowIdSequence.from_numpy(ids + np.uint64(7)).segments[0]
-    assert type(built) is kind
-    assert built.to_numpy().tolist() == (ids + np.uint64(7)).tolist()
+def test_null_ids_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="1 are"):
+        RowIdSequence(pa.array([1, None]))
 
 
-@pytest.mark.parametrize("span", [71, 72, 73])
-def test_a_bitmap_has_a_bit_for_every_id_of_its_range(span: int):
-    ids = np.append(np.arange(0, span - 1, 2), span - 1).astype(np.uint64)
-    built = RowIdSequence.from_numpy(ids)
-    assert type(built.segments[0]) is RangeWithBitmap
-    assert RowIdSequence.from_bytes(built.to_bytes()).to_numpy().tolist() == ids.tolist()
+def test_equality_looks_at_the_ids_and_their_order() -> None:
+    assert RowIdSequence(range(3)) == RowIdSequence([0, 1, 2])
+    assert RowIdSequence([0, 2, 1]) != RowIdSequence([0, 1, 2])
+    assert RowIdSequence([0, 1]) != RowIdSequence([0, 1, 2])
+    assert RowIdSequence([]) != []
 
 
-def test_the_worked_example_is_least_significant_bit_first():
-    data = sequence(
-        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=5, end=8, bitmap=b"\x05")),
-        Segment(range=Segment.Range(start=1001, end=1002)),
-    )
-    assert RowIdSequence.from_bytes(data).to_numpy().tolist() == [5, 7, 1001]
-    forged = Segment.RangeWithBitmap(start=100, end=112, bitmap=b"\xfe\x07")
-    found = RowIdSequence.from_bytes(sequence(Segment(range_with_bitmap=forged)))
-    assert found.to_numpy().tolist() == list(range(101, 111))
+def test_a_fragment_has_less_than_two_to_the_32_ids():
+    most = (1 << 32) - 1
+    for count in (most, most + 1):
+        stored = RowIdSegments((Range(0, count),)).to_bytes()
+        if count == most:
+            assert len(RowIdSequence.from_inline_metadata(RowIdMeta.inline(stored))) == most
+        else:
+            with pytest.raises(CorruptFileError):
+                RowIdSequence.from_inline_metadata(RowIdMeta.inline(stored))
 
 
-@pytest.mark.parametrize(
-    "encoded",
-    [
-        Array(u16_array=Array.U16Array(base=10, offsets=np.array([0, 3, 9], "<u2").tobytes())),
-        Array(u32_array=Array.U32Array(base=10, offsets=np.array([0, 3, 9], "<u4").tobytes())),
-        array(10, 13, 19),
-    ],
-)
-def test_every_array_width_is_read(encoded: pb.EncodedU64Array):
-    for one in (Segment(sorted_array=encoded), Segment(array=encoded)):
-        assert RowIdSequence.from_bytes(sequence(one)).to_numpy().tolist() == [10, 13, 19]
-    holes = Segment.RangeWithHoles(start=9, end=15, holes=array(10, 13))
-    found = RowIdSequence.from_bytes(sequence(Segment(range_with_holes=holes)))
-    assert found.to_numpy().tolist() == [9, 11, 12, 14]
+@pytest.mark.parametrize(("count", "fits"), [(2**32 - 1, True), (2**32, False)])
+def test_there_are_no_more_ids_than_a_fragment_has_rows(count: int, fits: bool) -> None:
+    run = RowIdSegments((Range(5, 5 + count),))
+    metadata = RowIdMeta(InlineSequence(run.to_bytes()))
+    if fits:
+        assert len(RowIdSequence.from_inline_metadata(metadata)) == count
+    else:
+        with pytest.raises(CorruptFileError, match="at most 4294967295 row ids"):
+            RowIdSequence.from_inline_metadata(metadata)
 
 
-def test_a_length_is_known_without_expanding():
-    data = sequence(Segment(range=Segment.Range(start=0, end=2**62)))
-    assert RowIdSequence.from_bytes(data).num_rows == 2**62
-    with pytest.raises(CorruptFileError, match="100 row ids"):
-        RowIdSequence.from_bytes(data, physical_rows=100)
-
-
-@pytest.mark.parametrize(
-    "segment",
-    [
-        Segment(),
-        Segment(range=Segment.Range(start=5, end=4)),
-        Segment(range=Segment.Range(start=0, end=2**64 - 1)),
-        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=100, bitmap=b"\x01")),
-        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=2**62, bitmap=b"\x01")),
-        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=0, end=3, bitmap=b"\x0f")),
-        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(7))),
-        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(2, 1))),
-        Segment(sorted_array=array(2, 2)),
-        Segment(sorted_array=array(1, 5, 3)),
-        Segment(range_with_holes=Segment.RangeWithHoles(start=3, end=5, holes=array(2))),
-        Segment(range_with_holes=Segment.RangeWithHoles(start=0, end=5, holes=array(5))),
-        Segment(array=Array(u16_array=Array.U16Array(base=0, offsets=b"abc"))),
-        Segment(array=Array(u16_array=Array.U16Array(base=2**64 - 1, offsets=b"\x01\x00"))),
-        Segment(array=Array(u64_array=Array.U64Array(values=b"1234567"))),
-    ],
-)
-def test_segments_that_do_not_fit_together_are_damage(segment: pb.U64Segment):
-    with pytest.raises(CorruptFileError):
-        RowIdSequence.from_bytes(sequence(segment), "1.manifest")
-
-
-def test_any_damage_is_a_lance_error_or_a_sequence_of_the_right_length():
-    data = sequence(
-        Segment(range=Segment.Range(start=5, end=25)),
-        Segment(range_with_bitmap=Segment.RangeWithBitmap(start=100, end=108, bitmap=b"\xf5")),
-        Segment(range_with_holes=Segment.RangeWithHoles(start=9, end=15, holes=array(10, 13))),
-        Segment(array=array(7, 3, 5)),
-    )
-    num_rows = RowIdSequence.from_bytes(data).num_rows
-    for what, broken in flipped(data, 500, seed=11):
-        try:
-            found = RowIdSequence.from_bytes(broken, physical_rows=num_rows)
-            assert len(found.to_numpy()) == num_rows
-        except LanceError:
-            continue
-        except Exception as error:
-            raise AssertionError(f"{what} escaped as {type(error).__name__}") from error
-
-
-def test_no_segments_are_no_ids():
-    assert RowIdSequence(()).to_numpy().tolist() == []
-    assert RowIdSequence.from_bytes(b"").num_rows == 0
+def test_a_few_ids_are_shown() -> None:
+    assert repr(RowIdSequence([7, 3])) == "RowIdSequence([7, 3])"
+    assert repr(RowIdSequence(range(10))) == f"RowIdSequence({list(range(10))})"
+    assert repr(RowIdSequence(range(11))) == "RowIdSequence(<11 row ids>)"

@@ -8,7 +8,7 @@ import numpy as np
 
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import InlineSequence, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.transactions.inserted_rows import inserts_rows
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from tests.support.versions import Versions, deleted, new_fragment
@@ -45,7 +45,7 @@ def test_an_update_of_every_field_may_insert_as_many_rows_as_it_deletes() -> Non
 
 def test_with_stable_row_ids_new_rows_are_those_without_an_id() -> None:
     before = replace(Versions(2).manifest, reader_feature_flags=STABLE_ROW_IDS)
-    ids = InlineSequence(RowIdSequence.from_numpy(np.arange(3, dtype=np.uint64)).to_bytes())
+    ids = InlineSequence(RowIdSegments.from_numpy(np.arange(3, dtype=np.uint64)).to_bytes())
     for rows, inserts in ((3, False), (4, True)):
         new = (replace(new_fragment(rows=rows), row_id_meta=RowIdMeta(ids)),)
         assert inserts_rows(Update(new_fragments=new), before) is inserts

@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import MergeInsertError
 from lance_nb.format.fragment import InlineSequence
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import merge_insert_join
 from lance_nb.transactions.fragment_writer import WriteOptions
@@ -136,7 +136,7 @@ def test_rows_that_move_keep_their_ids_and_new_ones_get_theirs_later(rows_per_fi
     found = plan(snapshot, SOURCE, UPSERT, rows_per_file)
 
     known = [
-        RowIdSequence.from_bytes(one.row_ids.data).to_numpy().tolist()
+        RowIdSegments.from_bytes(one.row_ids.data).to_numpy().tolist()
         if isinstance(one.row_ids, InlineSequence)
         else None
         for one in found.fragments

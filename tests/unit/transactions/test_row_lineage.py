@@ -8,9 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import ColumnSequence, Fragment, InlineSequence, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.format.u64_segment import Range
+from lance_nb.format.row_sequences import Range, RowIdSegments, RowVersionSequence
 from lance_nb.transactions.row_lineage import (
     CREATED_UNKNOWN,
     assign_row_ids,
@@ -23,7 +21,7 @@ from tests.support.versions import new_fragment
 
 
 def with_ids(fragment: Fragment, start: int, end: int) -> Fragment:
-    sequence = RowIdSequence((Range(start, end),))
+    sequence = RowIdSegments((Range(start, end),))
     return replace(fragment, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
 

@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
 from lance_nb.format.fragment import Fragment, InlineSequence
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.predicate import compile_filter
@@ -132,7 +132,7 @@ def test_new_fragments_bring_the_ids_of_their_rows(rows_per_file: int) -> None:
     made = written(True)
     plan, _ = rewrite(made, {"id": "0"}, "n % 2 = 1", rows_per_file=rows_per_file)
     ids = [
-        RowIdSequence.from_bytes(one.row_ids.data).to_numpy().tolist()
+        RowIdSegments.from_bytes(one.row_ids.data).to_numpy().tolist()
         for one in plan.fragments
         if isinstance(one.row_ids, InlineSequence)
     ]

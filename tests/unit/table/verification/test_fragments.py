@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.u64_segment import Range
+from lance_nb.format.row_sequences import Range, RowIdSegments
 from lance_nb.table.verification import fragments
 from lance_nb.table.verification.fragments import Piece
 
@@ -18,7 +17,7 @@ def pieces_of(sequences: list[list[int]]) -> list[Piece]:
     pieces: list[Piece] = []
     for at, ids in enumerate(sequences):
         start = 0
-        for segment in RowIdSequence.from_numpy(np.array(ids, np.uint64)).segments:
+        for segment in RowIdSegments.from_numpy(np.array(ids, np.uint64)).segments:
             pieces += fragments._pieces_of(segment, at, start)
             start += len(segment)
     return pieces

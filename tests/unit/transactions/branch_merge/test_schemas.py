@@ -13,7 +13,7 @@ from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment, RowIdMeta
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest
-from lance_nb.format.row_id_sequence import RowIdSequence
+from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
@@ -262,7 +262,7 @@ def test_an_id_that_was_given_anew_is_another_column(
 
 def test_row_ids_are_translated_where_they_differ() -> None:
     def with_ids(side: Side, *ids: int) -> Side:
-        sequence = RowIdSequence.from_numpy(np.array(ids, np.uint64))
+        sequence = RowIdSegments.from_numpy(np.array(ids, np.uint64))
         meta = RowIdMeta.inline(sequence.to_bytes())
         fragments = {
             key: replace(one, row_id_meta=meta, physical_rows=len(ids))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from lance_nb.format.fragment import Fragment, RowDatasetVersionMeta, RowIdMeta
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.transactions.branch_merge.matching import RowHistory, RowIds, merged_stamps, new_ids
 from lance_nb.transactions.branch_merge.merge_base import Shared
 from lance_nb.transactions.row_lineage import all_row_ids, versions_of
@@ -28,7 +27,7 @@ def of(versions: list[int] | None, rows: int = 4, ids: list[int] | None = None) 
     """Return a fragment whose rows were updated, and created, in these versions."""
     made = new_fragment("x", rows)
     if ids is not None:
-        sequence = RowIdSequence.from_numpy(u64(*ids))
+        sequence = RowIdSegments.from_numpy(u64(*ids))
         made = replace(made, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
     if versions is None:
         return made

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_nb.errors import NotSupportedError
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
 from tests.support.versions import Versions, new_fragment
@@ -32,7 +31,7 @@ def test_new_rows_get_the_next_row_ids_and_are_of_this_version() -> None:
     versions = Versions(2, stable_row_ids=True)
     versions.apply(Append((new_fragment("x", 5),)))
     added = versions.fragment(2)
-    assert RowIdSequence.from_bytes(added.row_ids.data).to_numpy().tolist() == list(range(20, 25))
+    assert RowIdSegments.from_bytes(added.row_ids.data).to_numpy().tolist() == list(range(20, 25))
     for sequence in (added.created_at_versions, added.last_updated_at_versions):
         assert RowVersionSequence.from_bytes(sequence.data).runs == ((5, 2),)
     assert versions.manifest.next_row_id == 25

@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Verdict

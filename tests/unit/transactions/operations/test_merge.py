@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.format.row_versions import RowVersionSequence
+from lance_nb.format.row_sequences import RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.merge import Merge

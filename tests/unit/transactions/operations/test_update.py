@@ -10,9 +10,7 @@ from pyroaring import BitMap
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import DataFile, InlineSequence, RowIdMeta
 from lance_nb.format.key_filter import KeyFilter
-from lance_nb.format.row_id_sequence import RowIdSequence
-from lance_nb.format.row_versions import RowVersionSequence
-from lance_nb.format.u64_segment import Values
+from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence, Values
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.operations.append import Append
@@ -28,7 +26,7 @@ COLUMNS = UpdateMode.REWRITE_COLUMNS
 def moved_rows(*row_ids: int, rows: int | None = None) -> object:
     import numpy as np
 
-    sequence = RowIdSequence((Values(np.array(row_ids, np.uint64), True),))
+    sequence = RowIdSegments((Values(np.array(row_ids, np.uint64), True),))
     fragment = new_fragment("moved", rows or len(row_ids))
     return replace(fragment, row_id_meta=RowIdMeta(InlineSequence(sequence.to_bytes())))
 
@@ -54,7 +52,7 @@ def test_moved_rows_keep_their_ids_and_the_version_they_were_created_in() -> Non
     changed = tuple(deleted(versions.fragment(one), 1) for one in (0, 1))
     versions.apply(Update((), changed, (moved_rows(3, 14),)))
     moved = versions.fragment(2)
-    assert RowIdSequence.from_bytes(moved.row_ids.data).to_numpy().tolist() == [3, 14]
+    assert RowIdSegments.from_bytes(moved.row_ids.data).to_numpy().tolist() == [3, 14]
     assert created(moved) == [1, 2]
     assert updated(moved) == [3, 3]
     assert versions.manifest.next_row_id == 20
@@ -64,7 +62,7 @@ def test_inserted_rows_get_new_ids_behind_the_moved_ones() -> None:
     versions = Versions(1, stable_row_ids=True)
     versions.apply(Update((), (deleted(versions.fragment(0), 1),), (moved_rows(3, rows=3),)))
     moved = versions.fragment(1)
-    assert RowIdSequence.from_bytes(moved.row_ids.data).to_numpy().tolist() == [3, 10, 11]
+    assert RowIdSegments.from_bytes(moved.row_ids.data).to_numpy().tolist() == [3, 10, 11]
     assert created(moved) == [1, 2, 2]
     assert versions.manifest.next_row_id == 12
 

@@ -1,6 +1,11 @@
-"""One run of a sequence of unsigned 64-bit numbers, in the five forms that the format stores.
+"""Per-row sequences of a fragment: its stable row ids, and the versions of its rows.
 
-Layout (message ``U64Segment``)::
+Layout: message ``RowIdSequence`` is a list of segments; ``RowDatasetVersionSequence`` is a list of
+runs (span, version), of whose span only the number of values counts: after a compaction spans look
+like the row ids they came from. Both cover the *physical* rows of the fragment, including deleted
+ones.
+
+A segment (message ``U64Segment``) is a run of unsigned 64-bit numbers in one of five forms::
 
     Range            [start, end)
     RangeWithHoles   [start, end) without the sorted ``holes``
@@ -10,12 +15,14 @@ Layout (message ``U64Segment``)::
 
 Arrays are stored as base + u16 or u32 offsets, or as plain u64 values, little endian.
 
-Worked example: {5, 7} is a range with bitmap, start 5, end 8, bitmap ``05``.
+Worked example: {5, 7, 1001} is two segments, range [5, 8) with bitmap ``05``, and range
+[1001, 1002).
 
-Limits: a length is known without expanding the values; expanding is the caller's decision, after
-it has compared the length with the rows it expects.
-Source: message ``U64Segment`` of lance.table. Its comment says that bitmaps are most significant
-bit first; the files are not.
+Limits: a length is known without expanding the values; the caller expands them after it has
+compared the length with the rows that it expects. pylance parses ``RowIdSequence`` strictly and
+refuses unknown fields, so none may be added.
+Source: lance-table ``rowids`` and ``rowids::version``; message ``U64Segment`` of lance.table, whose
+comment says that bitmaps are most significant bit first; the files are not.
 """
 
 from __future__ import annotations
@@ -27,9 +34,102 @@ import numpy.typing as npt
 
 from lance_nb._pb import rowids as pb
 from lance_nb.errors import CorruptFileError
-from lance_nb.format.wire import U64_MAX
+from lance_nb.format.wire import U64_MAX, parse
 
 U64s = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdSegments:
+    """Stable row ids in row order, one segment after the other."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of row ids, without expanding them (``len`` cannot return 2**63 and more)."""
+        return sum(len(one) for one in self.segments)
+
+    def to_numpy(self) -> U64s:
+        """Return all row ids; compare ``num_rows`` with the fragment's rows first."""
+        if not self.segments:
+            return np.empty(0, np.uint64)
+        return np.concatenate([one.to_numpy() for one in self.segments])
+
+    @classmethod
+    def from_numpy(cls, row_ids: U64s) -> RowIdSegments:
+        """Build one segment, the smallest that holds the ids."""
+        return cls((choose_segment(np.asarray(row_ids, np.uint64)),))
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, path: str = "", *, physical_rows: int | None = None
+    ) -> RowIdSegments:
+        """Parse. Raises CorruptFileError, also when there are not ``physical_rows`` ids."""
+        message = parse(pb.RowIdSequence, data, path)
+        found = cls(tuple(segment_from_pb(one, path) for one in message.segments))
+        if physical_rows is not None and found.num_rows != physical_rows:
+            raise CorruptFileError(path, None, f"{physical_rows} row ids", f"{found.num_rows}")
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Serialize."""
+        message = pb.RowIdSequence(segments=[segment_to_pb(one) for one in self.segments])
+        return message.SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class RowVersionSequence:
+    """The version that created, or last updated, each row: runs of (number of rows, version)."""
+
+    runs: tuple[tuple[int, int], ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows covered."""
+        return sum(count for count, _ in self.runs)
+
+    def to_numpy(self) -> U64s:
+        """Return one version per row; compare ``num_rows`` with the fragment's rows first."""
+        counts = np.array([count for count, _ in self.runs], np.int64)
+        return np.repeat(np.array([version for _, version in self.runs], np.uint64), counts)
+
+    @classmethod
+    def from_numpy(cls, versions: U64s) -> RowVersionSequence:
+        """Build from one version per row."""
+        versions = np.asarray(versions, np.uint64)
+        if not len(versions):
+            return cls(())
+        starts = np.concatenate(([0], np.flatnonzero(versions[1:] != versions[:-1]) + 1))
+        counts = np.diff(np.concatenate((starts, [len(versions)])))
+        pairs = zip(counts.tolist(), versions[starts].tolist(), strict=True)
+        return cls(tuple(pairs))
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, path: str = "", *, physical_rows: int | None = None
+    ) -> RowVersionSequence:
+        """Parse. Raises CorruptFileError, also when it does not cover ``physical_rows`` rows."""
+        message = parse(pb.RowDatasetVersionSequence, data, path)
+        runs = tuple((len(segment_from_pb(one.span, path)), one.version) for one in message.runs)
+        found = cls(runs)
+        if physical_rows is not None and found.num_rows != physical_rows:
+            raise CorruptFileError(path, None, f"{physical_rows} versions", f"{found.num_rows}")
+        return found
+
+    def to_bytes(self) -> bytes:
+        """Serialize; spans are the ranges of row offsets."""
+        message = pb.RowDatasetVersionSequence()
+        start = 0
+        for count, version in self.runs:
+            run = message.runs.add()
+            run.version = version
+            run.span.CopyFrom(segment_to_pb(Range(start, start + count)))
+            start += count
+        return message.SerializeToString()
+
+
+# --- segments -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +167,7 @@ class RangeWithHoles:
 
 @dataclass(frozen=True, slots=True)
 class RangeWithBitmap:
-    """The values of [start, end) whose bit is set; bits behind the end are zero."""
+    """The values of [start, end) whose bit is set; bits after the end are zero."""
 
     start: int
     end: int
@@ -100,7 +200,7 @@ class Values:
 Segment = Range | RangeWithHoles | RangeWithBitmap | Values
 
 
-# --- reading ------------------------------------------------------------------------------------
+# --- reading segments -----------------------------------------------------------------------------
 
 
 def segment_from_pb(message: pb.U64Segment, path: str) -> Segment:
@@ -170,7 +270,7 @@ def _check_ascending(values: U64s, path: str) -> None:
         raise CorruptFileError(path, None, "ascending row ids", "others")
 
 
-# --- writing ------------------------------------------------------------------------------------
+# --- writing segments -----------------------------------------------------------------------------
 
 
 def choose_segment(values: U64s) -> Segment:
