@@ -1,1 +1,1 @@
-"""The table format as values: bytes <-> frozen dataclasses. No input or output happens here."""
+"""The table format as values: bytes <-> frozen dataclasses. Nothing here does input or output."""

@@ -4,9 +4,9 @@ Layout: two bytes, the upper half of a float32, little endian; storage ``fixed_s
 Floats are rounded to the nearest value, ties to the even one, as in pylance.
 
 Limits: NumPy has no bfloat16 of its own: ``to_numpy`` and ``from_numpy`` need ``ml_dtypes``.
-Everything else, casts included, works without it. pandas is imported by what needs it.
-The type is registered with Arrow when this module is loaded; where pylance has done so already,
-its classes stay registered, and what is read comes in them.
+Everything else, casts included, works without it. pandas is imported only where it is needed.
+The type is registered with Arrow when this module is loaded; if pylance has registered its own
+already, its classes stay registered and columns are read as them.
 Source: ``lance.arrow`` of pylance 14.0.2.
 """
 
@@ -46,7 +46,7 @@ class BFloat16:
     __slots__ = ("_bits",)
 
     def __init__(self, value: float) -> None:
-        """Round a number. Raises ArgumentError for what is no number."""
+        """Round a number. Raises ArgumentError for other values."""
         if not isinstance(value, int | float | np.number):
             raise ArgumentError(f"BFloat16 takes a number, not {type(value).__name__}")
         with np.errstate(over="ignore"):
@@ -200,7 +200,7 @@ register_extension_type(BFloat16Type())
 def bfloat16_array(values: Sequence[float | None]) -> BFloat16Array:
     """Return numbers as an Arrow array of bfloat16; None is null.
 
-    Raises ArgumentError for what is no number.
+    Raises ArgumentError for other values.
 
     >>> from lance_nb import bfloat16_array
     >>> bfloat16_array([1.1, None]).to_pylist()
@@ -396,7 +396,7 @@ def _pandas_classes() -> tuple[Any, Any]:
             return int(self.data.nbytes)
 
         def isna(self) -> np.ndarray:
-            """Tell which values are null."""
+            """Return which values are null."""
             return self.data.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
         def copy(self) -> Any:

@@ -1,4 +1,4 @@
-"""Bitmap: a set of non-negative 64-bit integers, as pylance hands out fragment ids and offsets."""
+"""Bitmap: a set of unsigned 64-bit integers, pylance's type for fragment ids and row offsets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bitmap(MutableSet[int]):
     __slots__ = ("_bits",)
 
     def __init__(self, values: Iterable[int] | pa.Array | pa.ChunkedArray | None = None) -> None:
-        """Collect values. Raises ArgumentError for what is no integer, or does not fit."""
+        """Add the values. Raises ArgumentError for values that are no integers or do not fit."""
         self._bits = BitMap64()
         if values is not None:
             self.update(values)
@@ -78,11 +78,11 @@ class Bitmap(MutableSet[int]):
         return Bitmap(self ^ Bitmap(other))
 
     def issubset(self, other: Iterable[int]) -> bool:
-        """Tell whether every value is in the other."""
+        """Return whether every value is in the other."""
         return self <= Bitmap(other)
 
     def issuperset(self, other: Iterable[int]) -> bool:
-        """Tell whether every value of the other is here."""
+        """Return whether every value of the other is here."""
         return self >= Bitmap(other)
 
     def __repr__(self) -> str:

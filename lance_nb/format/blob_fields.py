@@ -1,14 +1,14 @@
-"""Blob columns in schemas: how they are marked, and what data files hold for them.
+"""Blob columns in schemas: their markers, and the descriptors that data files hold instead of them.
 
 Files up to 2.1 mark a large_binary field with the key ``lance-encoding:blob``. Since 2.2 a dataset
-has a struct of extension type ``lance.blob.v2`` (``data`` or ``uri``, with ``position`` and
-``size`` a part of what is there); its data files hold a packed descriptor of five fields in its
-place, whose parts have no identity (id and parent -1).
+has a struct of extension type ``lance.blob.v2`` (``data`` or ``uri``; ``position`` and ``size``
+select a part of the object at the URI); its data files hold a packed descriptor of five fields
+instead, whose parts have no identity (id and parent -1).
 
 File writers take the values of both in one form, ``BLOB_VALUES``: bytes, a reference by URI, or a
-payload that is stored already and copied (``object`` is its number among the objects that the
-writer was given, ``position`` and ``size`` its place there). A reference with ``base`` is taken
-over as it is.
+payload that is stored already and copied (``object`` is its index among the objects that the
+writer was given, ``position`` and ``size`` the range in it). A reference with ``base`` is written
+unchanged.
 
 Source: spec page "blob"; schemas and descriptors of pylance 14.0.2.
 """
@@ -51,27 +51,27 @@ _NO_ID, _PLAIN, _VAR_BINARY = -1, 1, 2
 
 
 def is_blob_v2(field: Field) -> bool:
-    """Tell whether a field is a blob of the second generation."""
+    """Return whether a field is a blob of the second generation."""
     return field.extension_name == BLOB_V2_EXTENSION
 
 
 def is_blob_v1(field: Field) -> bool:
-    """Tell whether a field is a marked large_binary."""
+    """Return whether a field is a marked large_binary."""
     return field.metadata.get(BLOB_KEY, b"").lower() == b"true" and not field.children
 
 
 def is_blob(field: Field) -> bool:
-    """Tell whether a field is a blob of any generation."""
+    """Return whether a field is a blob of any generation."""
     return is_blob_v1(field) or is_blob_v2(field)
 
 
 def holds_blobs(field: Field) -> bool:
-    """Tell whether a field is a blob, or has one inside."""
+    """Return whether a field is a blob, or has one inside."""
     return any(is_blob(one) for one in field.walk())
 
 
 def descriptor_field(field: Field) -> Field:
-    """Return what the descriptor of a data file says of a field: blobs as what is stored."""
+    """Return a field as the descriptor of a data file holds it: blobs as they are stored."""
     if is_blob_v2(field):
         parts = tuple(
             Field(
@@ -112,7 +112,7 @@ def _described(field: Field) -> Field:
 
 
 def input_type(field: Field, storage: pa.DataType) -> pa.DataType:
-    """Return the type that values of a field are brought into: blobs in their one form."""
+    """Return the type that values of a field are converted to; blobs become ``BLOB_VALUES``."""
     if is_blob_v2(field) or (is_blob_v1(field) and pa.types.is_large_binary(storage)):
         return BLOB_VALUES
     if not holds_blobs(field):

@@ -1,10 +1,11 @@
-"""Blobs to write: values, arrays and columns of them, under pylance's names.
+"""Values, arrays and columns of blobs to write, under pylance's names.
 
 A column of type ``lance.blob.v2`` is written by ``write_dataset(..., data_storage_version="2.2")``;
-its payloads lie beside the data files. Reading gives descriptions, or files: ``take_blobs``.
+its payloads are stored beside the data files. Reading returns descriptors, or files with
+``take_blobs``.
 
-Layout: a struct of ``data`` (large_binary), ``uri`` (string) and, for a part of what is at the URI,
-``position`` and ``size`` (uint64); each value sets either ``data`` or ``uri``.
+Layout: a struct of ``data`` (large_binary), ``uri`` (string) and, for a part of the object at the
+URI, ``position`` and ``size`` (uint64); each value sets either ``data`` or ``uri``.
 Source: ``lance.blob`` of pylance 14.0.2.
 """
 
@@ -68,7 +69,7 @@ class Blob:
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """Return a blob of what is at a URI, or of ``size`` bytes of it from ``position``."""
+        """Return a blob of the object at a URI, or of ``size`` bytes of it from ``position``."""
         return Blob(uri=uri, position=position, size=size)
 
     @staticmethod
@@ -204,7 +205,7 @@ class BlobIterator:
 
 
 class BlobColumn:
-    """A binary column whose values are read as files, for what takes a file.
+    """A binary column whose values are read as files, for APIs that take a file.
 
     For values of some megabytes and more, write a column of blobs and use ``take_blobs``.
     Raises InvalidInputError for a column that is not binary.

@@ -1,8 +1,8 @@
-"""Checksums of files: which datasets want them, and the records that hold them.
+"""Checksum records of files, an addition of lance_nb to the format.
 
-The format has no checksums, so they lie beside it. A dataset whose configuration has
-``lance_nb.checksums = xxh128`` gets a record for each set of files that this library writes, in the
-folder ``_checksums`` of the store that the files are in; other writers neither read nor delete it.
+The format has no checksums. A dataset whose configuration has ``lance_nb.checksums = xxh128`` gets
+a record for each set of files that this library writes, in the folder ``_checksums`` of the store
+that the files are in; other writers neither read nor delete it.
 
 Layout of ``_checksums/<xxh128 of the record, 32 hex digits>.sums``, UTF-8, lines ended by a line
 feed::
@@ -11,12 +11,12 @@ feed::
     <xxh128 of a file, 32 hex digits> <its size in bytes> <its path below the store>
     ...
 
-A path stands in a record once. The name is the sum of the content, so a record that was changed is
-recognised, and equal records are one. Files never change and names of files are never used again:
-whichever record names a file says what it must hold.
+Paths in a record are unique. The name is the checksum of the content, so a changed record is
+detected, and equal records have one file. Files never change and their names are never reused, so
+any record that has a file is valid for it.
 
-Limits: records are at most ``RECORD_BYTES_MAX`` bytes. A record does not say who wrote it: it finds
-damage, not forgery.
+Limits: records are at most ``RECORD_BYTES_MAX`` bytes. Records are not signed: they detect damage,
+not forgery.
 Source: xxHash 0.8 specification (XXH3, 128 bits, seed 0, canonical big-endian digits).
 """
 
@@ -44,7 +44,7 @@ _ADVICE = (
 
 
 class FileSum(NamedTuple):
-    """What a file must hold: path below its store, xxHash-128 in hex digits, size in bytes."""
+    """The checksum of a file: path below its store, xxHash-128 in hex digits, size in bytes."""
 
     path: str
     digest: str
@@ -52,7 +52,7 @@ class FileSum(NamedTuple):
 
 
 def wants_checksums(config: Mapping[str, str]) -> bool:
-    """Tell whether a table's configuration asks writers for checksums.
+    """Return whether a table's configuration asks writers for checksums.
 
     Raises NotSupportedError for a kind of checksum that this release does not know.
     """
@@ -74,12 +74,12 @@ def digest_of(data: bytes | memoryview) -> str:
 
 
 def record_path(content: bytes) -> str:
-    """Return where a record lies, below its store."""
+    """Return the path of a record below its store."""
     return f"{FOLDER}/{digest_of(content)}{_SUFFIX}"
 
 
 def is_record_name(name: str) -> bool:
-    """Tell whether a name in the folder is one of a record."""
+    """Return whether a name in the folder is one of a record."""
     return _NAME.fullmatch(name) is not None
 
 

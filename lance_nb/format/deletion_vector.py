@@ -1,4 +1,4 @@
-"""Which rows of a fragment are deleted: a set of row offsets, and its two stored forms.
+"""The deletion vector of a fragment: the set of deleted row offsets, and its two file formats.
 
 Layout: ``.arrow`` is an Arrow IPC file with one batch of the single column ``row_id: uint32 not
 null``, in no order, usually compressed; ``.bin`` is a portable 32-bit Roaring bitmap::
@@ -9,7 +9,7 @@ null``, in no order, usually compressed; ``.bin`` is a portable 32-bit Roaring b
 Worked example: offsets 0, 20, ... 99980 are 10,024 bytes that begin ``3a300000 02000000 0000cc0c``.
 
 Limits: every offset is below the rows of the fragment and the manifest's count must be exact; both
-are checked. Which form is used is said by the manifest, never by the size.
+are checked. The manifest says which format a file has.
 Source: lance-table ``deletion``; Roaring format specification.
 """
 
@@ -188,7 +188,7 @@ class DeletionVector:
             raise CorruptFileError(path, None, "a Roaring bitmap", str(error)) from error
 
     def to_bytes(self, file_type: DeletionFileType | None = None) -> bytes:
-        """Serialize; without ``file_type`` in the form that pylance would choose."""
+        """Serialize; without ``file_type`` in the format that pylance would choose."""
         if file_type is None:
             few = len(self) < BITMAP_THRESHOLD
             file_type = DeletionFileType.ARROW if few else DeletionFileType.BITMAP

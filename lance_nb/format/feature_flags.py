@@ -1,9 +1,10 @@
-"""What a dataset asks of its readers and writers: two 64-bit words in the manifest.
+"""Feature flags: the features that a dataset requires of readers and writers.
 
-A set bit that a reader does not know means that it would read the dataset wrongly: it must refuse,
-before looking at any fragment. Unknown bits in the writer word only forbid writing.
+Layout: two 64-bit words in the manifest. A reader must refuse a dataset with an unknown bit in the
+reader word before it reads any fragment, because it would read the dataset wrongly. Unknown bits in
+the writer word only forbid writing.
 
-Limits: some features must be announced in both words or in none; anything else is damage.
+Limits: some features must be set in both words or in none; anything else is damage.
 Source: lance-table ``feature_flags`` as enforced by pylance 14.0.2.
 """
 
@@ -112,7 +113,7 @@ _BOTH_OR_NONE = tuple(flag for flag in FLAGS if flag.both_or_none)
 
 
 class Flagged(Protocol):
-    """What these checks need to know of a manifest."""
+    """The attributes of a manifest that these checks use."""
 
     @property
     def reader_feature_flags(self) -> int:

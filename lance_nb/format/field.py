@@ -1,7 +1,7 @@
-"""One node of a dataset's schema tree, and the flat list of them that manifests and files hold.
+"""A field of a dataset's schema tree, and the flat list of fields that manifests and files hold.
 
 Layout: the list is depth first; ``parent_id`` (-1 at the top) rebuilds the tree. Ids start at 0,
-are never reused while the schema lives, and are what data files refer to; names may change.
+are never reused within a schema, and data files refer to them; names may change.
 
 Limits: the tree is at most ``DEPTH_MAX`` deep. Fields with a negative id are positions without
 identity: the parts of a blob descriptor inside a data file all have id -1.
@@ -21,7 +21,7 @@ DEPTH_MAX = 100
 TOP = -1
 
 # Field 11, ``storage_class``: releases 0.17 to 0.33 or so wrote it, always with this value unless
-# blobs lay in a second dataset. It has no meaning any more; pylance drops it, too.
+# blobs were in a second dataset. It has no meaning any more; pylance drops it too.
 _STORAGE_CLASS = b"\x5a\x07default"
 _NO_METADATA: Mapping[str, bytes] = {}
 
@@ -116,7 +116,7 @@ def fields_from_pb(messages: Sequence[pb.Field], path: str) -> tuple[Field, ...]
     Raises CorruptFileError for duplicate ids or sibling names, missing parents, cycles, or a tree
     that is too deep. Works without recursion, in time proportional to the list.
     """
-    messages = list(messages)  # a protobuf container makes a new object at each look
+    messages = list(messages)  # a protobuf container creates a new object at each access
     position_of = _positions(messages, path)
     children: dict[int, list[int]] = {}
     for position, message in enumerate(messages):

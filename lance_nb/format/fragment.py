@@ -1,13 +1,13 @@
-"""A fragment: the files that hold one group of rows, as metadata.
+"""Fragment metadata: the data files and the deletion file that hold one group of rows.
 
-The classes have the constructors, attributes and JSON forms of pylance, so that a fragment which
-one library describes is one for the other.
+The classes have the constructors, attributes and JSON forms of pylance, so that fragments can be
+exchanged between both libraries.
 
 Layout of the JSON: ``{"id", "files": [{"path", "fields", "column_indices", "file_major_version",
 "file_minor_version", "file_size_bytes", "base_id"}], "overlays": [], "physical_rows",
 "deletion_file": {"read_version", "id", "file_type": "array" | "bitmap", "num_deleted_rows",
 "base_id"}, "row_id_meta": {"Inline": [bytes]}, "created_at_version_meta": {"inline": [bytes]},
-"last_updated_at_version_meta"}``; what a fragment has not is null, or left out.
+"last_updated_at_version_meta"}``; missing parts are null or absent.
 
 Limits: fragment ids fit 32 bits; a row address is ``id << 32 | offset``, so a fragment has fewer
 than 2**32 rows (not checked here: the data files say how many they hold). JSON holds no overlays,
@@ -36,12 +36,12 @@ from lance_nb.format.wire import parse, unknown_bytes
 
 TOMBSTONE = -2  # a field id in DataFile.fields: the column has been replaced by another file
 
-_set = object.__setattr__  # how a frozen value fills its own fields
+_set = object.__setattr__  # sets the fields of a frozen value in its constructor
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class DataFile:
-    """One data file of a fragment: where it lies, and which columns it holds.
+    """One data file of a fragment: its path, and the columns in it.
 
     ``fields`` are field ids of the dataset's schema (-2 where another file has replaced the
     column); column ``column_indices[i]`` of the file holds field ``fields[i]``. ``path`` is
@@ -170,7 +170,7 @@ class DataFile:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> DataFile:
-        """Read what ``asdict`` made. Raises InvalidInputError."""
+        """Read the result of ``asdict``. Raises InvalidInputError."""
         with _reading("data file"):
             return cls(
                 _text(value["path"]),
@@ -200,9 +200,9 @@ class DeletionFileType(StrEnum):
 
 @dataclass(frozen=True, slots=True, init=False)
 class DeletionFile:
-    """Where the deleted row offsets of a fragment are, and how many there are.
+    """The deletion file of a fragment: its path, and the number of deleted rows.
 
-    ``read_version`` is the version that the deletion was made for, ``id`` a random number that
+    ``read_version`` is the version that the rows were deleted from, ``id`` a random number that
     makes the name unique, ``file_type`` "array" or "bitmap".
 
     >>> from lance_nb import DeletionFile
@@ -273,12 +273,12 @@ class DeletionFile:
 
     @classmethod
     def from_json(cls, json: str) -> DeletionFile:
-        """Read what ``json`` made, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> DeletionFile:
-        """Read what ``asdict`` made. Raises InvalidInputError."""
+        """Read the result of ``asdict``. Raises InvalidInputError."""
         with _reading("deletion file"):
             return cls(
                 _integer(value["read_version"]),
@@ -346,7 +346,7 @@ Sequence = InlineSequence | ExternalSequence | ColumnSequence
 
 @dataclass(frozen=True, slots=True)
 class RowIdMeta:
-    """Where the stable row ids of a fragment are; ``RowIdSequence`` reads and makes inline ones."""
+    """The location of the stable row ids of a fragment; see ``RowIdSequence`` for inline ones."""
 
     sequence: Sequence
 
@@ -367,12 +367,12 @@ class RowIdMeta:
 
     @classmethod
     def from_json(cls, json: str) -> RowIdMeta:
-        """Read what ``json`` made, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, dict: Any) -> RowIdMeta:
-        """Read what ``asdict`` made. Raises InvalidInputError."""
+        """Read the result of ``asdict``. Raises InvalidInputError."""
         if dict == "Column":
             return cls(ColumnSequence(ROW_ID_FIELD))
         with _reading("row id metadata"):
@@ -381,7 +381,7 @@ class RowIdMeta:
 
 @dataclass(frozen=True, slots=True)
 class RowDatasetVersionMeta:
-    """Where the versions are in which each row of a fragment was made, or changed last."""
+    """The location of the versions that created, or last updated, each row of a fragment."""
 
     sequence: Sequence
 
@@ -400,12 +400,12 @@ class RowDatasetVersionMeta:
 
     @classmethod
     def from_json(cls, json: str) -> RowDatasetVersionMeta:
-        """Read what ``json`` made, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Any) -> RowDatasetVersionMeta:
-        """Read what ``asdict`` made. Raises InvalidInputError."""
+        """Read the result of ``asdict``. Raises InvalidInputError."""
         with _reading("row version metadata"):
             return cls.inline(bytes(map(_integer, _only(value, "inline"))))
 
@@ -523,18 +523,18 @@ class Fragment:
 
     @property
     def row_ids(self) -> Sequence | None:
-        """Where the stable row ids are, None if the dataset has none."""
+        """The location of the stable row ids, None if the dataset has none."""
         return None if self.row_id_meta is None else self.row_id_meta.sequence
 
     @property
     def created_at_versions(self) -> Sequence | None:
-        """Where the versions are that made each row, None if they are not recorded."""
+        """The location of the versions that created each row, None if they are not recorded."""
         meta = self.created_at_version_meta
         return None if meta is None else meta.sequence
 
     @property
     def last_updated_at_versions(self) -> Sequence | None:
-        """Where the versions are that changed each row last, None if they are not recorded."""
+        """The location of the versions that last updated each row, None if not recorded."""
         meta = self.last_updated_at_version_meta
         return None if meta is None else meta.sequence
 
@@ -562,7 +562,7 @@ class Fragment:
 
     @property
     def has_unknown_fields(self) -> bool:
-        """Whether a newer writer put something in that this release does not know."""
+        """Whether it has fields of a newer writer that this release does not know."""
         files = any(one.unknown for one in self.files)
         deletion = self.deletion_file is not None and bool(self.deletion_file.unknown)
         return bool(self.unknown) or files or deletion
@@ -575,7 +575,7 @@ class Fragment:
     def to_json(self) -> dict[str, Any]:
         """Return a dict that JSON can hold, as pylance's ``FragmentMetadata.to_json``.
 
-        Raises NotSupportedError for what that form has no place for; pickle has.
+        Raises NotSupportedError for parts that the JSON form cannot hold; pickle can.
         """
         if self.overlays or self.clustering_id or self.metadata:
             raise NotSupportedError(
@@ -604,7 +604,7 @@ class Fragment:
 
     @classmethod
     def from_dict(cls, value: Any) -> Fragment:
-        """Read what ``to_json`` made. Raises as ``from_json``."""
+        """Read the result of ``to_json``. Raises as ``from_json``."""
         with _reading("fragment"):
             if value.get("overlays"):
                 raise NotSupportedError("a fragment with data overlays is not supported")
@@ -675,7 +675,7 @@ _PARTS: Mapping[str, Any] = {
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Say of what a malformed value is not the JSON."""
+    """Raise errors of malformed values as InvalidInputError that says what was expected."""
     try:
         yield
     except NotSupportedError:

@@ -1,19 +1,19 @@
-"""The fragment-reuse index: which rewrites are still to be carried over into other indices.
+"""The fragment-reuse index: rewrites of fragments that other indices are not remapped for yet.
 
-Each entry ("version") is a rewrite: groups of old and new fragments and the rows that moved. Files
-of indices name rows by address; who reads one looks the new address up here. A rewrite that defers
-the remapping of indices adds an entry; a clean-up takes entries out that no index needs any more.
-When both happen at once, their details are merged here.
+Each entry ("version") is a rewrite: groups of old and new fragments and the rows that moved. Index
+files refer to rows by address; a reader of an index maps old addresses to new ones here. A rewrite
+that defers the remapping of indices adds an entry; a cleanup removes entries that no index needs
+any more. When both are committed concurrently, their details are merged here.
 
 Layout: ``FragmentReuseIndexDetails``; the content is inline, or, above ``INLINE_BYTES_MAX``, in the
 file ``details.binpb`` of the index's folder. The rows of a group are a 64-bit Roaring map of the
 addresses they had (u64 count, then per fragment u32 id and a portable 32-bit Roaring bitmap): the
 n-th of them is the n-th row of the group's new fragments. Rows of old fragments that are not in the
-map are gone.
+map have been deleted.
 
-Limits: bitmaps of other indices still name the old fragments until ``follow`` takes them along. A
-group of which an index covers only a part is left as it is (but in the fragment-reuse index itself,
-whose bitmap names every fragment a rewrite made).
+Limits: bitmaps of other indices contain the old fragments until ``follow`` replaces them. A group
+that an index covers only in part is left unchanged (except in the fragment-reuse index itself,
+whose bitmap contains every fragment that a rewrite created).
 Not supported: transitions of newer writers.
 Source: lance.index.pb of pylance 14.0.2, measured byte by byte.
 """
@@ -40,7 +40,7 @@ INLINE_BYTES_MAX = 204_800
 
 @dataclass(frozen=True, slots=True)
 class MovedGroup:
-    """Fragments that became others; ``row_addrs`` is the map of the rows that moved."""
+    """Fragments that were rewritten into others; ``row_addrs`` is the map of the moved rows."""
 
     row_addrs: bytes
     old_fragments: Sequence[Fragment]
@@ -49,7 +49,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, slots=True)
 class MovedRows:
-    """One group as it was read: the map, and the ids and physical rows of old and new fragments."""
+    """A parsed group: the map, and (id, physical rows) of the old and the new fragments."""
 
     row_addrs: bytes
     old_fragments: tuple[tuple[int, int], ...]
@@ -58,7 +58,7 @@ class MovedRows:
 
 @dataclass(frozen=True, slots=True)
 class DetailsFile:
-    """Where the content is that does not lie in the manifest; the path is below the index."""
+    """The location of details outside of the manifest; the path is below the index's folder."""
 
     path: str
     offset_bytes: int
@@ -69,7 +69,7 @@ class DetailsFile:
 
 
 def details_file(index: IndexMetadata) -> DetailsFile | None:
-    """Return the file that the details point to, None if they lie in the manifest."""
+    """Return the location of the details, None if they are in the manifest."""
     if index.name != REUSE_INDEX:
         return None
     message = parse(pb.FragmentReuseIndexDetails, index.details, "")
@@ -79,7 +79,7 @@ def details_file(index: IndexMetadata) -> DetailsFile | None:
 
 
 def inline_details(index: IndexMetadata) -> bytes:
-    """Return the details as they are when they lie in the manifest."""
+    """Return the details in their inline form."""
     if not index.content:
         return index.details
     message = pb.FragmentReuseIndexDetails()
@@ -90,7 +90,7 @@ def inline_details(index: IndexMetadata) -> bytes:
 def outside(index: IndexMetadata) -> tuple[IndexMetadata, bytes] | None:
     """Return the index with details that point to its file, and the file's content.
 
-    None if the details are to lie in the manifest, or have a file already.
+    None if the details belong in the manifest, or have a file already.
     """
     if index.name != REUSE_INDEX or index.content or len(index.details) <= INLINE_BYTES_MAX:
         return None
@@ -105,7 +105,10 @@ def outside(index: IndexMetadata) -> tuple[IndexMetadata, bytes] | None:
 
 
 def follow(indices: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-    """Return the indices as covering the successors of fragments. Raises NotSupportedError."""
+    """Return the indices with rewritten fragments replaced by their successors in the bitmaps.
+
+    Raises NotSupportedError.
+    """
     reuse = next((one for one in indices if one.name == REUSE_INDEX), None)
     if reuse is None:
         return list(indices)
@@ -175,7 +178,8 @@ def entries(details: bytes) -> list[bytes]:
 def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
     """Return ``details`` with the newest entry of each of ``others`` added.
 
-    ``others`` come from rewrites that were committed in between. Raises NotSupportedError.
+    ``others`` are the details of rewrites that were committed concurrently. Raises
+    NotSupportedError.
     """
     message = _inline(details)
     for one in others:
@@ -187,10 +191,10 @@ def with_newest_entries(details: bytes, others: Iterable[bytes]) -> bytes:
 
 
 def without_cleaned_entries(details: bytes, cleaned: Iterable[bytes]) -> bytes:
-    """Return ``details`` without the entries that clean-ups have taken out in between.
+    """Return ``details`` without the entries that concurrent cleanups have removed.
 
-    ``cleaned`` are the details after each clean-up: what is older than their oldest entry goes. If
-    one is empty, only the newest entry stays. Raises NotSupportedError.
+    ``cleaned`` are the details after each cleanup: entries older than their oldest one are removed.
+    If one is empty, only the newest entry stays. Raises NotSupportedError.
     """
     message = _inline(details)
     entries = message.inline.legacy_versions
@@ -246,7 +250,7 @@ def moves_of(entry: bytes) -> list[tuple[set[int], set[int]]]:
 
 
 def new_fragment_ids(details: bytes) -> set[int]:
-    """Return the ids of all fragments that the rewrites made. Raises NotSupportedError."""
+    """Return the ids of all fragments that the rewrites created. Raises NotSupportedError."""
     entries = _inline(details).inline.legacy_versions
     return {one.id for entry in entries for group in entry.groups for one in group.new_fragments}
 

@@ -1,6 +1,6 @@
-"""FrozenList: a tuple that looks like the list it stands for and equals it.
+"""FrozenList: an immutable list that compares equal to lists and tuples.
 
-Values of this package do not change, so their lists are tuples; code written for pylance compares
+Values of this package are immutable, so their lists are tuples; code written for pylance compares
 them with lists: ``fragment.files[0].fields == [0, 1]``.
 """
 
@@ -30,7 +30,7 @@ class FrozenList(tuple[T, ...]):
         return repr(list(self))
 
     def append(self, *_values: Any) -> NoReturn:
-        """Refuse: the value that this belongs to does not change. Raises ArgumentError."""
+        """Raise ArgumentError: the list belongs to an immutable value."""
         raise ArgumentError(
             "this list belongs to a value that does not change; make another value, for example "
             "dataclasses.replace(fragment, files=[*fragment.files, file])"

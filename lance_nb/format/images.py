@@ -4,8 +4,8 @@ Layout: extension types ``lance.arrow.image_uri`` (string), ``lance.arrow.encode
 and ``lance.arrow.fixed_shape_image_tensor`` (fixed-size list, its parameters are the JSON
 ``{"shape": [...]}``), as pylance has them.
 
-Limits: images are decoded and encoded by Pillow, or by a function that the caller gives; Pillow is
-imported when it is needed. An encoded image may have at most ``PIXELS_MAX`` pixels.
+Limits: images are decoded and encoded by Pillow, or by a function of the caller; Pillow is imported
+when it is needed. An encoded image may have at most ``PIXELS_MAX`` pixels.
 Source: ``lance.arrow`` of pylance 14.0.2.
 """
 
@@ -127,7 +127,7 @@ class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
 
     @classmethod
     def from_array(cls, images: Any) -> ImageArray:
-        """Return images in the form that fits: text is URIs, bytes are files, tensors are pixels.
+        """Return images in the form of the values: text for URIs, bytes for files, or tensors.
 
         Raises ArgumentError for other values.
 
@@ -173,11 +173,11 @@ class ImageURIArray(ImageArray):
         return _wrapped(ImageURIType(storage.type), storage)
 
     def read_uris(self, storage_type: pa.DataType = _BINARY) -> EncodedImageArray:
-        """Read every image into memory: files, ``http(s)``, and what ``pyarrow.fs`` opens.
+        """Read every image into memory: files, ``http(s)``, and all that ``pyarrow.fs`` opens.
 
-        This opens whatever the URIs say with your own rights, so look at the URIs of a dataset that
-        you do not trust first. A null URI gives null. ``storage_type``: ``pa.large_binary()`` for
-        more than 2 GB. Raises StorageError that names the URI.
+        This opens every URI with your own permissions, so check the URIs of a dataset that you do
+        not trust first. A null URI gives null. ``storage_type``: ``pa.large_binary()`` for more
+        than 2 GB. Raises StorageError that names the URI.
         """
         images = [None if uri is None else _read(uri) for uri in self.storage.to_pylist()]
         storage = pa.array(images, storage_type)
@@ -197,7 +197,7 @@ class EncodedImageArray(ImageArray):
         decoded = (decoder or _decode)(self.storage)
         if not isinstance(decoded, pa.FixedShapeTensorArray):
             pixels = np.asarray(decoded)
-            if not len(pixels):  # which Arrow makes no tensors of
+            if not len(pixels):  # Arrow cannot make tensors of none
                 kind = FixedShapeImageTensorType(
                     pa.from_numpy_dtype(pixels.dtype), pixels.shape[1:] or (1,)
                 )

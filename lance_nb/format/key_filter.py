@@ -69,7 +69,7 @@ _PADDING = bytes(_STRIPE)
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """Keys of inserted rows. One of ``hashes`` and ``bitmap`` is set, or none if it does not say.
+    """Keys of inserted rows. One of ``hashes`` and ``bitmap`` is set, or none if keys are unknown.
 
     ``parameters`` of a bloom filter: number of bits, number of items, probability.
     """
@@ -93,7 +93,7 @@ class KeyFilter:
 
     @classmethod
     def united(cls, filters: Sequence[KeyFilter]) -> KeyFilter:
-        """Return the filter of all keys of some filters, of which there is one at least."""
+        """Return the filter of all keys of one or more filters."""
         first = filters[0]
         same = all(
             (one.field_ids, one.parameters) == (first.field_ids, first.parameters)
@@ -109,7 +109,7 @@ class KeyFilter:
         return cls(first.field_ids)
 
     def may_overlap(self, other: KeyFilter) -> bool:
-        """Tell whether a key may be in both; True as well when that cannot be found out."""
+        """Return whether a key may be in both; True as well when that cannot be found out."""
         if self.field_ids != other.field_ids:
             return True
         if self.hashes is not None and other.hashes is not None:
@@ -213,7 +213,7 @@ def _hash_words(words: U64s) -> U64s:
 def _stripes(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> U64s:
-    """Take in all whole stripes of 32 bytes of the items."""
+    """Hash all whole stripes of 32 bytes of the items."""
     with np.errstate(over="ignore"):
         first = (_P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1)
     lanes = [np.full(starts.shape, one) for one in first]
@@ -238,7 +238,7 @@ def _tail(
     at: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
 ) -> U64s:
-    """Take in what is left of the items: words of 8 bytes, one of 4, single bytes."""
+    """Hash the rest of the items: words of 8 bytes, one of 4, single bytes."""
     at = at.copy()
     while (live := np.flatnonzero(ends - at >= 8)).size:
         mixed = hashes[live] ^ (_rotate(_words(data, at[live]) * _P2, 31) * _P1)

@@ -1,7 +1,7 @@
-"""LanceSchema and LanceField: the schema with its field ids, under the names that pylance has.
+"""LanceSchema and LanceField: the public schema with field ids, under pylance's names.
 
-Both wrap the values that the engine works with (schema.py, field.py), reachable as
-``LanceSchema.tree``.
+Both wrap the values that the engine works with (schema.py, field.py); ``LanceSchema.tree`` is the
+engine's schema.
 
 Source: ``lance.schema.LanceSchema`` of pylance 14.0.2.
 """
@@ -55,7 +55,7 @@ class LanceField:
         return resolve_extensions(field_to_arrow(self.node, storage=True))
 
     def is_unenforced_primary_key(self) -> bool:
-        """Tell whether the field is part of the primary key, which is not enforced."""
+        """Return whether the field is part of the primary key, which is not enforced."""
         return self.node.keys.primary
 
     def unenforced_primary_key_position(self) -> int | None:
@@ -63,7 +63,7 @@ class LanceField:
         return self.node.keys.primary_position or None
 
     def is_unenforced_clustering_key(self) -> bool:
-        """Tell whether rows are clustered by the field, which is not enforced."""
+        """Return whether rows are clustered by the field, which is not enforced."""
         return self.node.keys.clustering
 
     def unenforced_clustering_key_position(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Every path and file name of a dataset, built and parsed in one place.
+"""Build and parse every path and file name of a dataset.
 
 ::
 
@@ -11,14 +11,14 @@
     data/<any name>.lance                      _indices/<uuid>/
     _refs/tags/v1.json                         _refs/branches/fix%2Fissue-1.json
     tree/fix/issue-1/                          the folder of branch "fix/issue-1", laid out as above
-    _quarantine/<id>/                          what a repair of ours has put aside; nobody reads it
+    _quarantine/<id>/                          files that a repair has moved away; never read
 
 V2 names sort newest first, so the latest version is the lexicographically first name; with V1 names
 it is the largest number. A dataset has one of the two schemes, never both.
 
 Limits: versions are below 2**63 (that bit marks detached ones).
-Not supported: names staged by external manifest stores (``2.manifest-<uuid>``) are ignored, as are
-leftovers of interrupted commits (``….manifest#1``) and temporary files.
+Not supported: names staged by external manifest stores (``2.manifest-<uuid>``) are ignored, like
+those left by interrupted commits (``….manifest#1``) and temporary files.
 Source: lance-table ``naming`` and the branch and tag specification.
 """
 
@@ -61,7 +61,7 @@ class NamingScheme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ManifestName:
-    """What the name of a manifest file says."""
+    """The version and the naming scheme in the name of a manifest file."""
 
     version: int
     scheme: NamingScheme
@@ -113,7 +113,7 @@ def list_numbers(names: Iterable[str], folder: str = VERSIONS) -> tuple[list[int
 
     Raises CorruptFileError when both naming schemes occur.
     """
-    # A view lists 10,000 names every few seconds: V2 names are told by their digits, all at once.
+    # A view lists 10,000 names every few seconds, so V2 names are recognized by digits in bulk.
     names = [name for name in names if name.endswith(_SUFFIX)]
     stems = [name[:_V2_DIGITS] for name in names if len(name) == _V2_LENGTH]
     digits = "".join(stems)
@@ -142,7 +142,7 @@ def latest_version(names: Iterable[str], folder: str = VERSIONS) -> ManifestName
 
     Raises CorruptFileError when both naming schemes occur.
     """
-    # Opening pays for this, so 10,000 names are compared as text and only one is parsed.
+    # Every open does this, so 10,000 names are compared as text and only one is parsed.
     names = list(names)
     long = [name for name in names if len(name) == _V2_LENGTH]
     newest = parse_manifest_name(min(long)) if long else None
@@ -217,7 +217,7 @@ def branch_root(name: str) -> str:
 
 
 def parse_ref_file_name(file_name: str) -> str | None:
-    """Return the tag or branch name that a file of ``_refs`` stands for, None for other files."""
+    """Return the tag or branch name of a file of ``_refs``, None for other files."""
     if not file_name.endswith(".json"):
         return None
     stem = file_name.removesuffix(".json")
@@ -230,7 +230,7 @@ def check_relative_path(path: str, where: str = "") -> str:
     ``where`` is the file that named it. Percent-encoded slashes and dots are refused as well: an
     HTTP server would decode them. Raises CorruptFileError.
     """
-    if _PLAIN_PATH.fullmatch(path):  # as nearly all are
+    if _PLAIN_PATH.fullmatch(path):  # nearly all are plain
         return path
     lowered = path.lower()
     bad = (

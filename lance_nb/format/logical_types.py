@@ -1,6 +1,6 @@
-"""The text that names a column's type on disk, and the Arrow type it stands for.
+"""Logical types: the text that names a column's type on disk, and its Arrow type.
 
-One string per field; nested types say only what they are, their children are fields of their own::
+One string per field; nested types only have their kind, their children are fields of their own::
 
     int8 .. uint64  halffloat float double  bool  null  string large_string binary large_binary
     date32:day date64:ms  time32:s|ms  time64:us|ns  duration:<unit>  timestamp:<unit>:<zone or ->
@@ -9,8 +9,8 @@ One string per field; nested types say only what they are, their children are fi
     struct  list list.struct  large_list large_list.struct  map  fixed_size_list:struct:<dimension>
     json    stored as large_binary (JSONB), an Arrow ``arrow.json`` string outside
 
-Worked example: ``fixed_size_list:timestamp:us:+05:30:2`` is two timestamps: the zone may hold
-colons, so the dimension is what follows the last one.
+Worked example: ``fixed_size_list:timestamp:us:+05:30:2`` is two timestamps: the zone may contain
+colons, so the dimension follows the last one.
 
 Limits: fixed-size lists nest at most ``NESTING_MAX`` deep in one string.
 Not supported: interval, union, view, run-end-encoded and 32/64-bit decimal types: the format has no
@@ -70,7 +70,7 @@ _INDEX_TYPES = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32,
 
 
 def is_nested(logical_type: str) -> bool:
-    """Tell whether the type's children are fields of their own."""
+    """Return whether the type's children are fields of their own."""
     return (
         logical_type in (STRUCT, MAP)
         or logical_type in LISTS
@@ -180,7 +180,7 @@ def _parameterised(arrow: pa.DataType) -> str | None:
         value = arrow_to_logical(arrow.value_type)
         if ":" in value or is_nested(value):
             raise NotSupportedError(f"Lance cannot store dictionaries of {arrow.value_type}")
-        # pylance does not keep the order flag either.
+            # pylance drops the order flag too.
         return f"dict:{value}:{arrow_to_logical(arrow.index_type)}:false"
     return None
 

@@ -180,7 +180,7 @@ class Manifest:
     def has_unknown_fields(self) -> bool:
         """Whether the manifest or its schema holds fields of a newer writer.
 
-        Fragments are not decoded for this; each tells for itself.
+        Fragments are not decoded for this; see ``Fragment.has_unknown_fields``.
         """
         return bool(self.unknown) or any(one.unknown for one in self.schema.walk())
 
@@ -204,7 +204,7 @@ class Manifest:
         size_bytes: int = 0,
         preamble: bytes = b"",
     ) -> Manifest:
-        """Read the message; ``raw`` is what it was parsed from, ``sections`` what goes with it."""
+        """Read the message; ``raw`` are its bytes, ``sections`` the indices and the transaction."""
         unknown = unknown_bytes(message)
         wire = FragmentWire(message.fragments, None if unknown or not raw else raw)
         return cls(
@@ -273,7 +273,7 @@ class Manifest:
         return message
 
     def _set_maps(self, message: pb.Manifest) -> None:
-        # Most are empty, and setting a map of nothing costs as much as setting one of something.
+        # Most are empty, and setting an empty map costs as much as setting another one.
         if self.schema.metadata:
             message.schema_metadata.update(self.schema.metadata)
         if self.config:
@@ -353,7 +353,7 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
 
 
 def _has_dictionaries(message: pb.Manifest) -> bool:
-    """Tell whether values of dictionaries stand before the sections, as in 0.1 datasets."""
+    """Return whether values of dictionaries precede the sections, as in 0.1 datasets."""
     if message.HasField("data_format") and message.data_format.version not in _LEGACY_NAMES:
         return False
     return any(one.HasField("dictionary") and one.dictionary.length for one in message.fields)
@@ -382,7 +382,7 @@ def section_offsets(message: pb.Manifest) -> tuple[int | None, int | None]:
 
 
 def timestamp_ns_of(message: pb.Manifest, path: str) -> int | None:
-    """Return the commit time in nanoseconds. Raises CorruptFileError if no calendar has it."""
+    """Return the commit time in nanoseconds. Raises CorruptFileError if it is out of range."""
     if not message.HasField("timestamp"):
         return None
     seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
@@ -392,7 +392,7 @@ def timestamp_ns_of(message: pb.Manifest, path: str) -> int | None:
 
 
 def _if_set(message: pb.Manifest, name: str, form: Callable[[Any], Any] | None = None) -> Any:
-    """Return a field in our form, None where it is not set."""
+    """Return ``form`` of a field, None where it is not set."""
     if not message.HasField(name):
         return None
     value = getattr(message, name)

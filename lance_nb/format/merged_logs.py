@@ -1,10 +1,10 @@
-"""How far write-ahead logs have been merged into a dataset: a generation per shard.
+"""The generation up to which each shard of a write-ahead log has been merged into a dataset.
 
-The state lies in the details of the system index ``__lance_mem_wal``; transactions that merge a log
-carry the part they add.
+The state is in the details of the system index ``__lance_mem_wal``; transactions that merge a log
+carry the part that they add.
 
 Layout: messages ``CompactedSsTable`` and ``MemWalIndexDetails``; of the latter only the merged
-generations are decoded, the rest is carried.
+generations are decoded, the rest is preserved.
 Limits: shard ids are 16 bytes.
 Source: lance.table as pylance 14.0.2 knows it.
 """
@@ -48,13 +48,13 @@ class MergedLog:
 
 
 def merged_logs(details: bytes, path: str = "") -> tuple[MergedLog, ...]:
-    """Return what the details of the index say. Raises CorruptFileError."""
+    """Return the generations in the details of the index. Raises CorruptFileError."""
     message = parse(pb.MemWalIndexDetails, details, path)
     return tuple(MergedLog.from_pb(one, path) for one in message.compacted_sstables)
 
 
 def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") -> bytes:
-    """Return the details with the logs recorded: of two generations of a shard the higher one."""
+    """Return the details with the logs recorded; the higher generation of a shard wins."""
     message = parse(pb.MemWalIndexDetails, details, path)
     known = {MergedLog.from_pb(one, path).shard_id: one for one in message.compacted_sstables}
     for log in logs:

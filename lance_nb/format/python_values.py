@@ -1,10 +1,10 @@
-"""Arrow values as Python values, also those that Python has no form for.
+"""Convert Arrow values to Python values, including those that Python cannot represent.
 
-A year beyond 9999, a time of day beyond midnight, a time zone that is not installed: pyarrow raises
-for these, and a file may hold them. Of such a column, every date, time and duration becomes the
-number that is stored.
+pyarrow raises for a year after 9999, a time of day after midnight, or a time zone that is not
+installed, but a file may hold them. All dates, times and durations of such a column are converted
+to the numbers that are stored.
 
-Not supported: maps whose values have no form in Python; their error stays.
+Not supported: maps with such values; the error of pyarrow is raised.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 
 def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return a column as a list; see the module for values without a form in Python.
+    """Return a column as a list; see the module for values that Python cannot represent.
 
     >>> to_python(pa.array([2**62, None], pa.timestamp("s")))
     [4611686018427387904, None]

@@ -137,7 +137,7 @@ class Branch:
 
 
 def check_tag_name(name: str) -> str:
-    """Return a tag name that follows the rules. Raises InvalidRefError naming the broken one."""
+    """Return a valid tag name. Raises InvalidRefError that names the broken rule."""
     if not name:
         raise InvalidRefError("a tag name cannot be empty")
     if not _is_segment(name):
@@ -154,7 +154,7 @@ def check_tag_name(name: str) -> str:
 
 
 def check_branch_name(name: str) -> str:
-    """Return a branch name that follows the rules. Raises InvalidRefError naming the broken one."""
+    """Return a valid branch name. Raises InvalidRefError that names the broken rule."""
     if not name:
         raise InvalidRefError("a branch name cannot be empty")
     if name.startswith("/") or name.endswith("/"):
@@ -164,7 +164,7 @@ def check_branch_name(name: str) -> str:
     if ".." in name or "\\" in name:
         raise InvalidRefError(f"branch name {name!r} cannot hold '..' or a backslash")
     segments = name.split("/")
-    # "." is a legal segment by the letter of the rules, and the same folder as its parent.
+    # The rules allow the segment ".", but it is the same folder as its parent.
     if not all(_is_segment(segment) and segment != "." for segment in segments):
         raise InvalidRefError(
             f"branch name {name!r} may hold only letters, digits, '.', '-' and '_' between '/'"
@@ -184,7 +184,7 @@ def _is_segment(text: str) -> bool:
 
 
 class _Record:
-    """One JSON object of bounded size; every value is checked when it is asked for."""
+    """One JSON object of bounded size; every value is checked when it is read."""
 
     def __init__(self, data: bytes | memoryview, path: str) -> None:
         self._path = path
@@ -211,7 +211,7 @@ class _Record:
         return self._values.get(name) if value is None else value
 
     def unknown(self) -> dict[str, Any]:
-        """Return the keys that nobody has asked for."""
+        """Return the keys that have not been read."""
         return {key: one for key, one in self._values.items() if key not in self._known}
 
     def text(self, name: str) -> str | None:
@@ -266,7 +266,7 @@ def _dump(record: Mapping[str, Any]) -> bytes:
 
 
 def _parse_time(text: str) -> int | None:
-    """Return nanoseconds from the epoch, None for what is no time of a calendar."""
+    """Return nanoseconds from the epoch, None for an invalid time."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
@@ -277,7 +277,7 @@ def _parse_time(text: str) -> int | None:
     except (ValueError, OverflowError):
         return None
     seconds = moment.days * 86_400 + moment.seconds
-    if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:  # a zone may push it out of the calendar
+    if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:  # its zone may shift it out of range
         return None
     return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
 

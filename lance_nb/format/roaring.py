@@ -1,8 +1,8 @@
-"""The portable 32-bit Roaring bitmap: its frame checked before use, and a fast writer.
+"""Portable 32-bit Roaring bitmaps: validation before use, and conversion from and to masks.
 
-pyroaring reads and writes the format; two things are added here. Its reader trusts counts inside
-the bytes, so they are checked first. And ``BitMap(array)`` costs 50 ns per value, while the bytes
-can be built from a boolean mask in a tenth of that.
+pyroaring reads and writes the format, but its reader trusts counts inside the bytes, so they are
+checked first. ``BitMap(array)`` costs 50 ns per value, while the bytes can be built from a boolean
+mask in a tenth of that.
 
 Layout (little endian)::
 
@@ -137,7 +137,7 @@ def _containers(view: memoryview, path: str) -> Iterator[tuple[int, _Kind, _Cont
 
 
 def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, int, int]:
-    """Return (run flags or None, number of containers, position behind)."""
+    """Return (run flags or None, number of containers, position after the header)."""
     if len(view) < 4:
         raise _corrupt(path, 0, "a Roaring bitmap", f"{len(view)} bytes")
     cookie: int = struct.unpack_from("<I", view)[0]

@@ -1,8 +1,8 @@
-"""The schema of a dataset: a tree of fields with ids, and the ways to find and choose among them.
+"""The schema of a dataset: a tree of fields with ids; lookup by column path or id, and projection.
 
-Column names are paths: ``a.b`` is field ``b`` of struct ``a``. A name that holds a dot or a
-backtick is quoted with backticks (``a.`b.c` ``), a backtick inside is doubled. Names match exactly
-first, and without regard to case if only one field fits, as in pylance.
+Column names are paths: ``a.b`` is field ``b`` of struct ``a``. A name with a dot or a backtick is
+quoted with backticks (``a.`b.c` ``), a backtick inside is doubled. Names match exactly first, and
+without regard to case if only one field matches, as in pylance.
 
 Limits: see field.py. 200,000 columns open in well under two seconds.
 Source: ``Manifest.fields`` and ``Manifest.schema_metadata``; ``FileDescriptor.schema``.

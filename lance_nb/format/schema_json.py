@@ -1,8 +1,8 @@
-"""Arrow schemas as JSON, in the form that pylance's ``schema_to_json`` has.
+"""Arrow schemas as JSON, in the form of pylance's ``schema_to_json``.
 
 Layout: ``{"fields": [{"name", "type": {"type", "fields", "length"}, "nullable", "metadata"}],
 "metadata"}``. ``type`` is the logical type (logical_types.py); lists and structs have ``fields``,
-``fixed_size_list`` and ``fixed_size_binary`` a ``length``. What is empty is left out.
+``fixed_size_list`` and ``fixed_size_binary`` a ``length``. Empty values are omitted.
 
 Limits: types nest at most ``DEPTH_MAX`` deep.
 Not supported: maps, views, run-end encoding, intervals, unions, as in pylance.
@@ -53,7 +53,7 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
 
 
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
-    """Return the Arrow schema of what ``schema_to_json`` made, here or in pylance.
+    """Return the Arrow schema of the JSON of ``schema_to_json``, here or in pylance.
 
     Raises InvalidInputError for other values, NotSupportedError for types that are not known.
     """

@@ -1,7 +1,7 @@
-"""Protobuf at the edge: parse with one kind of error, and keep what we do not know.
+"""Parse protobuf messages with one kind of error, and preserve unknown fields.
 
-Newer writers add fields. They are carried through as the serialized bytes of the unknown fields of
-one message: protobuf's wire form lets them be appended to any later serialization of it.
+Newer writers add fields. They are preserved as the serialized bytes of the unknown fields of one
+message, which protobuf's wire format allows to append to any later serialization of it.
 
 Limits: a message nests at most 100 deep (protobuf's own limit); a file has at most
 ``FILE_BYTES_MAX`` bytes.
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Message)
 
 
 def parse(kind: type[M], data: bytes | memoryview, path: str, offset_bytes: int | None = None) -> M:
-    """Parse one message. Raises CorruptFileError with ``path`` and the place of the message."""
+    """Parse one message. Raises CorruptFileError with ``path`` and the message's offset."""
     message = kind()
     try:
         message.ParseFromString(data)  # type: ignore[arg-type]
