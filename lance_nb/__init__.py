@@ -159,10 +159,10 @@ if _typing.TYPE_CHECKING:
         CleanupReferencedBranch,
         CleanupStats,
     )
-    from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.repair import RepairResult
     from lance_nb.transactions.repair_plan import RepairStep
     from lance_nb.transactions.transaction import Transaction
+    from lance_nb.transactions.version_slots import CommitLock
     from lance_nb.transactions.write_progress import (
         FileSystemFragmentWriteProgress,
         FragmentWriteProgress,

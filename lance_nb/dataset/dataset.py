@@ -81,11 +81,11 @@ if TYPE_CHECKING:
     from lance_nb.transactions.checksum_records import AddedChecksums
     from lance_nb.transactions.cleanup import CleanupExplanation, CleanupStats
     from lance_nb.transactions.cloning import CopyProgress
-    from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.compaction import CompactionMetrics
     from lance_nb.transactions.moved_bases import MovedBranch
     from lance_nb.transactions.operation import Operation
     from lance_nb.transactions.transaction import Transaction
+    from lance_nb.transactions.version_slots import CommitLock
 
 __all__ = ["LanceDataset"]
 

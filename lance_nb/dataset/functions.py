@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from lance_nb.dataset.session import CacheSession
     from lance_nb.format.fragment import Fragment
     from lance_nb.table.diff import Diff
-    from lance_nb.transactions.commit_options import CommitLock
     from lance_nb.transactions.fragment_writer import Progress
     from lance_nb.transactions.transaction import Transaction
+    from lance_nb.transactions.version_slots import CommitLock
 
 
 def dataset(

@@ -26,7 +26,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import version_asof
 
 if TYPE_CHECKING:
-    from lance_nb.transactions.commit_options import CommitLock
+    from lance_nb.transactions.version_slots import CommitLock
 
 NO_URI = "the URI of a dataset is needed, for example 'data/images.lance'"
 

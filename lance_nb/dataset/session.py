@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.ref_files import RefFiles
-    from lance_nb.transactions.commit_options import CommitLock
+    from lance_nb.transactions.version_slots import CommitLock
 
 
 class CacheSession:

@@ -61,7 +61,6 @@ from lance_nb.table.refs import Target
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.manifest_slots import forget_versions
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.ref_record import (
     create_record,
@@ -71,6 +70,7 @@ from lance_nb.transactions.ref_record import (
 )
 from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.transactions.version_source import Version, VersionSource, parse_version
 
 Progress = Callable[[int, int], object]

@@ -1,21 +1,29 @@
 """Make a new version out of a transaction, safely beside other writers: the commit loop.
 
-One attempt: find the newest version; look at every transaction committed since ours was made and
+One attempt: find the newest version; read every transaction committed since ours was made and
 rebase ours over them; build the next manifest; write the ``.txn`` file; create the version's slot.
-Who finds the slot taken by somebody else starts again from the new version, after a wait.
+A writer that finds the slot taken by somebody else starts again from the new version, after a wait.
+
+Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
+an unknown outcome or a restart, gets the version it made the first time. ``find_transaction`` and
+``find_committed`` only look for it.
+
+Our own processes on one local disk take turns, attempt by attempt: of those that race for a slot
+one would win, and the others would have waited for the disk in vain. Safety does not depend on it.
+
+A detached version is committed beside the history and found only by its number: random, with bit 63
+set, in a file named ``d<number>.manifest``. It is built on the version that its transaction was
+made for, is never the latest, and conflicts with nothing.
 
 Layout of what is written, in this order: deletion files of a rebase, ``_transactions/{read
 version}-{uuid}.txn``, the manifest (one exclusive write, with the transaction inline), and
 ``latest_version_hint.json``, which nothing here trusts. Data files were written, durably, before.
 
-Exactly once: a transaction is known by its uuid. Whoever commits the same transaction again, after
-an unknown outcome or a restart, gets the version it made the first time.
-
-Our own processes on one local disk take turns, attempt by attempt: of those that race for a slot,
-one would win, and the others would have waited for the disk in vain. Safety does not rest on it.
-
 Limits: read version 0 means that the dataset must not exist: of several creations one wins. A
 dataset created with V1 names while another process creates it with V2 names would have both.
+That a transaction is not found means "not there now": a request that is still on its way may arrive
+until its slot is taken by somebody else. Versions that have been cleaned up are not found. Detached
+versions are not listed; whoever needs one keeps its number.
 Not supported: deleting what a failed commit wrote: an orphan is harmless, a missing file is not.
 Source: spec page "transactions" (commit protocol), pylance 14.0.2.
 """
@@ -27,10 +35,13 @@ from dataclasses import replace
 
 from lance_nb.errors import (
     CommitStateUnknownError,
+    CorruptFileError,
     DatasetAlreadyExistsError,
     DatasetNotFoundError,
     InternalError,
     InvalidInputError,
+    NotSupportedError,
+    ObjectNotFoundError,
     RetryableCommitConflictError,
     StorageError,
     TooMuchWriteContentionError,
@@ -39,31 +50,30 @@ from lance_nb.errors import (
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import DeletionFileType
-from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.format.layout import DETACHED_BIT, ManifestName, NamingScheme
 from lance_nb.storage.base import turn
 from lance_nb.table.file_cache import cache_manifest
 from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
-from lance_nb.transactions.detached import commit_detached
-from lance_nb.transactions.late_v1 import settle_v1
-from lance_nb.transactions.lost_changes import lost_change_problem
+from lance_nb.transactions.manifest_migration import settle_v1
 from lance_nb.transactions.new_version import (
+    build,
     prepare,
     with_message,
     write_hint,
     write_transaction_file,
 )
-from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext, Built
-from lance_nb.transactions.rebase import RebaseContext, rebase
-from lance_nb.transactions.slot_claim import claim_under_lock, sync_version
+from lance_nb.transactions.rebase import RebaseContext, gap_problem, rebase
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
 from lance_nb.transactions.version_source import Version, VersionSource, unknowable
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
 _LOOKS_MAX = 4  # of one attempt at what others commit meanwhile
+_DETACHED_TRIES_MAX = 3  # two equal random numbers of 63 bits: the random source is broken
 
 
 def commit(
@@ -108,9 +118,9 @@ class _Commit:
         budget = self._options
         for number in attempts(budget.environment, budget.max_retries, budget.timeout_s):
             with turn(self._place.home, layout.VERSIONS):
-                found = self._attempt(number)
-            if found is not None:
-                return found
+                committed = self._attempt(number)
+            if committed is not None:
+                return committed
         raise TooMuchWriteContentionError(
             f"too many concurrent writers on {self._place.home.uri!r}: {number} attempts to commit "
             f"after version {self._seen} met somebody else's version; nothing was committed. "
@@ -201,7 +211,7 @@ class _Commit:
             is_there = self._source.has(self._seen)
             before = self._source.load(self._seen).manifest if is_there else None
         current = self._source.load(head.version).manifest
-        problem = lost_change_problem(self._transaction.operation, before, current)
+        problem = gap_problem(self._transaction.operation, before, current)
         if problem is not None:
             gone = min({*range(self._seen + 1, head.version)} - {*there})
             raise unknowable(self._place.home.uri, gone, problem)
@@ -287,3 +297,79 @@ class _Commit:
                     name.version,
                 ) from error
         return claimed
+
+
+def commit_detached(
+    place: CommitPlace, transaction: Transaction, options: CommitOptions
+) -> Committed:
+    """Commit a transaction on the version it was made for, beside the history.
+
+    Raises VersionNotFoundError, StorageError, CommitStateUnknownError.
+    """
+    if transaction.read_version == 0:
+        raise InvalidInputError("a detached version needs a version to be built on")
+    source = VersionSource(place.slots, place.locations)
+    if source.head(transaction.read_version) is None:
+        raise DatasetNotFoundError(place.home.uri)
+    current = source.load(transaction.read_version)
+    for _ in range(_DETACHED_TRIES_MAX):
+        number = DETACHED_BIT | _random_63_bits(options)
+        context = ApplyContext(
+            current.manifest,
+            current.indices,
+            source.snapshotted,
+            options.environment.clock(),
+            replace(options.build, detached_version=number),
+            open_snapshot=place.snapshot,
+        )
+        built = build(transaction, context)
+        name = ManifestName(number, NamingScheme.V2)
+        version = prepare(place.home, built, transaction, name)
+        write_transaction_file(place.home, version)
+        claimed = claim_under_lock(
+            options.commit_lock or place.commit_lock,
+            place.slots,
+            name,
+            version.data,
+            uuid=transaction.uuid,
+            environment=options.environment,
+        )
+        if claimed:
+            return version.committed
+    raise TooMuchWriteContentionError(f"no free number for a detached version of {place.home.uri}")
+
+
+def _random_63_bits(options: CommitOptions) -> int:
+    """Return a random number below 2**63, from the ids of the environment."""
+    return int(options.environment.new_uuid().replace("-", ""), 16) % DETACHED_BIT
+
+
+def find_transaction(place: CommitPlace, uuid: str, since: int = 0) -> int | None:
+    """Return the version that a transaction made, None if none did.
+
+    Looks at the versions after ``since``, the newest first. A version that cannot be read is passed
+    over.
+    """
+    for name in reversed(place.slots.list_names()):
+        if name.version <= since:
+            return None
+        try:
+            found = transaction_uuid(place.slots.read(name), f"{place.home.uri}/{name.path}")
+        except (ObjectNotFoundError, CorruptFileError, NotSupportedError):
+            continue
+        if found == uuid:
+            return name.version
+    return None
+
+
+def find_committed(place: CommitPlace, transaction: Transaction) -> Committed | None:
+    """Return the version that a transaction made since its read version, None if it has not."""
+    version = find_transaction(place, transaction.uuid, transaction.read_version)
+    if version is None and transaction.operation.arm == "clone":
+        version = find_transaction(place, transaction.uuid)  # a clone keeps its source's number
+    if version is None:
+        return None
+    source = VersionSource(place.slots, place.locations)
+    source.head(version)
+    found = source.load(version)
+    return Committed(found.manifest, found.indices, source.transaction(version))

@@ -7,7 +7,6 @@ Source: arguments and defaults of ``LanceDataset.commit`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,15 +20,12 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.refs import branch_store
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.manifest_slots import ManifestSlots, slots_of
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import CommitLock, ManifestSlots, slots_of
 
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks
-
-# Called with the version about to be written; held while its slot is created.
-CommitLock = Callable[[int], AbstractContextManager[object]]
 
 MAX_RETRIES = 20
 TIMEOUT_S = 1800.0

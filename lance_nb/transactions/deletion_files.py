@@ -1,24 +1,31 @@
-"""Read and write the deletion files of fragments, for commits.
+"""Read, name and write the deletion files of fragments.
 
-Layout: format/deletion_vector.py (the two forms), format/layout.py (the name). A file always holds
-all deleted rows of its fragment, also those of an older file.
+A plan names its deletion files before the change is confirmed. Until then the vectors are pending:
+a preview reads them through the cache of open deletion files, a commit writes them first.
 
-Limits: the file of a merged (rebased) deletion is a bitmap whatever its size, as pylance does.
+Layout: ``_deletions/{fragment}-{read version}-{random u64}.{arrow|bin}`` (format/layout.py), in one
+of the two forms of format/deletion_vector.py. A file always holds all deleted rows of its fragment,
+also those of an older file.
+
+Limits: the file of a merged (rebased) deletion is a bitmap whatever its size, as in pylance.
+Pending vectors are held in memory, compressed.
 Source: message ``DeletionFile`` of lance.table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, write_new
+from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.checksum_records import sum_of, write_record
-from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.environment import Environment, new_uuid
 
 _U64 = 2**64
 _ROWS_MAX = 2**32
@@ -64,3 +71,40 @@ def read_deletion_file(locations: Locations, fragment: Fragment) -> DeletionVect
     """Return the deleted rows of a fragment, an empty vector if there are none."""
     rows = fragment.physical_rows or _ROWS_MAX  # old writers left the count to the data files
     return read_deletions(locations, DeletionCache(), fragment, rows) or DeletionVector.of(())
+
+
+@dataclass(frozen=True, slots=True)
+class PendingDeletions:
+    """Deletion vectors by the path of the file that they will be, below the branch's folder.
+
+    ``checksums``: sums of the files are recorded, see checksum_records.py.
+    """
+
+    vectors: dict[str, DeletionVector] = field(default_factory=dict)
+    new_uuid: Callable[[], str] = new_uuid
+    checksums: bool = False
+
+    def add(self, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
+        """Name the file of a vector, all deleted rows of the fragment included."""
+        file = name_deletion_file(read_version, vector, self.new_uuid)
+        self.vectors[file.location(fragment_id)] = vector
+        return file
+
+    def remember(self, home: Store, cache: DeletionCache) -> None:
+        """Let readers of ``cache`` find the vectors although the files do not exist yet."""
+        for path, vector in self.vectors.items():
+            cache.put((home.uri, path), vector)
+
+    def write(self, home: Store) -> list[str]:
+        """Write every vector, durably; return the paths. Raises StorageError."""
+        sums = []
+        with synced_together():
+            for path, vector in self.vectors.items():
+                is_array = path.endswith(f".{DeletionFileType.ARROW.suffix}")
+                kind = DeletionFileType.ARROW if is_array else DeletionFileType.BITMAP
+                data = vector.to_bytes(kind)
+                write_new(home, path, data)
+                if self.checksums:
+                    sums.append(sum_of(path, data))
+            write_record(home, sums)
+        return list(self.vectors)

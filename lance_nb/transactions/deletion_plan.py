@@ -27,8 +27,8 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.operations.delete import Delete
-from lance_nb.transactions.pending_deletions import PendingDeletions
 
 
 @dataclass(frozen=True, slots=True)

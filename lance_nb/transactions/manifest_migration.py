@@ -4,8 +4,13 @@ Each manifest is created under its V2 name (exclusively, the same bytes) and the
 the oldest first, so the newest version has its old name as long as possible. It ends when a listing
 shows no V1 names. Repeating it, also after a crash, is harmless.
 
-Limits: while it runs, and after a crash until it is repeated, both schemes are there and readers
-refuse the dataset. A writer that looked before the migration may commit one more version under a V1
+A writer may see V1 names, and commit one more, while another process renames the manifests. Both
+schemes would be there then, and readers refuse the dataset. So our commit under a V1 name lists
+once more: if V2 names have appeared, it takes its own V2 slot if that is free, and else withdraws
+its V1 file, which nobody can have read as part of the history.
+
+Limits: while the migration runs, and after a crash until it is repeated, both schemes are there and
+readers refuse the dataset. Writers other than ours (pylance) may commit one more version under a V1
 name: it is renamed if its number is free; if not, a CommitConflictError names both and nothing is
 lost. So: no writers while it runs, as pylance demands.
 Source: ``migrate_manifest_paths_v2`` of pylance 14.0.2.
@@ -16,6 +21,7 @@ from __future__ import annotations
 from lance_nb.errors import (
     CommitConflictError,
     CommitStateUnknownError,
+    CorruptFileError,
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
@@ -28,6 +34,7 @@ from lance_nb.format.layout import (
     parse_manifest_name,
 )
 from lance_nb.storage.base import Store, sync_folder
+from lance_nb.transactions.version_slots import ManifestSlots
 
 _ROUNDS_MAX = 10
 
@@ -87,3 +94,23 @@ def _rename(home: Store, old: ManifestName) -> int:
             ) from None
     home.delete(old.path)
     return 1
+
+
+def settle_v1(slots: ManifestSlots, name: ManifestName, data: bytes) -> bool:
+    """Make sure that a version created under a V1 name is part of the history.
+
+    Return whether it is: its number may belong to somebody else's version with a V2 name.
+    """
+    try:
+        slots.latest()
+        return True
+    except CorruptFileError:
+        pass  # both schemes: somebody is migrating
+    new = ManifestName(name.version, NamingScheme.V2)
+    try:
+        slots.home.write_if_absent(new.path, data)
+        ours = True
+    except ObjectExistsError:
+        ours = bytes(slots.read(new)) == data  # the migration may have renamed ours
+    slots.home.delete(name.path)
+    return ours

@@ -28,12 +28,12 @@ from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.moved_bases import repair_moved
 from lance_nb.transactions.new_version import (
+    build,
     prepare,
     with_message,
     write_hint,
     write_transaction_file,
 )
-from lance_nb.transactions.next_version import build
 from lance_nb.transactions.operation import ApplyContext
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.quarantine import Quarantine, record_of
@@ -47,9 +47,9 @@ from lance_nb.transactions.repair_plan import (
     RepairStep,
     changed_since,
 )
-from lance_nb.transactions.slot_claim import claim
 from lance_nb.transactions.tag_writer import PlaceOf, locate
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import claim
 from lance_nb.transactions.version_source import VersionSource
 
 _NS = 1_000_000_000

@@ -45,11 +45,11 @@ from lance_nb.storage.base import Store
 from lance_nb.table.refs import Target
 from lance_nb.table.survey import StoredFile, Survey, staged_version
 from lance_nb.table.verification.findings import Finding
-from lance_nb.transactions.manifest_slots import SlotKeeper
 from lance_nb.transactions.moved_bases import moved_branches
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.tag_writer import PlaceOf
+from lance_nb.transactions.version_slots import SlotKeeper
 from lance_nb.transactions.version_source import VersionSource
 
 RESTORE, HINT, FINISH, RECORD, ASIDE, MOVED = (

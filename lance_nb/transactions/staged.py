@@ -24,12 +24,12 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite
+from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.deletion_plan import DeletionPlan, united_deletions
 from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update
-from lance_nb.transactions.pending_deletions import PendingDeletions
 from lance_nb.transactions.row_rewrite import RowRewrite
 
 

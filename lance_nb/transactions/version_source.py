@@ -27,8 +27,8 @@ from lance_nb.table.file_cache import cached_manifest, is_manifest_cached
 from lance_nb.table.indices import Locate, with_content
 from lance_nb.table.locations import Locations
 from lance_nb.table.versions import parse_whole
-from lance_nb.transactions.manifest_slots import ManifestSlots
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_slots import ManifestSlots
 
 _NEAR = ("file", "memory")  # one after the other is as fast
 _AHEAD_MAX = 64  # manifests of large tables are large

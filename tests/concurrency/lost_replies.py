@@ -35,8 +35,8 @@ from lance_nb.errors import CommitStateUnknownError, LanceError
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import open_store
 from lance_nb.table import refs
+from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.commit_options import CommitPlace
-from lance_nb.transactions.resume import find_transaction
 from tests.support.faulty_system import failing_at
 from tests.support.requirements import require_pylance
 from tests.torture import command

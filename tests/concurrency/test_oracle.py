@@ -11,8 +11,8 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.transactions import commit as commit_module
-from lance_nb.transactions import slot_claim
-from lance_nb.transactions.manifest_slots import StoreSlots
+from lance_nb.transactions import version_slots
+from lance_nb.transactions.version_slots import StoreSlots
 from tests.concurrency.test_simulation import simulate
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ SEEDS = 400
 
 
 def _no_read_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(slot_claim, "is_ours", lambda *_: False)
+    patch.setattr(version_slots, "is_ours", lambda *_: False)
     _own_commit_not_recognised(patch)  # which would find it one attempt later
 
 
@@ -35,7 +35,7 @@ def _look_then_write(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unknown_is_failed(patch: pytest.MonkeyPatch) -> None:
-    whole = slot_claim.claim
+    whole = version_slots.claim
 
     def claim(*args) -> bool:
         try:
@@ -43,7 +43,7 @@ def _unknown_is_failed(patch: pytest.MonkeyPatch) -> None:
         except CommitStateUnknownError as error:
             raise StorageError("", "gave up") from error
 
-    patch.setattr(slot_claim, "claim", claim)
+    patch.setattr(version_slots, "claim", claim)
 
 
 def _unknown_is_failed_at_once(patch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def _unknown_is_failed_at_once(patch: pytest.MonkeyPatch) -> None:
             return False
         return True
 
-    patch.setattr(slot_claim, "claim", claim)
+    patch.setattr(version_slots, "claim", claim)
 
 
 def _own_commit_not_recognised(patch: pytest.MonkeyPatch) -> None:

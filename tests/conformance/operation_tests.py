@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from lance_nb.errors import DatasetNotFoundError
-from lance_nb.transactions.next_version import build
+from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.transaction import Transaction
 from tests.support.sample_operations import UNKNOWN_FIELD, log_index, samples

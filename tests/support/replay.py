@@ -12,10 +12,10 @@ from lance_nb.format.layout import list_versions, manifest_path
 from lance_nb.format.manifest import Manifest, parse_manifest
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.index_merging import with_reuse_index
-from lance_nb.transactions.next_version import build
+from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built
 from lance_nb.transactions.operations.rewrite import Rewrite
+from lance_nb.transactions.rebase import with_reuse_index
 from lance_nb.transactions.transaction import Transaction
 
 Loaded = tuple[Manifest, tuple[IndexMetadata, ...]]

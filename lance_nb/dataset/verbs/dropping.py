@@ -25,7 +25,7 @@ from lance_nb.format.layout import HINT_PATH, VERSIONS, branch_root
 from lance_nb.storage.base import Store, prune, sync_folder
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.versions import load_manifest, version_names
-from lance_nb.transactions.manifest_slots import forget_versions
+from lance_nb.transactions.version_slots import forget_versions
 
 _TREE = "tree/"
 

@@ -28,10 +28,10 @@ from lance_nb.table.scan_tasks import counts_of, live_counts, plan_tasks
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict
-from lance_nb.transactions.inserted_rows import both_insert
-from lance_nb.transactions.next_version import build
+from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, operation_name
 from lance_nb.transactions.operations.merge import Merge
+from lance_nb.transactions.rebase import both_insert
 from lance_nb.transactions.staged import StagedWrite
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource

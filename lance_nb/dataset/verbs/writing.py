@@ -42,7 +42,7 @@ from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot, storage_version
-from lance_nb.transactions.commit_options import CommitLock, CommitOptions
+from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.fragment_writer import (
     BYTES_PER_FILE,
     ROWS_PER_FILE,
@@ -56,6 +56,7 @@ from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions, 
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.update_bases import UpdateBases
 from lance_nb.transactions.staged import Addition, Replacement, StagedWrite, combine
+from lance_nb.transactions.version_slots import CommitLock
 
 
 def trusting(session: Session, places: Iterable[str]) -> Session:

@@ -41,9 +41,10 @@ from lance_nb.transactions.branch_merge.indices import Indices
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.places import FileCopy
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
+from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.next_version import build
+from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, Snapshotted
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
@@ -53,7 +54,6 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
-from lance_nb.transactions.pending_deletions import PendingDeletions
 from lance_nb.transactions.transaction import Transaction
 
 

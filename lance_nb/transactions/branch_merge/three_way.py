@@ -42,7 +42,7 @@ from lance_nb.transactions.branch_merge.places import FilePlaces
 from lance_nb.transactions.branch_merge.row_merge import RowMerge
 from lance_nb.transactions.branch_merge.rows import NO_CONFLICTS, ConflictingRows, rewritten_files
 from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
-from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.row_lineage import all_row_ids
 
 

@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import lance_nb
 from lance_nb.errors import CommitStateUnknownError, NotSupportedError, StorageError
 from lance_nb.storage import conditional_put
-from lance_nb.transactions import slot_claim
+from lance_nb.transactions import version_slots
 
 ROWS = pa.table({"a": range(5)})
 _NUMBERS = count()
@@ -63,7 +63,7 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """The URI of a dataset in a bucket (container) that nobody has used."""
     drivers = import_module("fsspec.registry")._registry
     monkeypatch.setitem(drivers, request.param, Cloud)
-    monkeypatch.setattr(slot_claim, "WAIT_S", 0.0)
+    monkeypatch.setattr(version_slots, "WAIT_S", 0.0)
     for name, value in (
         ("store", {}), ("pseudo_dirs", [""]), ("created", []), ("ignores_the_condition", False),
         ("before", None), ("after", None),

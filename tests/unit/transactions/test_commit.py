@@ -1,32 +1,39 @@
-"""The commit loop: what is written, in which order, and what several writers make of it."""
+"""Commits beside other writers: outcomes, retries, lost replies, detached versions."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from lance_nb.errors import (
     CommitConflictError,
+    CommitStateUnknownError,
     DatasetAlreadyExistsError,
     DatasetNotFoundError,
     InvalidInputError,
     NotSupportedError,
     RetryableCommitConflictError,
+    StorageError,
     TooMuchWriteContentionError,
     VersionNotFoundError,
 )
-from lance_nb.format.layout import HINT_PATH, NamingScheme
+from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, ManifestName, NamingScheme
 from lance_nb.format.manifest import parse_manifest
-from lance_nb.table import file_cache
-from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.commit import commit
+from lance_nb.storage.base import Store
+from lance_nb.table.versions import load_latest, load_version, version_names
+from lance_nb.transactions.commit import commit, find_committed, find_transaction
+from lance_nb.transactions.new_version import prepare
+from lance_nb.transactions.operation import Built
+from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA, Table, file_names, fragment
-from tests.support.faulty_store import Fault, on
+from tests.support.faulty_store import Crash, Fault, on
+from tests.support.versions import Versions
 
 READS = ("read", "read_tail")
 
@@ -380,3 +387,302 @@ def _strip_transaction(table: Table, version: int, *, keep_file: bool = False) -
     if not keep_file:
         manifest = _with(manifest, transaction_file="")
     table.inner.write(path, manifest.to_bytes())
+
+
+MANIFEST = ("write_if_absent", "_versions/")
+DEAD = 99
+
+
+def _versions(store: Store) -> list[int]:
+    return [one.version for one in version_names(store)]
+
+
+def _files(store: Store) -> set[str]:
+    return {one.name for one in store.list_recursive("")}
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.LOST_REPLY_REPEATED])
+def test_commit_that_landed_but_was_reported_failed_is_not_committed_twice(fault: Fault):
+    table = Table()
+    table.create()
+    table.root.world.plan = on(*MANIFEST, fault)
+    made = table.commit(table.appending(1, "mine"))
+    assert (made.version, made.attempts) == (2, 1)
+    assert _versions(table.inner) == [1, 2]
+    assert file_names(made).count("mine.lance") == 1
+
+
+def test_a_reply_lost_while_others_go_on_is_recognised_all_the_same():
+    table = Table()
+    table.create()
+
+    def plan(step):
+        if step.method == "read" and len(_versions(table.inner)) == 2:
+            table.append(2)
+        return lost(step)
+
+    lost = on(*MANIFEST, Fault.LOST_REPLY)
+    table.root.world.plan = plan
+    assert table.commit(table.appending(1, "mine")).version == 2
+    assert str(list(load_latest(table.inner).fragments)).count("mine.lance") == 1
+
+
+def test_a_request_that_never_arrived_is_made_again():
+    table = Table()
+    table.create()
+    table.root.world.plan = on(*MANIFEST, Fault.UNKNOWN_BEFORE, times=2)
+    assert table.commit(table.appending(1)).version == 2
+    assert _versions(table.inner) == [1, 2]
+
+
+def test_a_request_that_arrives_late_is_committed_once():
+    table = Table()
+    table.create()
+    table.root.world.plan = on(*MANIFEST, Fault.ARRIVES_LATER)
+    made = table.commit(table.appending(1, "mine"))
+    table.root.world.arrive()
+    assert made.version == 2
+    assert _versions(table.inner) == [1, 2]
+
+
+def test_unknown_commit_outcome_keeps_the_committed_files():
+    table = Table()
+    table.create()
+    before = _files(table.inner)
+    table.root.world.plan = on(*MANIFEST, Fault.UNKNOWN_BEFORE, times=DEAD)
+    with pytest.raises(CommitStateUnknownError, match="Delete nothing"):
+        table.commit(table.appending(1))
+    assert not [one for one in table.root.steps if one.method == "delete"]
+    assert before < _files(table.inner)  # the transaction file stays, it may be needed
+
+
+def test_a_commit_of_unknown_outcome_that_landed_is_found_by_its_uuid():
+    table = Table()
+    table.create()
+    transaction = table.appending(1, "mine")
+    table.root.world.plan = _all(
+        on(*MANIFEST, Fault.LOST_REPLY), on("read", "_versions", Fault.ERROR_BEFORE, DEAD)
+    )
+    with pytest.raises(CommitStateUnknownError, match=transaction.uuid):
+        table.commit(transaction)
+    table.append(2)
+    assert find_transaction(table.sound, transaction.uuid) == 2
+    assert find_committed(table.sound, transaction).version == 2
+
+
+def test_a_commit_of_unknown_outcome_that_did_not_land_can_be_committed_again():
+    table = Table()
+    table.create()
+    transaction = table.appending(1, "mine")
+    table.root.world.plan = on(*MANIFEST, Fault.UNKNOWN_BEFORE, times=DEAD)
+    with pytest.raises(CommitStateUnknownError):
+        table.commit(transaction)
+    assert find_committed(table.sound, transaction) is None
+    table.append(1, "other")
+    table.root.world.plan = lambda _step: None
+    assert table.commit(transaction).version == 3
+    assert file_names(table.commit(transaction))[1:] == ["other.lance", "mine.lance"]
+
+
+def test_unknown_outcome_is_never_reported_as_failed():
+    table = Table()
+    table.create()
+    table.root.world.plan = _all(
+        on(*MANIFEST, Fault.ARRIVES_LATER), on(*MANIFEST, Fault.ERROR_BEFORE, DEAD)
+    )
+    table.root.world.delay_steps = 1000
+    with pytest.raises(CommitStateUnknownError):
+        table.commit(table.appending(1))
+    table.root.world.arrive()
+    assert _versions(table.inner) == [1, 2]
+
+
+@pytest.mark.parametrize("fault", [Fault.ERROR_BEFORE, Fault.NO_SPACE])
+@pytest.mark.parametrize("step", [("write", "_transactions"), MANIFEST])
+def test_a_commit_that_certainly_failed_says_so_and_can_be_repeated(fault: Fault, step):
+    table = Table()
+    table.create()
+    transaction = table.appending(1)
+    table.root.world.plan = on(*step, fault)
+    with pytest.raises(StorageError) as caught:
+        table.commit(transaction)
+    assert not isinstance(caught.value, CommitStateUnknownError)
+    assert _versions(table.inner) == [1]
+    assert table.commit(transaction).version == 2
+
+
+def test_a_failed_transaction_file_leaves_no_version_without_one():
+    table = Table()
+    table.create()
+    table.root.world.plan = on("write", "_transactions", Fault.LOST_REPLY)
+    with pytest.raises(StorageError):
+        table.commit(table.appending(1))
+    assert _versions(table.inner) == [1]
+
+
+@pytest.mark.parametrize("fault", [Fault.STALE_LIST, Fault.EMPTY_LIST])
+def test_a_listing_that_lags_behind_costs_attempts_and_nothing_else(fault: Fault):
+    table = Table()
+    table.create()
+    table.root.list_names("_versions")  # the listing that stays
+    table.append(1, "other")
+    table.root.world.plan = on("list_names", "_versions", fault, times=3)
+    made = table.commit(table.appending(1, "mine"))
+    assert file_names(made)[1:] == ["other.lance", "mine.lance"]
+
+
+def test_a_crash_after_the_manifest_leaves_a_committed_version():
+    table = Table()
+    table.create()
+    transaction = table.appending(1)
+    table.root.world.plan = on(*MANIFEST, Fault.CRASH_AFTER)
+    with pytest.raises(Crash):
+        table.commit(transaction)
+    assert load_latest(table.inner).version == 2
+    assert table.commit(transaction).version == 2
+
+
+def _all(*plans):
+    return lambda step: next((found for plan in plans if (found := plan(step))), None)
+
+
+def test_it_is_built_on_its_read_version_and_no_part_of_the_history():
+    table = Table()
+    table.create()
+    table.append(1, "second")
+    made = table.commit(table.appending(1, "aside"), detached=True, message="look")
+    assert made.version & DETACHED_BIT
+    assert file_names(made)[1:] == ["aside.lance"]
+    assert [one.version for one in version_names(table.inner)] == [1, 2]
+    assert load_version(table.inner, made.version) == made.manifest
+    assert bytes(table.inner.read(HINT_PATH)) == b'{"version":2}'
+    assert made.transaction.message == "look"
+
+
+def test_it_conflicts_with_nothing():
+    table = Table()
+    table.create()
+    other = table.transaction(1, Overwrite(SCHEMA, ()))
+    table.commit(other)
+    assert table.commit(table.appending(1), detached=True).version & DETACHED_BIT
+
+
+def test_a_detached_version_can_be_built_on():
+    table = Table()
+    table.create()
+    first = table.commit(table.appending(1), detached=True)
+    second = table.commit(table.appending(first.version), detached=True)
+    assert len(file_names(second)) == 3
+    assert second.version != first.version
+
+
+def test_a_lost_reply_is_recognised():
+    table = Table()
+    table.create()
+    table.root.world.plan = on("write_if_absent", "_versions/d", Fault.LOST_REPLY)
+    table.commit(table.appending(1), detached=True)
+    names = table.inner.list_names("_versions")
+    assert len([name for name in names if name.startswith("d")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("read_version", "error"), [(0, InvalidInputError), (7, VersionNotFoundError)]
+)
+def test_it_needs_a_version_to_be_built_on(read_version: int, error: type[Exception]):
+    table = Table()
+    table.create()
+    with pytest.raises(error):
+        table.commit(table.appending(read_version), detached=True)
+
+
+def test_it_needs_a_dataset():
+    with pytest.raises(DatasetNotFoundError):
+        Table().commit(Table().appending(1), detached=True)
+
+
+def test_a_transaction_is_found_wherever_it_landed():
+    table = Table()
+    first = table.create()
+    made = [table.append(version) for version in (1, 2, 3)]
+    for one in (first, *made):
+        assert find_transaction(table.sound, one.transaction.uuid) == one.version
+        found = find_committed(table.sound, one.transaction)
+        assert (found.version, found.transaction) == (one.version, one.transaction)
+        assert found.manifest == one.manifest
+
+
+def test_a_transaction_that_did_not_land_is_not_found():
+    table = Table()
+    table.create()
+    assert find_transaction(table.sound, "nobody") is None
+    assert find_committed(table.sound, table.appending(1)) is None
+    assert find_committed(Table().sound, table.appending(1)) is None
+
+
+def test_only_newer_versions_are_read():
+    table = Table()
+    made = table.create()
+    for version in range(1, 6):
+        table.append(version)
+    assert find_transaction(table.place, made.transaction.uuid, since=4) is None
+    assert len([step for step in table.root.steps if step.method == "read"]) == 2
+
+
+def test_versions_before_the_read_version_are_not_read():
+    table = Table()
+    table.create()
+    for version in range(1, 6):
+        table.append(version)
+    before = len(table.root.steps)
+    assert find_committed(table.place, table.appending(5)) is None
+    assert len([step for step in table.root.steps[before:] if step.method == "read"]) == 1
+
+
+def test_a_version_that_cannot_be_read_is_passed_over():
+    table = Table()
+    made = table.create()
+    table.append(1)
+    table.inner.write(version_names(table.inner)[-1].path, b"garbage")
+    assert find_transaction(table.sound, made.transaction.uuid) == 1
+
+
+def test_a_clone_is_found_although_it_keeps_its_sources_number():
+    """Its version is the one that it was read at, so nothing newer can be its own."""
+    table = Table()
+    for version in range(3):
+        table.append(version) if version else table.create()
+    source = table.sound
+    clone = Table()
+    operation = Clone(is_shallow=True, ref_name=None, ref_version=3, ref_path=source.home.uri)
+    transaction = table.transaction(3, operation)
+    context = Versions(1).context()
+    manifest = replace(context.current, version=3, transaction_file=transaction.file_name)
+    name = ManifestName(3, NamingScheme.V2)
+    written = prepare(clone.inner, Built(manifest, ()), transaction, name)
+    clone.inner.write(name.path, written.data)
+
+    found = find_committed(clone.sound, transaction)
+
+    assert found is not None
+    assert (found.version, found.transaction.uuid) == (3, transaction.uuid)
+    assert find_committed(clone.sound, table.appending(3)) is None
+
+
+def test_a_version_that_vanishes_while_it_is_looked_at_is_passed_over():
+    table = Table()
+    made = table.create()
+    table.append(1)
+    newest = version_names(table.inner)[-1].path
+    table.root.world.plan = lambda step: (
+        table.inner.delete(newest) if step.method == "read" and step.path == newest else None
+    )
+    assert find_transaction(table.place, made.transaction.uuid) == 1
+
+
+@pytest.mark.parametrize(("since", "found"), [(0, 2), (1, 2), (2, None), (3, None)])
+def test_versions_up_to_since_are_not_looked_at(since: int, found: int | None):
+    table = Table()
+    table.create()
+    made = table.append(1)
+    table.append(2)
+    assert find_transaction(table.sound, made.transaction.uuid, since) == found

@@ -10,8 +10,11 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
-from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
-from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.deletion_files import (
+    PendingDeletions,
+    read_deletion_file,
+    write_deletion_file,
+)
 from tests.support.committing import environment
 
 ROWS = 20_000

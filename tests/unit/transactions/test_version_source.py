@@ -12,7 +12,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import Manifest
-from lance_nb.transactions.manifest_slots import StoreSlots
+from lance_nb.transactions.version_slots import StoreSlots
 from lance_nb.transactions.version_source import VersionSource, parse_version
 from tests.support.committing import SCHEMA, Table
 from tests.support.faulty_store import Fault, FaultyStore, on

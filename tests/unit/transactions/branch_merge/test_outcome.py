@@ -19,7 +19,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.outcome import Outcome
-from lance_nb.transactions.pending_deletions import PendingDeletions
+from lance_nb.transactions.deletion_files import PendingDeletions
 from tests.support.committing import SCHEMA, fragment
 
 INDEX = IndexMetadata("0" * 8 + "-0000-4000-8000-" + "0" * 12, "i", (0,), 1)

@@ -19,7 +19,7 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.external.base import ManifestEntry
 from lance_nb.transactions.external.slots import ExternalSlots
-from lance_nb.transactions.manifest_slots import slots_of
+from lance_nb.transactions.version_slots import slots_of
 from tests.conformance.external_commit_tests import ExternalCommitTests, disturb_everything
 from tests.conformance.manifest_store_tests import ManifestStoreTests
 from tests.support.committing import file_names
