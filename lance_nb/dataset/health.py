@@ -23,8 +23,7 @@ from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.survey import take_survey
 from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
-from lance_nb.transactions.quarantine import repairs
-from lance_nb.transactions.repair import Repair, RepairResult, undo
+from lance_nb.transactions.repair import Repair, RepairResult, repairs, undo
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
 
 _FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "tree")

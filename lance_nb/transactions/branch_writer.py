@@ -62,13 +62,15 @@ from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operations.clone import Clone
-from lance_nb.transactions.ref_record import (
+from lance_nb.transactions.ref_writer import (
+    PlaceOf,
+    check_metadata,
     create_record,
     delete_record,
+    locate,
     replace_record,
     sync_record,
 )
-from lance_nb.transactions.tag_writer import PlaceOf, check_metadata, locate
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.transactions.version_source import Version, VersionSource, parse_version

@@ -1,19 +1,21 @@
-"""Rows with new values, column by column: one more file per fragment, rows stay where they are.
+"""Write columns of fragments anew: one more data file per fragment, rows stay where they are.
 
-The columns that change are read for every physical row of a fragment, the new values put in their
-places, and the result is written as a file that crosses out the columns it replaces. Row addresses
-and deletions stay, so that indices on other columns stay whole; indices on these columns no longer
-cover the fragments.
+The file has a row for every physical row of the fragment, deleted ones included: of an updated
+column, the values are read, the new ones put in their places, and all written. Columns that the
+file replaces become tombstones (field id -2) in the files that hold them now; a file of tombstones
+only is no longer listed. Row addresses and deletions stay, so that indices on other columns stay
+whole; indices on these columns no longer cover the fragments.
 
-Limits: costs the columns of whole fragments, however few rows change. Memory holds one window.
-Source: message ``Transaction.Update`` of lance.table, mode REWRITE_COLUMNS; ``write_mode`` of
-pylance's ``MergeInsertBuilder``.
+Limits: all rows of a file come from one stream, in physical order. An update costs the columns of
+whole fragments, however few rows change. Memory holds one window.
+Source: messages ``DataFile``, ``DataFragment`` and ``Transaction.Update`` (mode REWRITE_COLUMNS) of
+lance.table; ``merge_columns``, ``update_columns`` and ``write_mode`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,21 +24,69 @@ from pyroaring import BitMap
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
-from lance_nb.errors import LanceError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.fitting import fit
 from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.field import Field
+from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.storage.base import Store
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_files import write_columns
-from lance_nb.transactions.fragment_writer import WriteOptions, copying
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.operations.update import Update, UpdateMode
+
+_ONE_FILE = 1 << 62
+_LEGACY = "0.1"
+
+
+def write_columns(
+    home: Store,
+    fragment: Fragment,
+    part: Schema,
+    batches: Iterable[pa.RecordBatch],
+    options: WriteOptions,
+) -> Fragment:
+    """Write columns for all physical rows of a fragment; return the fragment with the new file.
+
+    ``part`` are the columns with their field ids: new ones, or ones that are replaced. Raises
+    InvalidInputError when the rows are not as many as the fragment has; nothing remains then.
+    """
+    alone = replace(options, max_rows_per_file=_ONE_FILE, max_bytes_per_file=_ONE_FILE, places=())
+    with FragmentWriter(part, home, alone) as writer:
+        count = 0
+        for batch in batches:
+            count += batch.num_rows
+            if count > fragment.physical_rows:
+                break
+            writer.write(batch)
+        if count != fragment.physical_rows:
+            raise InvalidInputError(
+                f"fragment {fragment.id} has {fragment.physical_rows} physical rows: the new "
+                f"columns have {'more' if count > fragment.physical_rows else count}"
+            )
+        written = writer.finish()
+    new_file = written[0].files[0] if written else None
+    return with_file(fragment, new_file, part.fields)
+
+
+def with_file(fragment: Fragment, new_file: DataFile | None, fields: Iterable[Field]) -> Fragment:
+    """Return the fragment with one more file, which holds ``fields`` from now on."""
+    if new_file is None:
+        return fragment
+    replaced = {one.id for top in fields for one in top.walk()}
+    kept = []
+    for file in fragment.files:
+        left = tuple(TOMBSTONE if one in replaced else one for one in file.fields)
+        if any(one != TOMBSTONE for one in left):
+            kept.append(replace(file, fields=left))
+    return replace(fragment, files=(*kept, new_file))
+
 
 Touched = tuple[Fragment, Ints]
 """A fragment and the physical offsets of the rows that change in it, ascending."""

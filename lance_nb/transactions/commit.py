@@ -15,6 +15,11 @@ A detached version is committed beside the history and found only by its number:
 set, in a file named ``d<number>.manifest``. It is built on the version that its transaction was
 made for, is never the latest, and conflicts with nothing.
 
+A batch of appends becomes one version. The merged transaction is made for the oldest version that
+any of them was made for, so nothing that was committed since is overlooked. Its uuid follows from
+theirs, so that a batch of unknown outcome can be committed again without being there twice. Where
+two transactions give a property different values, the later one counts.
+
 Layout of what is written, in this order: deletion files of a rebase, ``_transactions/{read
 version}-{uuid}.txn``, the manifest (one exclusive write, with the transaction inline), and
 ``latest_version_hint.json``, which nothing here trusts. Data files were written, durably, before.
@@ -25,13 +30,15 @@ That a transaction is not found means "not there now": a request that is still o
 until its slot is taken by somebody else. Versions that have been cleaned up are not found. Detached
 versions are not listed; whoever needs one keeps its number.
 Not supported: deleting what a failed commit wrote: an orphan is harmless, a missing file is not.
-Source: spec page "transactions" (commit protocol), pylance 14.0.2.
+Source: spec page "transactions" (commit protocol), ``commit`` and ``commit_batch`` of pylance
+14.0.2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid5
 
 from lance_nb.errors import (
     CommitStateUnknownError,
@@ -49,7 +56,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
-from lance_nb.format.fragment import DeletionFileType
+from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.format.layout import DETACHED_BIT, ManifestName, NamingScheme
 from lance_nb.storage.base import turn
 from lance_nb.table.file_cache import cache_manifest
@@ -64,7 +71,8 @@ from lance_nb.transactions.new_version import (
     write_hint,
     write_transaction_file,
 )
-from lance_nb.transactions.operation import ApplyContext, Built
+from lance_nb.transactions.operation import ApplyContext, Built, operation_name
+from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.rebase import RebaseContext, gap_problem, rebase
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
@@ -73,6 +81,7 @@ from lance_nb.transactions.version_source import Version, VersionSource, unknowa
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
 _LOOKS_MAX = 4  # of one attempt at what others commit meanwhile
+_BATCH_NAMESPACE = UUID("6c8f1f4e-9d0f-5d0c-9a39-4b6f6d2f5a10")
 _DETACHED_TRIES_MAX = 3  # two equal random numbers of 63 bits: the random source is broken
 
 
@@ -299,6 +308,9 @@ class _Commit:
         return claimed
 
 
+# --- detached versions ----------------------------------------------------------------------------
+
+
 def commit_detached(
     place: CommitPlace, transaction: Transaction, options: CommitOptions
 ) -> Committed:
@@ -344,6 +356,9 @@ def _random_63_bits(options: CommitOptions) -> int:
     return int(options.environment.new_uuid().replace("-", ""), 16) % DETACHED_BIT
 
 
+# --- after a lost reply ---------------------------------------------------------------------------
+
+
 def find_transaction(place: CommitPlace, uuid: str, since: int = 0) -> int | None:
     """Return the version that a transaction made, None if none did.
 
@@ -373,3 +388,44 @@ def find_committed(place: CommitPlace, transaction: Transaction) -> Committed | 
     source.head(version)
     found = source.load(version)
     return Committed(found.manifest, found.indices, source.transaction(version))
+
+
+# --- several appends as one version ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommitted:
+    """What a batch made: the version, and the one transaction that the others became."""
+
+    committed: Committed
+    merged: Transaction
+
+
+def commit_batch(
+    place: CommitPlace, transactions: Sequence[Transaction], options: CommitOptions = DEFAULTS
+) -> BatchCommitted:
+    """Commit appends as one. Raises InvalidInputError, NotSupportedError, and as ``commit``."""
+    merged = merge_appends(transactions)
+    committed = commit(place, merged, options)
+    return BatchCommitted(committed, committed.transaction)
+
+
+def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
+    """Make one append of several, their fragments in the order given."""
+    if not transactions:
+        raise InvalidInputError("no transactions to commit")
+    fragments: list[Fragment] = []
+    properties: dict[str, str] = {}
+    for one in transactions:
+        if not isinstance(one.operation, Append) or one.unknown or one.operation.unknown:
+            name = operation_name(one.operation.arm)
+            raise NotSupportedError(
+                f"only appends that this release knows can be committed in a batch, not {name}"
+            )
+        fragments += one.operation.fragments
+        properties |= one.properties
+    read_version = min(one.read_version for one in transactions)
+    name = str(uuid5(_BATCH_NAMESPACE, " ".join(one.uuid for one in transactions)))
+    return Transaction(
+        read_version, Append(tuple(fragments)), name, transaction_properties=properties
+    )

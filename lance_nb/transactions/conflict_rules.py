@@ -1,6 +1,6 @@
 """The rules of conflict resolution: one condition each, and the verdict when it holds.
 
-A rule compares what two operations touch (footprint.py). It returns None, or the verdict that
+A rule compares what two operations touch (``Footprint``). It returns None, or the verdict that
 follows with the reason in words. Cells of the grid (conflict_grid.py) name rules by their letters.
 
 Limits: rules see transactions only. Whether two writers deleted the same *rows* is decided later,
@@ -20,7 +20,7 @@ from pyroaring import BitMap
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.merged_logs import WAL_INDEX
-from lance_nb.transactions.footprint import CONFIG, TABLE_METADATA, Footprint
+from lance_nb.transactions.operation import CONFIG, TABLE_METADATA, Footprint
 
 _SHOWN = 5
 

@@ -1,22 +1,21 @@
 """Rows to fragments: data files written and durable, not yet part of any version.
 
-How: batches, small ones joined, stream into one data file after the other; a new one begins when
-a file has ``max_rows_per_file`` rows or ``max_bytes_per_file`` bytes. Memory holds a batch and, for
-each column, what does not fill a page yet.
+Batches, small ones joined because each costs the same work per column, stream into one data file
+after the other; a new one begins when a file has ``max_rows_per_file`` rows or
+``max_bytes_per_file`` bytes. Memory holds a batch and, for each column, what does not fill a page
+yet.
 
-Nothing refers to the files before a commit does. When anything goes wrong, an interrupt included,
-the files of this call are removed again, because they were never offered to a commit.
-
-A folder that new data files go to: of the dataset itself, or of another base path.
+Nothing refers to the files before a commit does. When anything goes wrong before, an interrupt
+included, the files of this call are removed again. From the moment a file is offered to a commit it
+stays, whatever becomes of the commit: an unknown outcome may still turn into a version that needs
+it.
 
 Layout: below a dataset root files lie in ``data``, below a plain base path directly in it; a
 fragment names them relative to that folder, with the id of the base.
-Source: message ``BasePath`` of lance.table; files as pylance 14.0.2 places them.
-
-Small batches of a stream joined to larger ones, because each costs the same work per column.
-
-Limits: bytes are looked at after each run of rows of ``_RUN_BYTES``, so files grow a little larger.
-Source: ``lance.fragment.write_fragments`` of pylance 14.0.2; file names as it forms them.
+Limits: bytes are checked after each run of rows of ``_RUN_BYTES``, so files grow a little larger. A
+process that is killed removes nothing; clean-up finds such files.
+Source: message ``BasePath`` of lance.table; ``lance.fragment.write_fragments`` of pylance 14.0.2
+and its file names.
 """
 
 from __future__ import annotations
@@ -338,3 +337,37 @@ def _runs(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     step = max(-(-batch.num_rows // count), 1)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
+
+
+class UncommittedFiles:
+    """Data files below ``home`` that go when the context is left by an error before ``offer``."""
+
+    def __init__(self, home: Store) -> None:
+        self._home = home
+        self._is_offered = False
+        self._paths: list[str] = []
+
+    def add(self, files: Iterable[DataFile]) -> None:
+        """Take care of files."""
+        self._paths += [one.location() for one in files]
+
+    def offer(self) -> None:
+        """Let the files stay from now on."""
+        self._is_offered = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None or self._is_offered:
+            return
+        for path in self._paths:
+            try:
+                self._home.delete(path)
+            except LanceError:
+                continue  # an orphan is harmless, and the error on its way says more

@@ -26,7 +26,7 @@ from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Com
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, Built
 from lance_nb.transactions.operations.update_bases import UpdateBases
-from lance_nb.transactions.tag_writer import PlaceOf
+from lance_nb.transactions.ref_writer import PlaceOf
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 

@@ -43,8 +43,8 @@ from lance_nb.storage.threads import run_all
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_files import next_field_id
 from lance_nb.transactions.operation import Built
+from lance_nb.transactions.schema_change import next_field_id
 
 OpenSnapshot = Callable[[Manifest], Snapshot]
 

@@ -1,9 +1,10 @@
-"""What an operation is: a value that says how one version becomes the next.
+"""What an operation is: a value that says how one version becomes the next, and what it touches.
 
 An operation knows three things: its message (``from_pb``, ``to_pb``), the manifest that it makes of
 the current one (``apply``, pure) and what it touches (``footprint``). It never imports another
 operation: whether it can follow one that was committed first is decided by the rules of the
-conflict grid (conflict_grid.py), which compare footprints.
+conflict grid (conflict_grid.py), which compare footprints. Fields of a footprint that mean nothing
+to an operation stay empty.
 
 Limits: ``apply`` does no I/O but ``ApplyContext.load_version``.
 Source: message ``Transaction`` of lance.table, whose oneof names the arms.
@@ -19,11 +20,81 @@ from lance_nb.errors import ArgumentError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.manifest import Manifest, WriterVersion
+from lance_nb.format.key_filter import KeyFilter
+from lance_nb.format.manifest import BasePath, Manifest, WriterVersion
 from lance_nb.format.transaction_summary import DESCRIBERS
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.stream_mark import StreamMark
+
+CONFIG = "config"
+TABLE_METADATA = "table metadata"
+SCHEMA_METADATA = "schema metadata"
+FIELD_METADATA = "field metadata"
+
+Ids = frozenset[int]
+NOTHING: Ids = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The key-value maps an operation changes.
+
+    ``keys`` holds (kind of map, field id or -1, key); ``replaced`` the (kind, field id) of maps
+    that are replaced as a whole.
+    """
+
+    keys: frozenset[tuple[str, int, str]] = frozenset()
+    replaced: frozenset[tuple[str, int]] = frozenset()
+
+    @property
+    def maps(self) -> frozenset[tuple[str, int]]:
+        """The maps that are changed at all."""
+        return self.replaced | {(kind, field) for kind, field, _ in self.keys}
+
+    @property
+    def touches_schema(self) -> bool:
+        """Whether metadata of the schema or of a field is changed."""
+        return any(kind in (SCHEMA_METADATA, FIELD_METADATA) for kind, _ in self.maps)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one operation touches.
+
+    ``changed_fragments``: existing ones that stay and get other rows, files or deletions.
+    ``removed_fragments``: existing ones that are removed. ``groups``: fragments rewritten together.
+    ``moves_rows``: rows of changed fragments are written anew into other fragments.
+    ``fields_modified``: ids of fields whose stored values change in place.
+    ``replaced``: (fragment id, field id) of column data that is replaced.
+    ``field_ids``: all fields of the schema it leaves behind, None if it keeps the schema.
+    ``supplies_values``: it writes values that a stricter schema might refuse.
+    ``may_alter_nullability``: it changes the schema without saying that nulls stay allowed.
+    ``inserted_keys``: keys of rows that were inserted because no row had them.
+    ``compacted``: (shard id, generation) of write-ahead logs it marks as merged.
+    """
+
+    changed_fragments: Ids = NOTHING
+    removed_fragments: Ids = NOTHING
+    groups: tuple[Ids, ...] = ()
+    moves_rows: bool = False
+    fields_modified: Ids = NOTHING
+    replaced: frozenset[tuple[int, int]] = frozenset()
+    field_ids: Ids | None = None
+    supplies_values: bool = False
+    may_alter_nullability: bool = False
+    settings: Settings = Settings()
+    new_indices: tuple[IndexMetadata, ...] = ()
+    removed_indices: tuple[IndexMetadata, ...] = ()
+    carries_reuse_index: bool = False
+    new_bases: tuple[BasePath, ...] = ()
+    inserted_keys: KeyFilter | None = None
+    compacted: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def touched(self) -> Ids:
+        """Every existing fragment that is changed or removed."""
+        return self.changed_fragments | self.removed_fragments
+
 
 T = TypeVar("T")
 
@@ -81,8 +152,8 @@ class Built:
     """A new version, not yet written: a manifest without sections, and its indices.
 
     ``fresh``: the fragments that this version adds or changes. ``only_appended``: those before them
-    are as they were. ``writers``: who wrote the versions that it is made of, None where one does
-    not say. Some left states that are repaired before it is written (old_manifests.py).
+    are unchanged. ``writers``: who wrote the versions that it is made of, None where one does not
+    say. Some left states that are repaired before it is written (old_manifests.py).
     """
 
     manifest: Manifest

@@ -52,14 +52,15 @@ from lance_nb.format.schema import Field, Schema
 from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.conflict_grid import Conflict, check, conflict_error
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict, enumerate_ids
-from lance_nb.transactions.footprint import (
+from lance_nb.transactions.operation import (
     CONFIG,
     FIELD_METADATA,
     SCHEMA_METADATA,
     TABLE_METADATA,
+    Operation,
     Settings,
+    Snapshotted,
 )
-from lance_nb.transactions.operation import Operation, Snapshotted
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.transactions.operations.delete import Delete

@@ -1,27 +1,47 @@
 """Carry out the steps of a repair plan, each only if its files are as they were.
 
-The order within a step is such that an interruption leaves the dataset no worse: the new version
-is made before damaged manifests are put aside, a file is copied before it is deleted. A version is
-created exclusively, so a commit that is under way meanwhile makes the step fail, not the dataset.
+Files are put aside, never lost. The order within a step is such that an interruption leaves the
+dataset no worse: the new version is made before damaged manifests are quarantined, a file is copied
+before its first copy is deleted. A version is created exclusively, so a commit that is under way
+meanwhile makes the step fail, not the dataset.
 
-Limits: a step that fails is told and the others go on; an outcome that is not known ends the repair
-(CommitStateUnknownError), and nothing is put aside after it.
-Source: ours.
+Layout of the quarantine, in the folder of the dataset, where no reader looks::
+
+    _quarantine/<id>/repair.json       what was put aside, why, when, from where
+    _quarantine/<id>/files/<path>      each file, below the path that it had
+
+A file is moved by writing it to its new place, reading it back, and deleting the old one last: an
+interruption leaves both. The record is written before anything is moved.
+
+Limits: a step that fails is reported and the others are carried out; an outcome that is not known
+ends the repair (CommitStateUnknownError), and nothing is put aside after it. Files of more than
+``FILE_BYTES_MAX`` bytes are not moved. The clean-ups of this library and of pylance leave the
+folder alone: who no longer needs it deletes it by hand.
+Source: ours; neither library reads a folder of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
 
 from lance_nb.errors import (
     CommitStateUnknownError,
+    CorruptFileError,
+    InvalidInputError,
     LanceError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    RefNotFoundError,
     RetryableCommitConflictError,
 )
-from lance_nb.format.layout import HINT_PATH, ManifestName, branch_path
+from lance_nb.format.layout import HINT_PATH, QUARANTINE, ManifestName, branch_path
 from lance_nb.format.refs import Branch
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, check_path, sync_folder
 from lance_nb.table import refs
 from lance_nb.table.refs import branch_store
 from lance_nb.transactions.branch_writer import BranchWriter
@@ -36,8 +56,7 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext
 from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.quarantine import Quarantine, record_of
-from lance_nb.transactions.ref_record import create_record
+from lance_nb.transactions.ref_writer import PlaceOf, create_record, locate
 from lance_nb.transactions.repair_plan import (
     FINISH,
     HINT,
@@ -47,11 +66,14 @@ from lance_nb.transactions.repair_plan import (
     RepairStep,
     changed_since,
 )
-from lance_nb.transactions.tag_writer import PlaceOf, locate
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim
 from lance_nb.transactions.version_source import VersionSource
 
+RECORD_FILE = "repair.json"
+FILE_BYTES_MAX = 1 << 30
+_FILES = "files"
+_CHUNK_BYTES = 1 << 20
 _NS = 1_000_000_000
 
 
@@ -88,8 +110,8 @@ class Repair:
         moved = [path for one in wanted for path in one.moved]
         quarantine = Quarantine(self.root, self._new_id()) if moved else None
         if quarantine is not None:
-            told = [(one.kind, one.what, one.why) for one in wanted]
-            record = record_of(quarantine.id, self.environment.clock(), told, moved)
+            shown = [(one.kind, one.what, one.why) for one in wanted]
+            record = _record_of(quarantine.id, self.environment.clock(), shown, moved)
             quarantine.write_record(record)
         done: list[RepairStep] = []
         for step in wanted:
@@ -136,7 +158,7 @@ class Repair:
         source = VersionSource(place.slots, place.locations)
         head = source.head(0)
         if head is None or head.version + 1 != step.version:
-            raise _meanwhile(step.version)
+            raise _overtaken(step.version)
         good = source.load(step.target.version)
         manifest, indices = source.snapshotted(step.target.version)
         transaction = with_message(
@@ -150,7 +172,7 @@ class Repair:
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)
         if not claim(place.slots, name, version.data, transaction.uuid, self.environment):
-            raise _meanwhile(step.version)
+            raise _overtaken(step.version)
         write_hint(place.home, step.version)
 
     def _hint(self, step: RepairStep, quarantine: Quarantine | None) -> None:
@@ -158,7 +180,7 @@ class Repair:
         place = self.place_of(step.branch)
         head = place.slots.latest()
         if head is None or head.version != step.version:
-            raise _meanwhile(step.version or 0)
+            raise _overtaken(step.version or 0)
         if quarantine is not None:
             for path in step.moved:
                 quarantine.keep(path)
@@ -193,7 +215,7 @@ class Repair:
         return self.environment.new_uuid()
 
 
-def _meanwhile(version: int) -> RetryableCommitConflictError:
+def _overtaken(version: int) -> RetryableCommitConflictError:
     return RetryableCommitConflictError(
         f"somebody has committed meanwhile, version {version} is not the next any more: make "
         "another plan"
@@ -203,3 +225,117 @@ def _meanwhile(version: int) -> RetryableCommitConflictError:
 def undo(root: Store, identity: str) -> tuple[list[str], list[str]]:
     """Move back what a repair has put aside; see ``Quarantine.put_back``."""
     return Quarantine(root, identity).put_back()
+
+
+# --- quarantine -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """The folder of one repair for files that are put aside."""
+
+    root: Store
+    id: str
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        """Record what is going to be put aside, before it is."""
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        self.root.write_if_absent(f"{QUARANTINE}/{self.id}/{RECORD_FILE}", text.encode())
+
+    def keep(self, path: str) -> None:
+        """Copy a file, and make sure that the copy is one.
+
+        Raises ObjectNotFoundError, CorruptFileError (the copy differs), InvalidInputError (the file
+        is too large).
+        """
+        size = self.root.size(path)
+        if size > FILE_BYTES_MAX:
+            raise InvalidInputError(f"{path} has {size} bytes, more than {FILE_BYTES_MAX}: move it")
+        place = self.place(path)
+        data = self.root.read(path)
+        with suppress(ObjectExistsError):  # of an attempt that was interrupted: compared below
+            self.root.write_if_absent(place, data)
+        if not _same(self.root.read(place), data):
+            found = "other bytes"
+            raise CorruptFileError(f"{self.root.uri}/{place}", None, f"a copy of {path}", found)
+
+    def move(self, path: str) -> None:
+        """Put a file aside. Raises as ``keep``."""
+        self.keep(path)
+        self.root.delete(path)
+        sync_folder(self.root, path.rpartition("/")[0])  # else a power failure undoes the repair
+
+    def place(self, path: str) -> str:
+        """Return where a file is put."""
+        return f"{QUARANTINE}/{self.id}/{_FILES}/{check_path(path)}"
+
+    def put_back(self) -> tuple[list[str], list[str]]:
+        """Move every file back; return the paths that were, and those whose place is taken.
+
+        A hint is put back over another one. What is back is no longer here. Raises
+        RefNotFoundError when there is no such repair.
+        """
+        record = _read(self.root, self.id)
+        back, taken = [], []
+        for path in record["files"]:
+            place = self.place(path)
+            try:
+                data = self.root.read(place)
+            except ObjectNotFoundError:
+                continue  # it was never moved, or is back already
+            if path.endswith(HINT_PATH):
+                self.root.write(path, data)
+            else:
+                try:
+                    self.root.write_if_absent(path, data)
+                except ObjectExistsError:
+                    if not _same(self.root.read(path), data):
+                        taken.append(path)
+                        continue
+            self.root.delete(place)
+            back.append(path)
+        return back, taken
+
+
+def repairs(root: Store) -> list[str]:
+    """List the ids of the repairs that have put something aside, oldest first."""
+    found = [one.name.split("/") for one in root.list_recursive(QUARANTINE)]
+    return sorted({parts[0] for parts in found if parts[1:] == [RECORD_FILE]})
+
+
+def _read(root: Store, identity: str) -> dict[str, Any]:
+    try:
+        record: Any = json.loads(
+            bytes(root.read(f"{QUARANTINE}/{check_path(identity)}/{RECORD_FILE}"))
+        )
+    except (ObjectNotFoundError, InvalidInputError, ValueError, RecursionError) as error:
+        raise RefNotFoundError("repair", identity, tuple(repairs(root))) from error
+    files = record.get("files") if isinstance(record, dict) else None
+    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
+        raise CorruptFileError(
+            f"{QUARANTINE}/{identity}/{RECORD_FILE}", None, "a list of files", "other"
+        )
+    return dict(record)
+
+
+def _record_of(
+    identity: str, now_ns: int, steps: Iterable[tuple[str, str, str]], files: Iterable[str]
+) -> dict[str, Any]:
+    """Return the record of a repair; ``steps`` are (kind, what, why)."""
+    moment = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
+    return {
+        "id": identity,
+        "at": moment.isoformat(),
+        "put_aside_by": "lance_nb doctor --repair; --undo moves the files back",
+        "steps": [{"kind": kind, "what": what, "why": why} for kind, what, why in steps],
+        "files": list(files),
+    }
+
+
+def _same(one: memoryview, other: memoryview) -> bool:
+    if len(one) != len(other):
+        return False
+    steps = range(0, len(one), _CHUNK_BYTES)
+    return all(
+        bytes(one[at : at + _CHUNK_BYTES]) == bytes(other[at : at + _CHUNK_BYTES]) for at in steps
+    )

@@ -48,7 +48,7 @@ from lance_nb.table.verification.findings import Finding
 from lance_nb.transactions.moved_bases import moved_branches
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.tag_writer import PlaceOf
+from lance_nb.transactions.ref_writer import PlaceOf
 from lance_nb.transactions.version_slots import SlotKeeper
 from lance_nb.transactions.version_source import VersionSource
 

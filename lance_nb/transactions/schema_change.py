@@ -1,11 +1,11 @@
-"""Schemas with fields dropped, renamed, made nullable or not, or given another type.
+"""Schemas with fields added, dropped, renamed, made nullable or not, or given another type.
 
 Pure: from a schema to a schema. A field keeps its id when it is renamed or its nullability changes;
 with another type it is a new field with a new id, because its values are written anew.
 
 Limits: a type may become wider or narrower within its family (integers, floats, decimals, text,
 bytes, dates, timestamps, lists of such), not another kind of value.
-Source: ``LanceDataset.alter_columns`` and ``drop_columns`` of pylance 14.0.2, measured.
+Source: ``LanceDataset.add_columns``, ``alter_columns`` and ``drop_columns`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
-from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1
+from lance_nb.file.versions import file_version_of
+from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1, with_blobs
 from lance_nb.format.field import Field
+from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_COLUMNS
+from lance_nb.table.snapshot import storage_version
 
 _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,
@@ -34,6 +37,7 @@ _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
     lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one),
 )
+_LEGACY = "0.1"
 _KEYS = frozenset({"path", "name", "nullable", "data_type"})
 
 
@@ -59,6 +63,37 @@ class Alteration:
                 "At least one of name, nullable, or data_type must be specified"
             )
         return cls(**given)
+
+
+def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]:
+    """Return the schema with columns added at its end, and the added part, with new field ids.
+
+    A struct that is there already gets the new ones of its fields (files of version 2.2 only).
+    Raises SchemaMismatchError for a column that exists already.
+    """
+    schema, version = manifest.schema, storage_version(manifest)
+    # As in new datasets, marked bytes become blobs of the file version. pylance 14.0.2 leaves them
+    # as they are, and cannot read what it has written to files of 2.2.
+    if version != _LEGACY:
+        added = with_blobs(added, file_version_of(version))
+    new = Schema.from_arrow(added.remove_metadata())
+    new.check_text_metadata()
+    made = new.fields
+    grows = next((one.name for one in made if one.name in schema.names), None)
+    after, part = extended(schema, made, next_field_id(manifest))
+    if grows is not None and version != "2.2":
+        raise SchemaMismatchError(
+            f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "
+            f"not in those of version {version}"
+        )
+    return after, part
+
+
+def next_field_id(manifest: Manifest) -> int:
+    """Return the first id that no column has had, as far as schema and files tell."""
+    used = [manifest.schema.max_field_id, manifest.max_allocated_field_id or -1]
+    used += [max(file.fields, default=-1) for one in manifest.fragments for file in one.files]
+    return max(used) + 1
 
 
 def extended(schema: Schema, added: Iterable[Field], next_id: int) -> tuple[Schema, Schema]:

@@ -17,13 +17,12 @@ from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.batch import commit_batch
 from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.planning import MergeRequest, plan_merge
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
-from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit import commit, commit_batch
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.deletion_files import write_deletion_file
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
@@ -31,7 +30,7 @@ from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
-from lance_nb.transactions.tag_writer import TagWriter
+from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.version_source import VersionSource
 from tests.support.committing import SCHEMA, Table, file_names, fragment
 

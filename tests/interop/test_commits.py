@@ -16,17 +16,16 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import open_store
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
-from lance_nb.transactions.batch import commit_batch
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
-from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit import commit, commit_batch
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.tag_writer import TagWriter
+from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
 from tests.support.requirements import require_pylance
 

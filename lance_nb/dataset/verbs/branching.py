@@ -22,7 +22,7 @@ from lance_nb.transactions import cloning, moved_bases
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
-from lance_nb.transactions.tag_writer import TagWriter, locate, ordered_branches, ordered_tags
+from lance_nb.transactions.ref_writer import TagWriter, locate, ordered_branches, ordered_tags
 
 __all__ = [
     "branch_writer",

@@ -46,10 +46,10 @@ from lance_nb.transactions.compaction import (
 )
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.fragment_reuse import recorded_groups, with_record
+from lance_nb.transactions.fragment_writer import UncommittedFiles
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.staged import Replacement, StagedWrite
-from lance_nb.transactions.unoffered_files import UnofferedFiles
 
 _COMMITS_MAX = 10
 
@@ -97,7 +97,7 @@ def compact(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, CompactionMetrics]:
-        with UnofferedFiles(base.locations.home) as files:
+        with UncommittedFiles(base.locations.home) as files:
             results = run(base, options, progress)
             if not results:
                 return base, CompactionMetrics()
@@ -117,7 +117,7 @@ def run(
     version = file_version_of(storage_version(snapshot.manifest))
     counter = ProgressCounter(sum(task.num_rows for task in tasks), progress)
     results: list[Rewritten] = []
-    with UnofferedFiles(snapshot.locations.home) as files:
+    with UncommittedFiles(snapshot.locations.home) as files:
         for task in tasks:
             results.append(run_task(snapshot, task, options, version, counter.add))
             files.add(_files(results[-1:]))

@@ -50,7 +50,7 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.scan import row_addresses
 from lance_nb.table.single_file import data_file
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_files import extend_schema, write_columns
+from lance_nb.transactions.column_rewrite import write_columns
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.deletion_plan import DeletionPlan, plan_offsets
 from lance_nb.transactions.environment import new_uuid
@@ -58,6 +58,7 @@ from lance_nb.transactions.fragment_writer import copying
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
+from lance_nb.transactions.schema_change import extend_schema
 from lance_nb.transactions.transaction import Transaction
 
 _ONE_FILE = 1 << 62

@@ -30,7 +30,7 @@ from lance_nb.table.indices import read_indices, segments_of
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.btree_writing import check_sortable, write_btree
+from lance_nb.transactions.btree_writer import check_sortable, write_btree
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.fragment_reuse import unneeded_entries
 from lance_nb.transactions.index_upkeep import coverage

@@ -41,18 +41,20 @@ from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import is_null_cast, null_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot, storage_version
-from lance_nb.transactions.column_files import extend_schema, next_field_id, write_columns
+from lance_nb.transactions.column_rewrite import write_columns
+from lance_nb.transactions.fragment_writer import UncommittedFiles
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.schema_change import (
     Alteration,
     altered,
+    extend_schema,
+    next_field_id,
     preserves_nullability,
     without_fields,
 )
 from lance_nb.transactions.staged import Replacement
-from lance_nb.transactions.unoffered_files import UnofferedFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ def _check_no_nulls(snapshot: Snapshot, path: str) -> None:
 class Work:
     """One attempt: where new files are noted, and who is counter how far it is."""
 
-    def __init__(self, files: UnofferedFiles, progress: Progress | None = None) -> None:
+    def __init__(self, files: UncommittedFiles, progress: Progress | None = None) -> None:
         self.files = files
         self._progress = progress
 
@@ -171,7 +173,7 @@ def evolve(
     """Commit a change of columns, planned again after a retryable conflict."""
 
     def attempt(base: Snapshot) -> Snapshot:
-        with UnofferedFiles(base.locations.home) as files:
+        with UncommittedFiles(base.locations.home) as files:
             operation = plan(base, Work(files, progress))
             files.offer()
             return commit_operation(session, base, operation)
@@ -181,7 +183,7 @@ def evolve(
 
 def staged(snapshot: Snapshot, plan: Plan, progress: Progress | None = None) -> Replacement:
     """Make a change of columns as an edit that is not committed."""
-    with UnofferedFiles(snapshot.locations.home) as files:
+    with UncommittedFiles(snapshot.locations.home) as files:
         return replacement(snapshot, plan(snapshot, Work(files, progress)))
 
 

@@ -35,7 +35,7 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.threads import run_all
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.batch import commit_batch as _commit_batch
+from lance_nb.transactions.commit import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.operation import BaseOperation, BuildOptions
 from lance_nb.transactions.operations.merge import Merge

@@ -31,9 +31,9 @@ from lance_nb.spark.plan import (
 )
 from lance_nb.spark.serialization import PickledValue
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_files import extend_schema, write_columns
+from lance_nb.transactions.column_rewrite import write_columns
 from lance_nb.transactions.operations.merge import Merge
-from lance_nb.transactions.schema_change import Alteration, preserves_nullability
+from lance_nb.transactions.schema_change import Alteration, extend_schema, preserves_nullability
 from lance_nb.transactions.staged import StagedWrite
 
 Values = Mapping[str, str] | Callable[[pa.RecordBatch], pa.RecordBatch]

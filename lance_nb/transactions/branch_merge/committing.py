@@ -28,7 +28,7 @@ from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import copy_file
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
-from lance_nb.transactions.tag_writer import TagWriter
+from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
 
 Progress = Callable[[int, int], object]

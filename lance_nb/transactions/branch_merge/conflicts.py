@@ -24,8 +24,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.transactions.branch_merge.merge_base import Step
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict
-from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import Operation, operation_name
+from lance_nb.transactions.operation import Footprint, Operation, operation_name
 
 FAIL, OURS, THEIRS = "fail", "ours", "theirs"
 CHOICES = (FAIL, OURS, THEIRS)

@@ -28,7 +28,7 @@ from lance_nb.storage.base import (
 )
 from lance_nb.transactions.external.base import ExternalManifestStore
 from lance_nb.transactions.external.slots import ExternalSlots
-from lance_nb.transactions.ref_record import Replacing
+from lance_nb.transactions.ref_writer import Replacing
 
 
 class SynchronisedStore:

@@ -16,8 +16,7 @@ from lance_nb._pb import transaction as pb
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions import manifest_building as building
-from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -19,9 +19,8 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft, check_changeable
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -18,9 +18,8 @@ from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.index_metadata import Index, IndexMetadata
 from lance_nb.format.merged_logs import WAL_INDEX, merged_logs
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)

@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
-from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 
 
 @dataclass(frozen=True, slots=True, repr=False)

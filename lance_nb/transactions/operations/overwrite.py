@@ -1,11 +1,13 @@
 """Overwrite: a new dataset, or new rows and a new schema in the place of all old ones.
 
 The config, table metadata, base paths and branch of the dataset stay; indices do not. Fragment ids
-go on behind the highest ever used, field ids start anew with the schema that is handed in, and
-stable row ids go on. The data files say which format version the dataset has from now on.
+continue after the highest ever used, field ids start anew with the schema that is handed in, and
+stable row ids continue. The data files say which format version the dataset has from now on.
 
-Limits: bases can be added when the dataset is created, not later (``UpdateBases`` does that).
-Source: message ``Transaction.Overwrite`` of lance.table.
+Limits: bases can be added when the dataset is created, not later (``UpdateBases`` does that). All
+data files have the same file version, unless a feature flag says that they are mixed. 2.0 files
+record 0.3 in their footers and 2.0 in the manifest; both mean 2.0.
+Source: message ``Transaction.Overwrite`` of lance.table; ``Manifest.data_format``; pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -22,15 +24,23 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.lance_schema import LanceSchema
-from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.format.manifest import BasePath, DataStorageFormat, Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.file_versions import storage_format
-from lance_nb.transactions.footprint import CONFIG, Footprint, Settings
 from lance_nb.transactions.input_schema import new_schema as dataset_schema
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, listed
+from lance_nb.transactions.operation import (
+    CONFIG,
+    DEFAULT_FILE_VERSION,
+    ApplyContext,
+    BaseOperation,
+    Built,
+    Footprint,
+    Settings,
+    listed,
+)
 
+FILE_FORMAT = "lance"
 _DEFAULT_VERSION = (2, 2)
 
 
@@ -135,3 +145,26 @@ def _numbered(schema: pa.Schema, fragments: Sequence[Fragment]) -> LanceSchema:
     files = [file for one in fragments for file in one.files]
     version = files[0].file_version if files else _DEFAULT_VERSION
     return LanceSchema(dataset_schema(schema, version))
+
+
+def storage_format(
+    fragments: Iterable[Fragment], wanted: str | None, before: Manifest
+) -> DataStorageFormat:
+    """Return the format to record. Raises InvalidInputError for files of other versions."""
+    found = {version_text(one.file_version) for part in fragments for one in part.files}
+    if len(found) > 1 or (wanted is not None and found - {wanted}):
+        versions = ", ".join(sorted(found))
+        expected = "of one version" if wanted is None else f"of version {wanted}"
+        raise InvalidInputError(f"the new data files are to be {expected}, and are {versions}")
+    if found or wanted is not None:
+        return DataStorageFormat(FILE_FORMAT, wanted or found.pop())
+    return before.data_format or DataStorageFormat(FILE_FORMAT, DEFAULT_FILE_VERSION)
+
+
+def version_text(file_version: tuple[int, int]) -> str:
+    """Return "2.2" for (2, 2)."""
+    if file_version == (0, 3):
+        return "2.0"
+    if file_version < (0, 3):
+        return "0.1"
+    return f"{file_version[0]}.{file_version[1]}"

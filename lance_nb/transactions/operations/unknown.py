@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lance_nb.errors import NotSupportedError
-from lance_nb.transactions.footprint import Footprint
-from lance_nb.transactions.operation import UNKNOWN_ARM, ApplyContext, BaseOperation, Built
+from lance_nb.transactions.operation import (
+    UNKNOWN_ARM,
+    ApplyContext,
+    BaseOperation,
+    Built,
+    Footprint,
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

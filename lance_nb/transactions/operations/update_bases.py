@@ -15,9 +15,8 @@ from lance_nb._pb import transaction as pb
 from lance_nb.errors import BasePathError
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.footprint import Footprint
 from lance_nb.transactions.manifest_building import Draft
-from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built
+from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -21,7 +21,7 @@ from lance_nb.table.versions import load_latest, version_names
 from lance_nb.transactions.branch_writer import BranchUsers, BranchWriter, users_of
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
-from lance_nb.transactions.tag_writer import TagWriter
+from lance_nb.transactions.ref_writer import TagWriter
 from tests.support.committing import Table, file_names
 from tests.support.faulty_store import Crash, Fault, no_faults, on
 

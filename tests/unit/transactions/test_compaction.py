@@ -1,4 +1,4 @@
-"""The plan of a compaction."""
+"""Compaction: plans, options, runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap64
 
 import lance_nb
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.compaction import CompactionOptions, plan_compaction
+from lance_nb.transactions.compaction import (
+    CompactionMetrics,
+    CompactionOptions,
+    CompactionTask,
+    Rewritten,
+    plan_compaction,
+    run_task,
+)
 from tests.support.versions import index
 
 _PLACES = itertools.count()
@@ -72,3 +80,132 @@ def test_files_of_another_version_are_not_made() -> None:
     assert planned(dataset(2, 2), data_storage_version="stable") == [[0, 1]]
     with pytest.raises(NotSupportedError, match=r"version 2\.2"):
         planned(dataset(2, 2), data_storage_version="2.1")
+
+
+def test_what_is_given_comes_before_what_is_configured() -> None:
+    config = {
+        "lance.compaction.target_rows_per_fragment": "300",
+        "lance.compaction.materialize_deletions": "False",
+        "lance.compaction.materialize_deletions_threshold": "0.5",
+        "lance.compaction.data_storage_version": "2.2",
+        "lance.compaction.later": "1",
+        "lance.auto_cleanup.interval": "20",
+    }
+    given = {"target_rows_per_fragment": 7, "max_source_rows": None, "excluded_fragment_ids": [3]}
+    found = CompactionOptions.of(given, config)
+    assert found == CompactionOptions(
+        7, materialize_deletions=False, materialize_deletions_threshold=0.5,
+        excluded_fragment_ids=frozenset({3}), data_storage_version="2.2",
+    )  # fmt: skip
+    assert CompactionOptions.of({}, config).target_rows_per_fragment == 300
+
+
+def test_a_configured_value_of_another_kind_is_named() -> None:
+    with pytest.raises(InvalidInputError, match=r"lance\.compaction\.batch_size: 'abc'"):
+        CompactionOptions.of({}, {"lance.compaction.batch_size": "abc"})
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"nonsense": 1}, InvalidInputError),
+        ({"batch_size": 0}, InvalidInputError),
+        ({"max_source_fragments": -1}, InvalidInputError),
+        ({"num_threads": True}, InvalidInputError),
+        ({"defer_index_remap": "yes"}, InvalidInputError),
+        ({"materialize_deletions_threshold": "much"}, InvalidInputError),
+        ({"materialize_deletions_threshold": 1.01}, InvalidInputError),
+        ({"materialize_deletions_threshold": -0.01}, InvalidInputError),
+        ({"target_rows_per_fragment": 0}, InvalidInputError),
+        ({"max_bytes_per_file": 0}, InvalidInputError),
+        ({"max_source_rows": 0}, InvalidInputError),
+        ({"max_source_bytes": 0}, InvalidInputError),
+        ({"compaction_mode": "copy"}, InvalidInputError),
+        ({"compaction_mode": []}, InvalidInputError),
+        ({"excluded_fragment_ids": ["a"]}, InvalidInputError),
+        ({"compaction_mode": "force_binary_copy"}, NotSupportedError),
+    ],
+)
+def test_bad_options_are_refused(given: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        CompactionOptions.of(given, {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"materialize_deletions_threshold": 0},
+        {"materialize_deletions_threshold": 1},
+        dict.fromkeys(("target_rows_per_fragment", "batch_size", "max_source_bytes"), 1),
+        {"compaction_mode": "try_binary_copy", "defer_index_remap": False},
+    ],
+)
+def test_options_at_their_bounds_are_taken(given: dict[str, Any]) -> None:
+    found = CompactionOptions.of(given, {})
+    assert {name: getattr(found, name) for name in given} == given
+
+
+def test_defaults_are_those_of_pylance() -> None:
+    options = CompactionOptions()
+    assert (options.target_rows_per_fragment, options.max_rows_per_group) == (1_048_576, 1024)
+    assert (options.materialize_deletions, options.materialize_deletions_threshold) == (True, 0.1)
+    assert options.binary_copy_read_batch_bytes == 16_777_216
+
+
+def run(uri: str, *, stable: bool = False, **options: Any) -> tuple[Any, Rewritten]:
+    made = lance_nb.write_dataset(
+        pa.table({"id": range(10)}), uri, max_rows_per_file=4, enable_stable_row_ids=stable
+    )
+    made.delete("id IN (1, 9)")
+    wanted = CompactionOptions(**options)
+    snapshot = made.opened[1]
+    (task,) = plan_compaction(snapshot, (), wanted)
+    return made, run_task(snapshot, task, wanted, (2, 2))
+
+
+def test_the_result_says_which_rows_moved() -> None:
+    _, result = run("memory://run/moved")
+    assert result.row_addrs is not None
+    moved = [divmod(one, 1 << 32) for one in BitMap64.deserialize(result.row_addrs)]
+    assert moved == [(0, 0), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
+    assert result.metrics == CompactionMetrics(3, 1, 5, 1)
+    assert (result.read_version, result.num_deleted_rows) == (2, 2)
+    assert [(one.id, one.physical_rows) for one in result.new_fragments] == [(0, 8)]
+
+
+def test_stable_rows_do_not_move() -> None:
+    _, result = run("memory://run/stable", stable=True)
+    assert result.row_addrs is None
+    assert result.new_fragments[0].row_ids is not None
+
+
+def test_rows_are_shared_out_evenly() -> None:
+    _, result = run("memory://run/even", target_rows_per_fragment=5)
+    assert [one.physical_rows for one in result.new_fragments] == [8]
+
+
+def test_a_task_without_rows_writes_no_file() -> None:
+    made = lance_nb.write_dataset(pa.table({"id": range(3)}), "memory://run/none")
+    snapshot = made.opened[1]
+    result = run_task(snapshot, CompactionTask(1, ()), CompactionOptions(), (2, 2))
+    assert result.new_fragments == ()
+    assert result.metrics == CompactionMetrics(0, 0, 0, 0)
+
+
+def test_metrics_add_up() -> None:
+    assert CompactionMetrics(1, 2, 3, 4) + CompactionMetrics(1, 1, 1, 1) == CompactionMetrics(
+        2, 3, 4, 5
+    )
+
+
+def test_when_it_goes_wrong_no_file_remains(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lance_nb.transactions import compaction
+
+    def stopped(*_args: Any) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compaction, "_row_addrs", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run("memory://run/stopped")
+    files = lance_nb.dataset("memory://run/stopped").all_files().read_all()
+    assert sum(path.startswith("data/") for path in files["path"].to_pylist()) == 3

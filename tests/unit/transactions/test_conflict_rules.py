@@ -17,7 +17,7 @@ from lance_nb.transactions.conflict_rules import (
     Verdict,
     enumerate_ids,
 )
-from lance_nb.transactions.footprint import (
+from lance_nb.transactions.operation import (
     CONFIG,
     FIELD_METADATA,
     SCHEMA_METADATA,

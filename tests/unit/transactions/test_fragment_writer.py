@@ -1,8 +1,9 @@
-"""Fragments: where files end, what they say of themselves, and that failures leave nothing."""
+"""Rows to fragments: files, their folders, and what becomes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +22,21 @@ from lance_nb.errors import (
 )
 from lance_nb.file.reader import FileReader
 from lance_nb.file.writer import FileOptions
+from lance_nb.format.fragment import DataFile
 from lance_nb.format.schema import Schema
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.memory import MemoryStore, clear
 from lance_nb.transactions import fragment_writer
 from lance_nb.transactions.fragment_writer import (
+    FilePlace,
+    UncommittedFiles,
     WriteOptions,
     WriteProgress,
+    joined_batches,
     unique_name,
     write_fragments,
 )
+from tests.support.faulty_store import Fault, FaultyStore, on
 from tests.support.reading import Columns, rows_of
 
 TABLE = pa.table({"a": np.arange(1000), "b": [f"row {k}" for k in range(1000)]})
@@ -235,3 +241,137 @@ def test_a_row_larger_than_a_run_is_a_run_of_its_own(monkeypatch: pytest.MonkeyP
     batch = pa.record_batch({"a": pa.array([1, 2, 3], pa.int64())})
 
     assert [one.num_rows for one in fragment_writer._runs(batch)] == [1, 1, 1]
+
+
+SMALL = pa.table({"a": range(10)})
+
+
+def places() -> tuple[FilePlace, ...]:
+    for name in ("own", "base"):
+        clear(name)
+    return FilePlace(MemoryStore("own")), FilePlace(MemoryStore("base"), "", 3)
+
+
+def test_paths_are_those_of_the_folder() -> None:
+    own, base = places()
+    assert (own.path("x"), own.name("data/x")) == ("data/x", "x")
+    assert (base.path("x"), base.name("x")) == ("x", "x")
+
+
+def test_files_go_to_the_places_in_turn() -> None:
+    own, base = places()
+    options = WriteOptions(max_rows_per_file=4, places=(base, own))
+    schema = Schema.from_arrow(SMALL.schema)
+    made = write_fragments(SMALL.to_reader(), schema, own.store, options)
+    assert [one.files[0].base_id for one in made] == [3, None, 3]
+    assert all(base.store.exists(one.files[0].path) for one in made[::2])
+    assert own.store.exists(f"data/{made[1].files[0].path}")
+
+
+def test_what_failed_leaves_no_file_in_any_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, base = places()
+    options = WriteOptions(max_rows_per_file=2, places=(base, own))
+
+    def stop(progress: object) -> None:
+        if getattr(progress, "num_files", 0) >= 2:
+            raise StorageError("x", "no room")
+
+    with pytest.raises(StorageError):
+        write_fragments(
+            SMALL.to_reader(max_chunksize=2), Schema.from_arrow(SMALL.schema), own.store,
+            options, stop,
+        )  # fmt: skip
+    assert own.store.list_recursive("") == base.store.list_recursive("") == []
+
+
+def batches(*counts: int) -> list[pa.RecordBatch]:
+    firsts = [sum(counts[:number]) for number in range(len(counts))]
+    return [
+        pa.record_batch({"n": pa.array(range(first, first + count), pa.int64())})
+        for first, count in zip(firsts, counts, strict=True)
+    ]
+
+
+def test_small_batches_are_joined_up_to_the_rows_of_a_run() -> None:
+    found = list(joined_batches(batches(3, 0, 4, 5, 1), 7, 1 << 20))
+    assert [one.num_rows for one in found] == [7, 6]
+    assert [n for one in found for n in one["n"].to_pylist()] == list(range(13))
+
+
+def test_bytes_end_a_run_as_well() -> None:
+    assert [one.num_rows for one in joined_batches(batches(2, 2, 2), 100, 32)] == [4, 2]
+
+
+def test_a_large_batch_is_the_same_memory() -> None:
+    (large,) = batches(1000)
+    (found,) = joined_batches([large], 10, 1 << 20)
+    assert found["n"].buffers()[1].address == large["n"].buffers()[1].address
+
+
+def test_nothing_gives_nothing() -> None:
+    assert list(joined_batches(batches(0, 0), 10, 10)) == []
+
+
+def test_dictionaries_are_joined_and_may_have_null_items() -> None:
+    parts = [
+        pa.record_batch({"d": pa.DictionaryArray.from_arrays(pa.array(keys, pa.int8()), items)})
+        for keys, items in (([0, 1], pa.array(["a", None])), ([1, 0], pa.array(["b", "c"])))
+    ]
+    (found,) = joined_batches(parts, 10, 1 << 20)
+    assert found.schema == parts[0].schema
+    assert found["d"].to_pylist() == ["a", None, "c", "b"]
+
+
+def test_batches_without_columns_keep_their_rows() -> None:
+    rows = pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), 3, [None]))
+    assert [one.num_rows for one in joined_batches([rows, rows], 100, 100)] == [3, 3]
+
+
+def test_dictionaries_that_are_too_many_together_are_not_joined() -> None:
+    keys = pa.array(range(100), pa.int8())
+    parts = [
+        pa.record_batch(
+            {"d": pa.DictionaryArray.from_arrays(keys, pa.array([f"{k}{n}" for n in range(100)]))}
+        )
+        for k in "ab"
+    ]
+    assert list(joined_batches(parts, 1000, 1 << 20)) == parts
+
+
+FILE = DataFile("a.lance", (0,), (0,), 2, 2)
+
+
+@pytest.mark.parametrize(("offered", "fails", "stays"), [
+    (False, True, False), (True, True, True), (False, False, True),
+])  # fmt: skip
+def test_files_go_after_an_error_before_the_offer(offered: bool, fails: bool, stays: bool) -> None:
+    store = MemoryStore(f"unoffered/{offered}-{fails}")
+    store.write("data/a.lance", b"x")
+    try:
+        with UncommittedFiles(store) as files:
+            files.add([FILE])
+            if offered:
+                files.offer()
+            if fails:
+                raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        assert fails
+    assert bool(list(store.list_recursive("data"))) is stays
+
+
+def test_a_file_that_is_gone_already_is_no_mistake() -> None:
+    store = MemoryStore("unoffered/gone")
+    with pytest.raises(KeyboardInterrupt), UncommittedFiles(store) as files:
+        files.add([FILE])
+        raise KeyboardInterrupt
+
+
+def test_a_file_that_cannot_be_removed_does_not_hide_the_error_nor_the_others() -> None:
+    inner = MemoryStore("unoffered/stuck")
+    store = FaultyStore(inner, on("delete", "a.lance", Fault.ERROR_BEFORE))
+    for name in ("a", "b"):
+        inner.write(f"data/{name}.lance", b"x")
+    with pytest.raises(KeyboardInterrupt), UncommittedFiles(store) as files:
+        files.add([FILE, replace(FILE, path="b.lance")])
+        raise KeyboardInterrupt
+    assert [one.name for one in inner.list_recursive("data")] == ["a.lance"]

@@ -1,4 +1,4 @@
-"""The draft of a version."""
+"""The manifest of a new version, and its feature flags."""
 
 from __future__ import annotations
 
@@ -8,13 +8,29 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import NotSupportedError
-from lance_nb.format.feature_flags import FIELD_IDS_NOT_REUSED
+from lance_nb.format.feature_flags import (
+    BASE_PATHS,
+    COVERING_INDEX_METADATA,
+    DELETION_FILES,
+    FIELD_IDS_NOT_REUSED,
+    NO_TRANSACTION_FILES,
+    SPILLED_ROW_LINEAGE,
+    STABLE_ROW_IDS,
+    TABLE_CONFIG,
+)
 from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.transactions.manifest_building import WRITER, Draft, check_changeable
+from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.transactions.manifest_building import (
+    STICKY,
+    WRITER,
+    Draft,
+    check_changeable,
+    flag_words,
+)
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
-from tests.support.versions import SCHEMA, Versions, deleted, new_fragment
+from tests.support.versions import SCHEMA, Versions, deleted, index, minimal_manifest, new_fragment
 
 
 def test_we_say_who_wrote_it() -> None:
@@ -84,3 +100,32 @@ def test_flags_and_fields_we_do_not_know_forbid_writing() -> None:
         check_changeable(replace(manifest, writer_feature_flags=1 << 40))
     with pytest.raises(NotSupportedError, match="holds fields"):
         check_changeable(replace(manifest, unknown=b"\xba\x3e\x00"))
+
+
+def words(manifest: Manifest, *indices: object, **given: bool) -> tuple[int, int]:
+    known = {"row_ids": False, "deletions": False, "no_transaction_file": False, **given}
+    return flag_words(manifest, list(indices), **known)
+
+
+def test_nothing_special_needs_no_flag() -> None:
+    assert words(minimal_manifest()) == (0, 0)
+
+
+def test_each_content_has_its_bit() -> None:
+    plain = minimal_manifest()
+    assert words(plain, deletions=True) == (DELETION_FILES,) * 2
+    assert words(plain, row_ids=True) == (STABLE_ROW_IDS,) * 2
+    assert words(replace(plain, base_paths=(BasePath(0, "/"),))) == (BASE_PATHS,) * 2
+    assert words(replace(plain, config={"k": "v"})) == (0, TABLE_CONFIG)
+    assert words(plain, no_transaction_file=True) == (0, NO_TRANSACTION_FILES)
+    covering = replace(index("i", 0), covering_fields=(1,))
+    assert words(plain, covering) == (COVERING_INDEX_METADATA,) * 2
+
+
+def test_what_cannot_be_seen_stays_and_the_rest_goes() -> None:
+    every = replace(
+        minimal_manifest(),
+        reader_feature_flags=STICKY | SPILLED_ROW_LINEAGE | DELETION_FILES,
+        writer_feature_flags=STICKY | TABLE_CONFIG,
+    )
+    assert words(every) == (STICKY, STICKY)

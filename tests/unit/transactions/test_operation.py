@@ -1,7 +1,8 @@
-"""Names and descriptions of operations."""
+"""Operations as values, and the footprints that conflict rules compare."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,7 +10,15 @@ import pytest
 from lance_nb.errors import ArgumentError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.transactions.operation import listed, operation_name
+from lance_nb.transactions.operation import (
+    CONFIG,
+    FIELD_METADATA,
+    SCHEMA_METADATA,
+    Footprint,
+    Settings,
+    listed,
+    operation_name,
+)
 from lance_nb.transactions.operations.delete import Delete
 from lance_nb.transactions.operations.restore import Restore
 
@@ -52,3 +61,24 @@ def test_values_of_another_type_are_named_as_users_know_them(
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
         listed(value, kind, "numbers")
+
+
+def test_touched_fragments_are_the_changed_and_the_removed() -> None:
+    footprint = Footprint(frozenset({1, 2}), frozenset({3}))
+    assert footprint.touched == {1, 2, 3}
+
+
+def test_maps_are_those_with_changed_keys_and_those_replaced() -> None:
+    settings = Settings(frozenset({(CONFIG, -1, "k")}), frozenset({(SCHEMA_METADATA, -1)}))
+    assert settings.maps == {(CONFIG, -1), (SCHEMA_METADATA, -1)}
+    assert settings.touches_schema
+    assert Settings(frozenset({(FIELD_METADATA, 3, "k")})).touches_schema
+    assert not Settings(frozenset({(CONFIG, -1, "k")})).touches_schema
+
+
+def test_a_footprint_touches_nothing_that_it_does_not_name() -> None:
+    empty = Footprint()
+    assert empty.touched == frozenset()
+    told = [getattr(empty, one.name) for one in dataclasses.fields(empty)]
+    assert [one for one in told if one] == [Settings()]
+    assert not empty.settings.maps

@@ -20,7 +20,8 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.transactions import quarantine
+from lance_nb.transactions import repair as repair_module
+from lance_nb.transactions.repair import Quarantine
 from tests.support.damages import DAMAGES, NEWEST, Damaged, Files
 from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
@@ -191,8 +192,6 @@ def test_what_a_newer_release_wrote_is_left_alone(world: Damaged) -> None:
 
 
 def test_an_interrupted_step_loses_nothing(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lance_nb.transactions.quarantine import Quarantine
-
     world.root.write(tag_path("kept"), b"{")
 
     def stop(*_: object) -> None:
@@ -325,11 +324,11 @@ def test_a_dataset_whose_only_manifest_is_empty_is_told_what_helps() -> None:
 def test_a_file_of_the_largest_size_is_moved_and_a_larger_one_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(quarantine, "FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(repair_module, "FILE_BYTES_MAX", 10)
     store = MemoryStore("largest")
     store.write("_versions/most", bytes(10))
     store.write("_versions/more", bytes(11))
-    aside = quarantine.Quarantine(store, "1")
+    aside = Quarantine(store, "1")
 
     aside.move("_versions/most")
     with pytest.raises(InvalidInputError, match="has 11 bytes, more than 10"):

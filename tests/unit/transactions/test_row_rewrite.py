@@ -1,4 +1,4 @@
-"""Rows with new values: what is computed, what is written, what goes where it was."""
+"""Rows that are written anew."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lance_nb.transactions.row_rewrite import (
     RowRewrite,
     cast,
     check_updates,
+    columns_are_cheaper,
     find_rows,
     has_blobs,
     rewrite_rows,
@@ -338,3 +339,18 @@ def test_windows_are_cut_where_payloads_are_read(monkeypatch: pytest.MonkeyPatch
     plan, told = rewrite(made, {"n": "length(b) * 100"}, None)
     assert told == [2, 2, 2]
     assert committed(made, plan)["n"].to_pylist() == [100, 200, 300, 400, 500, 600]
+
+
+def test_narrow_columns_of_many_rows_are_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lance_nb.transactions.row_rewrite.SAVED_BYTES_MIN", 0)
+    table = pa.table({"id": range(1000), "text": [f"{n:0100}" for n in range(1000)]})
+    _, snapshot = lance_nb.write_dataset(table, "memory://rewrite-cost.lance").opened
+    schema = snapshot.manifest.schema
+    (fragment,) = snapshot.manifest.fragments
+    narrow, broad = (Schema((schema.field(name),), {}) for name in ("id", "text"))
+    assert columns_are_cheaper(snapshot, [(fragment, 1000)], narrow)
+    assert not columns_are_cheaper(snapshot, [(fragment, 10)], narrow)
+    assert not columns_are_cheaper(snapshot, [(fragment, 500)], broad)
+    assert not columns_are_cheaper(snapshot, [], narrow)
+    monkeypatch.setattr("lance_nb.transactions.row_rewrite.SAVED_BYTES_MIN", 1 << 30)
+    assert not columns_are_cheaper(snapshot, [(fragment, 1000)], narrow)

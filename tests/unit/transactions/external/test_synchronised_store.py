@@ -12,7 +12,7 @@ from lance_nb.errors import NotSupportedError, ObjectExistsError
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.transactions.external.synchronised_store import SynchronisedStore, synchronised
-from lance_nb.transactions.ref_record import Replacing
+from lance_nb.transactions.ref_writer import Replacing
 from lance_nb.transactions.version_slots import SlotKeeper
 from tests.conformance.store_tests import StoreTests
 from tests.support.external_table import ExternalTable, MemoryEntries

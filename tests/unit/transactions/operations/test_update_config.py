@@ -1,4 +1,4 @@
-"""UpdateConfig, in the form of today and the deprecated one."""
+"""UpdateConfig: settings, metadata and the primary key."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import pytest
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.feature_flags import TABLE_CONFIG
+from lance_nb.format.schema import Schema
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.operations.update_config import (
+    PRIMARY_KEY,
+    PRIMARY_KEY_POSITION,
     DeprecatedUpdates,
     UpdateConfig,
     UpdateMap,
+    with_field_metadata,
 )
-from tests.support.versions import Versions
+from tests.support.versions import SCHEMA, Versions
 
 
 def test_entries_are_set_deleted_and_maps_replaced() -> None:
@@ -80,3 +84,44 @@ def test_any_two_changes_of_the_same_schema_or_field_metadata_conflict() -> None
     assert check(fields[0], fields[1]).verdict is Verdict.COMPATIBLE
     assert check(fields[0], fields[0]).verdict is Verdict.INCOMPATIBLE
     assert check(schema, fields[0]).verdict is Verdict.COMPATIBLE
+
+
+def changed(schema: Schema, field: int, **metadata: str) -> Schema:
+    return with_field_metadata(schema, {field: lambda before: {**before, **metadata}})
+
+
+def test_only_the_named_field_changes() -> None:
+    after = changed(SCHEMA, 1, k="v")
+    assert [dict(one.metadata) for one in after] == [{}, {"k": b"v"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "position"),
+    [({PRIMARY_KEY: "true"}, 0), ({PRIMARY_KEY: "Yes"}, 0), ({PRIMARY_KEY_POSITION: "2"}, 2)],
+)
+def test_a_primary_key_is_set_by_metadata(metadata: dict[str, str], position: int) -> None:
+    keys = changed(SCHEMA, 0, **metadata).field_by_id(0).keys
+    assert (keys.primary, keys.primary_position) == (True, position)
+
+
+def test_a_clustering_key_is_not_set_by_metadata() -> None:
+    key = "lance-schema:unenforced-clustering-key:position"
+    assert not changed(SCHEMA, 0, **{key: "1"}).field_by_id(0).keys.clustering
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{PRIMARY_KEY: "no"}, {PRIMARY_KEY_POSITION: "x"}],
+)
+def test_metadata_that_sets_no_key_is_refused(metadata: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError, match="sets no key"):
+        changed(SCHEMA, 0, **metadata)
+
+
+def test_a_key_is_never_changed() -> None:
+    keyed = changed(SCHEMA, 0, **{PRIMARY_KEY: "true"})
+    assert changed(keyed, 0, k="v").field_by_id(0).keys.primary
+    with pytest.raises(InvalidInputError, match="cannot be changed"):
+        changed(keyed, 1, **{PRIMARY_KEY: "true"})
+    with pytest.raises(InvalidInputError, match="cannot be changed"):
+        with_field_metadata(keyed, {0: lambda _: {}})

@@ -23,7 +23,7 @@ from lance_nb.format.index_metadata import IndexFile
 from lance_nb.format.key_filter import KeyFilter
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.footprint import Footprint
+from lance_nb.transactions.operation import Footprint
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.operations.data_overlay import DataOverlay
 from lance_nb.transactions.operations.merge import Merge
