@@ -6,7 +6,7 @@ fragment has more deleted rows than rows; row ids and row versions cover the row
 two files of a fragment; every base that is named exists; the flags say what the version holds;
 uuids of indices differ.
 
-Layout: format/manifest_framing.py; the sections are the indices and the transaction, both whole.
+Layout: format/manifest.py; the sections are the indices and the transaction, both whole.
 Limits: fragments that the version takes over unchanged were checked when they were written. Of
 those only the numbers are checked, all at once, and nothing at all if others were only added behind
 them: appending to 100,000 fragments must not look at each.

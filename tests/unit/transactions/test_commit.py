@@ -22,6 +22,7 @@ from lance_nb.errors import (
 from lance_nb.format.layout import DETACHED_BIT, HINT_PATH, ManifestName, NamingScheme
 from lance_nb.format.manifest import parse_manifest
 from lance_nb.storage.base import Store
+from lance_nb.table import file_cache
 from lance_nb.table.versions import load_latest, load_version, version_names
 from lance_nb.transactions.commit import (
     commit,
