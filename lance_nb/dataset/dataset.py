@@ -912,15 +912,17 @@ class LanceDataset(OpenedVersion):
         return {one.id: one for one in self._snapshot.manifest.base_paths}
 
     def all_files(self) -> pa.RecordBatchReader:
-        """List the files below the dataset's root; the columns are in lance_nb.table.files.
+        """List the files below the dataset's root; see lance_nb.table.metadata_tables.
 
         Example::
 
             files = ds.all_files().read_all()
         """
-        from lance_nb.table import files
+        from lance_nb.table import metadata_tables
 
-        return pa.RecordBatchReader.from_batches(files.ALL, files.all_files(self._session.root))
+        return pa.RecordBatchReader.from_batches(
+            metadata_tables.ALL, metadata_tables.all_files(self._session.root)
+        )
 
     def tracked_files(
         self,
@@ -931,18 +933,18 @@ class LanceDataset(OpenedVersion):
         """List the files that the versions of this branch refer to, from ``min_version`` on.
 
         ``progress`` is called with the versions done and those there are. The columns are in
-        lance_nb.files. Example::
+        lance_nb.table.metadata_tables. Example::
 
             files = ds.tracked_files().read_all()
         """
-        from lance_nb.table import files
+        from lance_nb.table import metadata_tables
 
         log = self._session.log(self.branch)
         numbers = [one for one in log.numbers() if min_version is None or one >= min_version]
-        found = files.tracked_files(
+        found = metadata_tables.tracked_files(
             numbers, lambda one: self._session.load(Target(self.branch, one)), progress
         )
-        return pa.RecordBatchReader.from_batches(files.TRACKED, found)
+        return pa.RecordBatchReader.from_batches(metadata_tables.TRACKED, found)
 
     # --- versions, tags and branches --------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from lance_nb.transactions import external
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
-    from lance_nb.table.ref_files import RefFiles
+    from lance_nb.table.ref_cache import RefCache
     from lance_nb.transactions.version_slots import CommitLock
 
 
@@ -106,7 +106,7 @@ class Session:
     commit_lock: CommitLock | None = field(default=None, repr=False)
     io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
     checks: ReadChecks | None = field(default=None, repr=False, compare=False)
-    _ref_files: list[RefFiles] = field(default_factory=list, repr=False, compare=False)
+    _ref_cache: list[RefCache] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def trusted_bases(self) -> tuple[str, ...]:
@@ -135,13 +135,13 @@ class Session:
         return branch_store(self.root, branch)
 
     @property
-    def refs(self) -> RefFiles:
+    def refs(self) -> RefCache:
         """The tags and branches, with what has been read of them."""
-        if not self._ref_files:
-            from lance_nb.table.ref_files import RefFiles
+        if not self._ref_cache:
+            from lance_nb.table.ref_cache import RefCache
 
-            self._ref_files.append(RefFiles(self.root))
-        return self._ref_files[0]
+            self._ref_cache.append(RefCache(self.root))
+        return self._ref_cache[0]
 
     def log(self, branch: str | None) -> VersionLog:
         """Return the versions of a branch, with what has been read of them."""

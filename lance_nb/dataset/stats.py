@@ -92,7 +92,7 @@ class LanceStats:
 
 
 class Inspection(VersionPart):
-    """Tables about one version; the schemas are in lance_nb.table.inspect."""
+    """Tables about one version; the schemas are in lance_nb.table.metadata_tables."""
 
     def versions(self) -> pa.Table:
         """One row per version of the branch: time, operation, message, counts, tags."""
@@ -103,24 +103,24 @@ class Inspection(VersionPart):
 
     def fragments(self) -> pa.Table:
         """One row per fragment: rows, deletions, files, bytes."""
-        from lance_nb.table import inspect
+        from lance_nb.table import metadata_tables
 
-        return inspect.fragments(self._snapshot)
+        return metadata_tables.fragments(self._snapshot)
 
     def data_files(self) -> pa.Table:
         """One row per data file: fragment, path, version, bytes, columns."""
-        from lance_nb.table import inspect
+        from lance_nb.table import metadata_tables
 
-        return inspect.data_files(self._snapshot)
+        return metadata_tables.data_files(self._snapshot)
 
     def columns(self) -> pa.Table:
         """One row per field: id, dotted name, logical type, nullability, files that hold it."""
-        from lance_nb.table import inspect
+        from lance_nb.table import metadata_tables
 
-        return inspect.columns(self._snapshot)
+        return metadata_tables.columns(self._snapshot)
 
     def pages(self, path: str) -> pa.Table:
         """One row per page of a data file: rows, bytes, encoding."""
-        from lance_nb.table import inspect
+        from lance_nb.table import metadata_tables
 
-        return inspect.pages(self._snapshot, path)
+        return metadata_tables.pages(self._snapshot, path)

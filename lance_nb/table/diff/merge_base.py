@@ -1,4 +1,4 @@
-"""Which two versions are compared: refs as people write them, and the version both come from.
+"""Which two versions are compared, and which versions led to each: refs, merge base, ancestors.
 
 A ref is what ``checkout_version`` takes (a number, a tag, ``(branch, version)``), or text:
 
@@ -9,21 +9,32 @@ A ref is what ``checkout_version`` takes (a number, a tag, ``(branch, version)``
 ``"tag:v1"``              the version that the tag names
 ======================  =======================================================
 
-Branches share history up to where they were forked: the *ancestor* of two versions is the newest
-version that both have in their past. What happened since, on each side, are the versions between.
+Branches share history up to where they were forked: the *ancestor* of two versions (their merge
+base) is the newest version that both descend from. What happened since, on each side, are the
+versions between.
 
-Limits: a branch whose record is gone has no known past.
+Version numbers continue over a fork: the first version of a branch has the number of the version
+that it was forked from. So every number up to the one in view stands for one version, if it still
+exists (``VersionPath``).
+
+Limits: the history of a branch whose record was deleted is not known. A ``VersionPath`` keeps a few
+snapshots; its binary search reads as many manifests as the logarithm of the number of versions. A
+condition that held, ended, and holds again because a version was restored is recognised if that
+happened within ``RESTORES_WITHIN`` versions.
 Source: spec page "branch and tag"; the records are in format/refs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
+from lance_nb.format.transaction_summary import TransactionSummary
 from lance_nb.storage.base import Store
 from lance_nb.table import refs
 from lance_nb.table.refs import MAIN, Ref, Target
@@ -32,6 +43,8 @@ from lance_nb.table.snapshot import Snapshot
 if TYPE_CHECKING:
     from lance_nb.table.history import VersionLog
 
+_SNAPSHOTS_MAX = 32
+RESTORES_WITHIN = 256  # versions that are searched for one that restored another
 _HEAD = re.compile(r"(?:HEAD)(?:~(\d{1,9}))?")
 _NUMBER = re.compile(r"\d{1,18}")
 _ANCESTORS_MAX = 1000  # of branches of branches; a cycle of damaged records ends here
@@ -189,3 +202,73 @@ def _from_head(source: Source, branch: str | None, back: int) -> Target:
         oldest = f"HEAD~{len(numbers) - 1} is the oldest"
         raise VersionNotFoundError(source.root.uri, f"HEAD~{back}", oldest)
     return Target(branch, numbers[-1 - back])
+
+
+class VersionPath:
+    """The versions that lead to ``last``, by position: the oldest that is there is 0."""
+
+    def __init__(self, source: Source, last: Snapshot) -> None:
+        self._source = source
+        self._kept: OrderedDict[int, Snapshot] = OrderedDict()
+        self._branches: dict[int, str | None] = {}
+        chain = past_of(source.root, last)
+        for at, one in enumerate(chain):
+            after = chain[at + 1].version if at + 1 < len(chain) else 0
+            for number in source.log(one.branch).numbers():
+                if after < number <= one.version or (number == after == one.version):
+                    self._branches[number] = one.branch
+        self.numbers = sorted({*self._branches, last.version})
+        self._branches.setdefault(last.version, last.branch)
+        self._kept[last.version] = last
+
+    @property
+    def last(self) -> int:
+        """The position of the version in view."""
+        return len(self.numbers) - 1
+
+    def position_of(self, version: int) -> int | None:
+        """Return the position of a version, None if it is not there."""
+        at = bisect_left(self.numbers, version)
+        return at if at < len(self.numbers) and self.numbers[at] == version else None
+
+    def snapshot(self, position: int) -> Snapshot:
+        """Load a version."""
+        number = self.numbers[position]
+        found = self._kept.get(number)
+        if found is None:
+            found = self._source.load(Target(self._branches[number], number))
+            self._kept[number] = found
+            if len(self._kept) > _SNAPSHOTS_MAX:
+                self._kept.popitem(last=False)
+        else:
+            self._kept.move_to_end(number)
+        return found
+
+    def transaction(self, position: int) -> TransactionSummary | None:
+        """Describe what made a version, None if that is not known."""
+        number = self.numbers[position]
+        try:
+            return self._source.log(self._branches[number]).transaction(number)
+        except VersionNotFoundError:
+            return None
+
+    def last_restore(self, position: int) -> int:
+        """Return the newest version up to ``position`` that restored another one, 0 if none did."""
+        for at in range(position, max(position - RESTORES_WITHIN, 0), -1):
+            done = self.transaction(at)
+            if done is not None and done.operation == "Restore":
+                return at
+        return 0
+
+    def first_with(self, holds: Callable[[int], bool], low: int, high: int) -> int:
+        """Return the first position in ``[low, high]`` from which on ``holds`` is true.
+
+        It is true at ``high``, and once true stays so.
+        """
+        while low < high:
+            middle = (low + high) // 2
+            if holds(middle):
+                high = middle
+            else:
+                low = middle + 1
+        return high

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from lance_nb.table import inspect
+from lance_nb.table import metadata_tables
 from lance_nb.table.history import VERSIONS_SCHEMA
 
 
 def test_every_table_is_reached_from_the_dataset(at):
     found = at(9).inspect
     assert found.versions().schema.equals(VERSIONS_SCHEMA)
-    assert found.fragments().schema.equals(inspect.FRAGMENTS)
-    assert found.data_files().schema.equals(inspect.DATA_FILES)
-    assert found.columns().schema.equals(inspect.COLUMNS)
+    assert found.fragments().schema.equals(metadata_tables.FRAGMENTS)
+    assert found.data_files().schema.equals(metadata_tables.DATA_FILES)
+    assert found.columns().schema.equals(metadata_tables.COLUMNS)
     path = found.data_files()["path"][0].as_py()
-    assert found.pages(path).schema.equals(inspect.PAGES)
+    assert found.pages(path).schema.equals(metadata_tables.PAGES)
 
 
 def test_versions_are_those_of_the_branch_with_their_tags(at):

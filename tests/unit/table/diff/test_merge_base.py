@@ -6,8 +6,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
-from lance_nb.table.diff.merge_base import Past, find_ends, target_of
-from lance_nb.table.diff.version_path import VersionPath
+from lance_nb.table.diff.merge_base import Past, VersionPath, find_ends, target_of
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import lance_nb
 from lance_nb.errors import CorruptFileError
 from lance_nb.storage.base import Listing, ObjectInfo
 from lance_nb.storage.registry import open_store
-from lance_nb.table.ref_files import RefFiles
+from lance_nb.table.ref_cache import RefCache
 from tests.golden.opening import WatchedStore
 
 COUNT = 40
@@ -41,7 +41,7 @@ def _let_settle(path: Path) -> None:
 
 def test_a_tag_is_read_once_for_as_long_as_its_file_stays(tagged):
     store = WatchedStore(open_store(tagged))
-    found = RefFiles(store)
+    found = RefCache(store)
     assert len(found.tags()) == COUNT
     assert _tags_read(store) == COUNT
     assert found.tags() == found.readable_tags()
@@ -94,7 +94,7 @@ class _Untold(WatchedStore):
 
 def test_where_the_store_tells_no_state_every_record_is_read_again(tagged):
     store = _Untold(open_store(tagged))
-    found = RefFiles(store)
+    found = RefCache(store)
     found.branches()
     found.branches()
     assert store.reads.total() == 2
@@ -102,7 +102,7 @@ def test_where_the_store_tells_no_state_every_record_is_read_again(tagged):
 
 def test_a_listing_marks_a_tag_that_was_written_again_and_no_other(tagged):
     store = WatchedStore(open_store(tagged))
-    found = RefFiles(store)
+    found = RefCache(store)
     before = found.tag_marks()
     assert found.tag_marks() == before
     lance_nb.dataset(tagged).tags.update("tag-1", 1)  # written again, at another time
@@ -121,7 +121,7 @@ def test_unfinished_branches_are_found_and_far_away_ones_asked_for_once(kind, tm
     for name in ("half", "whole"):
         dataset.create_branch(name)
     shutil.rmtree(tmp_path / "t" / "tree" / "half")
-    found = RefFiles(kind(open_store(tmp_path / "t")))
+    found = RefCache(kind(open_store(tmp_path / "t")))
     branches = found.branches()
     assert found.unfinished(branches) == found.unfinished(branches) == {"half"}
     (tmp_path / "t" / "tree" / "whole" / "_versions" / "latest_version_hint.json").unlink()

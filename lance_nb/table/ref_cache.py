@@ -1,11 +1,11 @@
-"""The tags and branches of one dataset, each read once for as long as its file stays the same.
+"""The tags and branches of one dataset, each cached for as long as its file is unchanged.
 
-Others may move a tag at any time, so the folder is listed on every call, and a record is taken from
-memory only where the listing shows the very file that was read: the same size and the same e-tag
+Other writers may move a tag at any time, so the folder is listed on every call, and a cached record
+is used only where the listing shows the very file that was read: the same size and the same e-tag
 (see ``ObjectInfo``; of local files it is made of inode and time of change). A store whose listing
-tells no e-tag, and a file so young that a change might not show, are read again each time.
+has no e-tag, and a file so young that a change might not show, are read again each time.
 
-Limits: ``KEPT_MAX`` records of a kind are kept; records of files that are gone are dropped.
+Limits: ``KEPT_MAX`` records of a kind are kept; records of deleted files are dropped.
 Source: spec page "branch and tag".
 """
 
@@ -32,7 +32,7 @@ _LOCAL = ("file", "memory")
 Record = TypeVar("Record")
 
 
-class RefFiles:
+class RefCache:
     """What the records below one root say now. Safe for several threads."""
 
     def __init__(self, root: Store) -> None:
