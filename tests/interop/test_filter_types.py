@@ -174,3 +174,25 @@ def test_a_literal_of_the_wrong_type_is_refused_with_the_columns_type_and_what_t
     assert problem in str(found.value)
     assert advice in str(found.value)
     assert "Failed to parse" not in str(found.value)
+
+
+def test_times_are_written_and_read_as_text_like_in_pylance(tmp_path: Path) -> None:
+    lance = require_pylance()
+    ticks = [0, 1, 1000, 10**6, 3723 * 10**6, 3723_500_000, 3723_123_456, None]
+    table = pa.table({
+        "us": pa.array(ticks, pa.time64("us")),
+        "ns": pa.array([None if one is None else one * 1000 + 7 for one in ticks], pa.time64("ns")),
+        "ms": pa.array([0, 1, 999, 1000, 3723000, 3723500, 1100, None], pa.time32("ms")),
+        "s": pa.array([0, 1, 59, 60, 3600, 3661, 86399, None], pa.time32("s")),
+    })  # fmt: skip
+    theirs = lance.write_dataset(table, tmp_path / "times")
+    ours = lance_nb.dataset(tmp_path / "times")
+    texts = {name: f"CAST({name} AS string)" for name in table.column_names}
+
+    assert ours.to_table(columns=texts).equals(theirs.to_table(columns=texts))
+    units = ("Time64(Microsecond)", "Time64(Nanosecond)", "Time32(Millisecond)", "Time32(Second)")
+    for name, type_ in zip(texts, units, strict=True):
+        for text in ("01:02:03", "00:00:01", "00:00:00.001", "01:00"):
+            condition = f"{name} >= arrow_cast('{text}', '{type_}')"
+            wanted = theirs.to_table(filter=condition)
+            assert ours.to_table(filter=condition).equals(wanted), condition

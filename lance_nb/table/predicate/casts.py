@@ -1,7 +1,8 @@
 """CAST: values of one Arrow type to another, as SQL (Arrow's Rust kernels) does it.
 
 Where pyarrow's own cast differs: of a float or decimal that becomes an integer the fraction is cut
-off; a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00+02:00``; an integer fits any
+off; a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00+02:00``, a time with a fraction
+of as many groups of three digits as it needs, and text is read as a time; an integer fits any
 decimal that has room for its value; a naive timestamp is local time where a zone is asked for, and
 UTC where a zone is dropped (a date is the local one); text may have a zone of its own, which
 decides the moment.
@@ -94,6 +95,8 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         return value.cast(pa.int32()).cast(type_)
     if pt.is_timestamp(type_) or pt.is_date(type_):
         return _to_time(value, type_)
+    if pt.is_time(type_) and (pt.is_string(own) or pt.is_large_string(own)):
+        return _by_array(value, partial(_parse_time_of_day, type_=type_))
     if pt.is_date32(own) and pt.is_integer(type_):
         return value.cast(pa.int32()).cast(type_)
     if pt.is_integer(own) and pt.is_floating(type_):
@@ -163,7 +166,19 @@ def _to_text(value: Value, type_: pa.DataType) -> Value:
         return _by_array(value, _float_text).cast(type_)
     if pt.is_timestamp(own):
         return _map_text(value.cast(pa.string()), _moment_text, type_)
+    if pt.is_time(own):
+        return _by_array(value, _time_text).cast(type_)
     return value.cast(type_)
+
+
+def _time_text(rows: pa.Array) -> pa.Array:
+    """Write times with no fraction, or with one of 3, 6 or 9 digits: as few as keep the value."""
+    import pyarrow.compute as pc
+
+    text = rows.cast(pa.string())
+    for _ in range(3):
+        text = pc.replace_substring_regex(text, r"(\.(?:\d{3})*?)000$", r"\1")
+    return pc.replace_substring_regex(text, r"\.$", "")
 
 
 def _map_text(value: Value, function: Any, type_: pa.DataType) -> Value:
@@ -310,6 +325,15 @@ def _parse_time(value: Value, type_: pa.DataType) -> Value:
     ticks = [_parse_one(row, type_).value for row in one_array(value).to_pylist()]
     whole = pa.int32() if pt.is_date32(type_) else pa.int64()
     return pa.array(ticks, whole).cast(type_)
+
+
+def _parse_time_of_day(rows: pa.Array, *, type_: pa.DataType) -> pa.Array:
+    """Parse times like 04:05, 04:05:06 and 04:05:06.789; digits behind the unit are dropped."""
+    import pyarrow.compute as pc
+
+    day = pa.scalar("1970-01-01T", rows.type)
+    moments = pc.binary_join_element_wise(day, rows, pa.scalar("", rows.type))
+    return moments.cast(pa.timestamp("ns")).cast(pa.time64("ns")).cast(type_, safe=False)
 
 
 def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:

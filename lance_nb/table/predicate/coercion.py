@@ -211,6 +211,8 @@ def _advice(operand: Expression, other: Expression) -> str:
         return f"write array_has({name}, ...) or array_length({name})"
     if pt.is_date(type_):
         return "write date '2021-01-31'"
+    if pt.is_time(type_):
+        return "write time '12:00:00'"
     if pt.is_timestamp(type_):
         return "write timestamp '2021-01-31 12:00:00'"
     if _is_bytes(type_):
@@ -285,6 +287,8 @@ def _fit_text(literal: Literal, type_: pa.DataType) -> Literal:
         return Literal(literal.scalar.cast(type_))
     if pt.is_string(type_):
         return literal
+    if pt.is_time(type_):  # pylance refuses it too
+        raise PredicateError(f"{literal.scalar.as_py()!r} is text, not a value of type {type_}")
     try:
         return Literal(cast_value(literal.scalar, type_))
     except (pa.ArrowException, ValueError) as exc:

@@ -10,6 +10,7 @@ from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_value, try_cast_kernel
 from lance_nb.table.predicate.coercion import common_type
 from lance_nb.table.predicate.filter import compile_column
+from tests.support.expressions import values_of
 
 US, UTC_US = pa.timestamp("us"), pa.timestamp("us", "UTC")
 NEW_YORK = pa.timestamp("us", "America/New_York")
@@ -136,3 +137,15 @@ def test_names_of_types_may_have_numbers(written: str, type_: pa.DataType) -> No
 def test_numbers_that_no_type_has_are_refused(written: str) -> None:
     with pytest.raises(PredicateError, match="no such type"):
         compile_column("c", f"cast(n as {written})", pa.schema([("n", pa.null())]))
+
+
+def test_a_time_is_compared_with_time_literals() -> None:
+    table = pa.table({"t": pa.array([3723, 14700, None], pa.time32("s"))})
+
+    assert values_of("t > time '02:00:00'", table) == [False, True, None]
+    assert values_of("t IN (time '01:02:03', time '00:00')", table) == [True, False, None]
+    assert values_of("CAST(t AS string)", table) == ["01:02:03", "04:05:00", None]
+    with pytest.raises(PredicateError, match="25:00:00"):
+        values_of("t = time '25:00:00'", table)
+    with pytest.raises(PredicateError, match="write time '12:00:00'"):
+        values_of("t = '01:02:03'", table)
