@@ -1,9 +1,10 @@
-"""The vocabulary of the encodings floor: data blocks, buffers at hand, and the three codec roles.
+"""Types that all encodings share: data blocks, buffers and rows; the roles of codecs and pages.
 
 A *data block* is a run of leaf values as plain numpy buffers, without nulls and without Arrow: what
-a codec produces and what ``arrow_arrays`` turns into Arrow. A *layout* opens one page and decodes
-the rows that are wanted; it asks a *codec* to undo the compressive encoding of its values. A codec
-never imports a sibling: children are decoded through the ``Codecs`` lookup that it is handed.
+a codec produces and what ``arrow_arrays`` turns into Arrow. A *layout* opens one page, and its
+reader decodes the rows that are wanted; it asks a *codec* to undo the compressive encoding of its
+values. A codec never imports a sibling: children are decoded through the ``Codecs`` lookup that it
+is handed.
 
 Roles of a codec (a codec implements those that the format lets it play):
 
@@ -19,6 +20,7 @@ Source: messages ``CompressiveEncoding`` and ``PageLayout`` of lance.encodings21
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -290,3 +292,30 @@ class DecodedPage:
     rep: AnyLevels | None
     definition: AnyLevels | None
     layers: tuple[int, ...]
+
+
+class PageReader(Protocol):
+    """A page whose index buffers (chunk metadata, repetition index, dictionary) are in memory."""
+
+    def spans(self, rows: Rows) -> Sequence[Span]:
+        """Return the byte ranges that ``decode`` will need: sorted per buffer, merged."""
+        ...
+
+    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
+        """Decode exactly ``rows``; ``buffers`` has at least the spans asked for."""
+        ...
+
+
+# ``layout`` is Any below: each arm has a message type of its own.
+class Layout(Protocol):
+    """One arm of PageLayout. ``layout`` below is the arm's own message."""
+
+    def index_buffers(self, layout: Any, shape: PageShape) -> tuple[int, ...]:
+        """Return the numbers of the page buffers that ``open`` needs whole."""
+        ...
+
+    def open(
+        self, layout: Any, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
+    ) -> PageReader:
+        """Validate the page and return its reader. Raises CorruptFileError."""
+        ...

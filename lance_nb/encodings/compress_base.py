@@ -32,7 +32,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import ranges, scatter
+from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.statistics import Measured
 
 
@@ -98,7 +98,7 @@ class Parts:
         out = np.zeros(int(starts[-1]), np.uint8)
         position = starts[:-1]
         for part in self.parts:
-            scatter.scatter(part.data, part.starts, part.sizes, out, position)
+            ranges.scatter(part.data, part.starts, part.sizes, out, position)
             position = position + part.sizes
         return ChunkBuffer(out, starts[:-1], sizes)
 

@@ -1,10 +1,14 @@
 """Encodings in words: how a page is laid out and compressed, for people and for inspection tables.
 
 Examples: ``mini_block(inline_bitpacking[64])``, ``full_zip(fixed_size_list[768](flat[32]))``,
-``mini_block(inline_bitpacking[32], dictionary: general[lz4](variable))``, ``constant(null)``.
+``mini_block(inline_bitpacking[32], dictionary: general[lz4](variable))``, ``constant(null)``; of
+file version 2.0 ``flat[64]``, ``nullable(flat[32])``, ``binary(flat[64])``, ``all_nulls``,
+``dictionary(flat[8], binary(flat[64]))``, ``list(flat[64])``, ``packed_struct[2]``. ``no_nulls`` is
+not spelled out.
 
 Limits: at most ``DEPTH_MAX`` nested encodings are spelled out.
-Source: messages PageLayout and CompressiveEncoding of lance.encodings21.
+Source: messages PageLayout and CompressiveEncoding of lance.encodings21, ArrayEncoding of
+lance.encodings.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lance_nb._pb import encodings21
+from lance_nb._pb import encodings, encodings21
 
 DEPTH_MAX = 20
 _SCHEMES = {
@@ -72,4 +76,55 @@ def describe_layout(layout: encodings21.PageLayout) -> str:
             return "constant(inline)" if page_constant.HasField("inline_value") else "constant"
         case "blob_layout":
             return "blob"
+    return "?"
+
+
+def describe_array_encoding(encoding: encodings.ArrayEncoding, depth: int = DEPTH_MAX) -> str:
+    """Spell out an array encoding, outermost first."""
+    if depth == 0:
+        return "..."
+    arm = encoding.WhichOneof("array_encoding")
+    match arm:
+        case "flat":
+            return _flat(encoding.flat)
+        case "nullable":
+            return _nullable(encoding.nullable, depth)
+        case "fixed_size_list":
+            items = describe_array_encoding(encoding.fixed_size_list.items, depth - 1)
+            return f"fixed_size_list[{encoding.fixed_size_list.dimension}]({items})"
+        case "list":
+            return f"list({describe_array_encoding(encoding.list.offsets, depth - 1)})"
+        case "binary":
+            parts = [encoding.binary.indices, encoding.binary.bytes]
+        case "dictionary":
+            parts = [encoding.dictionary.indices, encoding.dictionary.items]
+        case "fsst":
+            parts = [encoding.fsst.binary]
+        case "fixed_size_binary":
+            parts = [encoding.fixed_size_binary.bytes]
+        case "packed_struct":
+            return f"packed_struct[{len(encoding.packed_struct.inner)}]"
+        case "bitpacked":
+            return f"bitpacked[{encoding.bitpacked.compressed_bits_per_value}]"
+        case "bitpacked_for_non_neg":
+            bits = encoding.bitpacked_for_non_neg.compressed_bits_per_value
+            return f"bitpacked_for_non_neg[{bits}]"
+        case _:
+            return arm or "?"
+    return f"{arm}({', '.join(describe_array_encoding(part, depth - 1) for part in parts)})"
+
+
+def _flat(flat: encodings.Flat) -> str:
+    scheme = f", {flat.compression.scheme[:20]}" if flat.compression.scheme else ""
+    return f"flat[{flat.bits_per_value}{scheme}]"
+
+
+def _nullable(nullable: encodings.Nullable, depth: int) -> str:
+    match nullable.WhichOneof("nullability"):
+        case "no_nulls":
+            return describe_array_encoding(nullable.no_nulls.values, depth - 1)
+        case "some_nulls":
+            return f"nullable({describe_array_encoding(nullable.some_nulls.values, depth - 1)})"
+        case "all_nulls":
+            return "all_nulls"
     return "?"

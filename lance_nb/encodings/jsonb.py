@@ -1,4 +1,4 @@
-"""JSONB to JSON text: how the values of a JSON column are stored.
+"""JSONB and JSON text: how the values of a JSON column are stored.
 
 Layout (integers big endian)::
 
@@ -11,11 +11,15 @@ Layout (integers big endian)::
     numbers        no byte or 0x00: zero; 0x40 signed, 0x50 unsigned, followed by 1, 2, 4 or 8
                    bytes; 0x60 double; 0x10 NaN, 0x20 infinity, 0x30 minus infinity
 
-Worked example: ``20000000 20000002 50ff`` is 255. Object keys are sorted by the writer.
+Worked example: ``20000000 20000002 50ff`` is 255.
+
+Writing: keys of an object are sorted by their bytes, the last of equal ones wins. Integers are
+signed only when negative, zero is one byte, and integers beyond 64 bits become doubles.
 
 Limits: at most ``DEPTH_MAX`` levels. This is the one codec that visits values one by one in Python:
 a document has no shape that numpy could use.
-Not supported: decimals and the other extension types of newer writers.
+Not supported: decimals and the other extension types of newer writers; NaN and infinities are not
+written, because JSON has none.
 Source: the bytes pylance 14.0.2 writes for ``pa.json_()`` columns (format of the jsonb crate).
 """
 
@@ -24,11 +28,13 @@ from __future__ import annotations
 import json
 import struct
 from decimal import Decimal
+from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.encodings.base import corrupt
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 
 DEPTH_MAX = 100
 _ARRAY, _OBJECT, _SCALAR = 0x80000000, 0x40000000, 0x20000000
@@ -36,6 +42,7 @@ _COUNT_MASK = 0x1FFFFFFF
 _LENGTH_MASK = 0x0FFFFFFF
 _INTEGER_WIDTHS = (1, 2, 4, 8)
 _WORDS = {0x10: "NaN", 0x20: "Infinity", 0x30: "-Infinity"}
+_NULL, _STRING, _NUMBER, _FALSE, _TRUE, _CONTAINER = range(6)
 
 
 def texts(documents: pa.LargeBinaryArray) -> pa.LargeStringArray:
@@ -52,10 +59,10 @@ def to_text(document: memoryview) -> str:
     """Write one document as compact JSON text. Raises CorruptFileError, NotSupportedError."""
     if not len(document):
         return "null"
-    return _container(document, DEPTH_MAX)
+    return _container_text(document, DEPTH_MAX)
 
 
-def _container(data: memoryview, depth: int) -> str:
+def _container_text(data: memoryview, depth: int) -> str:
     if not depth:
         raise corrupt(f"JSON of at most {DEPTH_MAX} levels", "a deeper document")
     header = _word(data, 0)
@@ -70,7 +77,7 @@ def _container(data: memoryview, depth: int) -> str:
         stop = start + (entry & _LENGTH_MASK)
         if stop > len(data):
             raise corrupt("JSON items inside their document", f"one up to byte {stop}")
-        items.append(_item(entry >> 28, data[start:stop], depth))
+        items.append(_item_text(entry >> 28, data[start:stop], depth))
         start = stop
     if kind == _SCALAR:
         return items[0]
@@ -80,31 +87,31 @@ def _container(data: memoryview, depth: int) -> str:
     return "{" + ",".join(f"{key}:{value}" for key, value in pairs) + "}"
 
 
-def _item(kind: int, data: memoryview, depth: int) -> str:
+def _item_text(kind: int, data: memoryview, depth: int) -> str:
     match kind:
         case 0:
             return "null"
         case 1:
-            return _string(data)
+            return _string_text(data)
         case 2:
-            return _number(data)
+            return _number_text(data)
         case 3:
             return "false"
         case 4:
             return "true"
         case 5:
-            return _container(data, depth - 1)
+            return _container_text(data, depth - 1)
     raise NotSupportedError(f"JSON values of type {kind} cannot be read by this release")
 
 
-def _string(data: memoryview) -> str:
+def _string_text(data: memoryview) -> str:
     try:
         return json.dumps(str(data, "utf-8"), ensure_ascii=False)
     except UnicodeDecodeError as exc:
         raise corrupt("JSON text in UTF-8", str(exc)) from exc
 
 
-def _number(data: memoryview) -> str:
+def _number_text(data: memoryview) -> str:
     if not len(data):
         return "0"
     kind, body = data[0], data[1:]
@@ -134,3 +141,69 @@ def _word(data: memoryview, start: int) -> int:
     if start + 4 > len(data):
         raise corrupt("a JSON document of whole words", f"{len(data)} bytes")
     return int.from_bytes(data[start : start + 4], "big")
+
+
+def documents(texts: pa.Array, path: str) -> pa.Array:
+    """Return texts as JSONB (large_binary). Raises InvalidInputError naming column and row."""
+    found: list[bytes | None] = []
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            found.append(None if text is None else from_text(text))
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"column {path!r}, row {row}: not JSON: {error}") from error
+    return pa.array(found, pa.large_binary())
+
+
+def from_text(text: str) -> bytes:
+    """Encode one document. Raises ValueError (InvalidInputError among them)."""
+    kind, body = _item_bytes(json.loads(text, parse_constant=_refuse), DEPTH_MAX)
+    if kind == _CONTAINER:
+        return body
+    return struct.pack(">II", _SCALAR, kind << 28 | len(body)) + body
+
+
+def _refuse(word: str) -> None:
+    raise InvalidInputError(f"{word} is no JSON number")
+
+
+def _item_bytes(value: Any, depth: int) -> tuple[int, bytes]:
+    if not depth:
+        raise InvalidInputError(f"more than {DEPTH_MAX} levels")
+    if value is None:
+        return _NULL, b""
+    if value is True or value is False:
+        return (_TRUE if value else _FALSE), b""
+    if isinstance(value, str):
+        return _STRING, value.encode()
+    if isinstance(value, (int, float)):
+        return _NUMBER, _number_bytes(value)
+    if isinstance(value, list):
+        return _CONTAINER, _container_bytes(
+            _ARRAY, len(value), [_item_bytes(one, depth - 1) for one in value]
+        )
+    pairs = sorted(((key.encode(), one) for key, one in value.items()), key=itemgetter(0))
+    items = [(_STRING, key) for key, _ in pairs] + [_item_bytes(one, depth - 1) for _, one in pairs]
+    return _CONTAINER, _container_bytes(_OBJECT, len(pairs), items)
+
+
+def _container_bytes(kind: int, count: int, items: list[tuple[int, bytes]]) -> bytes:
+    entries = [item << 28 | len(body) for item, body in items]
+    header = struct.pack(f">{1 + len(entries)}I", kind | count, *entries)
+    return header + b"".join(body for _, body in items)
+
+
+def _number_bytes(value: float) -> bytes:
+    if isinstance(value, int):
+        if value == 0:
+            return b"\0"
+        if -(1 << 63) <= value < 1 << 64:
+            return _integer_bytes(value)
+        value = float(value)
+    return b"\x60" + struct.pack(">d", value)
+
+
+def _integer_bytes(value: int) -> bytes:
+    signed = value < 0
+    bits = (-value - 1).bit_length() + 1 if signed else value.bit_length()
+    width = next(size for size in (1, 2, 4, 8) if bits <= 8 * size)
+    return (b"\x40" if signed else b"\x50") + value.to_bytes(width, "big", signed=signed)

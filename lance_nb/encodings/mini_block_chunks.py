@@ -36,7 +36,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.compress_base import PageLevels, Parts
-from lance_nb.encodings.kernels import memory, ranges, scatter
+from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.encodings.kernels.ranges import starts_of
 from lance_nb.encodings.slicing import expand_ranges
 
@@ -389,7 +389,7 @@ def assemble(
         return lying, positions
     out = memory.allocate(int(starts[-1]))
     for stop in ends:
-        scatter.clear_padding(out, starts[:-1] + stop)
+        ranges.clear_padding(out, starts[:-1] + stop)
     _write(out, starts[:-1], heads, placed)
     return out, positions
 
@@ -411,11 +411,11 @@ def _write(
     head_bytes = heads.view(np.uint8)
     size = heads.dtype.itemsize
     count = heads.size
-    scatter.scatter(head_bytes, np.arange(count) * size, np.full(count, size), out, starts)
+    ranges.scatter(head_bytes, np.arange(count) * size, np.full(count, size), out, starts)
     for buffer, position in placed:
         places = starts + position
         for part in buffer.parts:
-            scatter.scatter(part.data, part.starts, part.sizes, out, places)
+            ranges.scatter(part.data, part.starts, part.sizes, out, places)
             places = places + part.sizes
 
 

@@ -35,7 +35,6 @@ from lance_nb.encodings.base import (
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.level_blocks import decode_levels, pick_levels
 from lance_nb.encodings.mini_block_chunks import (
     PageParts,
     ParsedChunks,
@@ -49,6 +48,7 @@ from lance_nb.encodings.mini_block_chunks import (
     runs_of,
     value_runs,
 )
+from lance_nb.encodings.packed_blocks import decode_levels, pick_levels
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,

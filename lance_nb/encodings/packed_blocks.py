@@ -1,11 +1,14 @@
-"""Where everything lies in out-of-line bit-packed blocks, settled before anything is unpacked.
+"""Out-of-line bit-packed blocks, and the repetition and definition levels that are stored in them.
 
 Layout: ``n // 1024`` packed pieces of ``1024 * W / T`` words of T bits, then the tail of
 ``n % 1024`` values: one more packed piece, or raw words of T bits. It is raw exactly when the
-buffer has the size of the raw form.
+buffer has the size of the raw form. Levels are 16-bit values in any encoding that blocks may have.
+Nearly all pages pack them out of line to 1, 2, 4 or 8 bits; ``kernels.bitpack`` unpacks those to
+one byte each.
 Limits: T is 8, 16, 32 or 64; 0 <= W <= T; with W = 0 the bytes do not bound the count, so it is
-bounded here.
-Source: message ``OutOfLineBitpacking`` of lance.encodings21 (pylance 14.0.2).
+bounded here. All pieces are located and checked before anything is unpacked.
+Source: message ``OutOfLineBitpacking``, fields ``rep_compression`` and ``def_compression`` of the
+page layouts of lance.encodings21 (pylance 14.0.2).
 """
 
 from __future__ import annotations
@@ -16,8 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import ChunkBuffer, Chunks, Ints, corrupt
-from lance_nb.encodings.kernels import bitpack, ranges
+from lance_nb.encodings.base import (
+    AnyLevels,
+    ChunkBuffer,
+    Chunks,
+    Codecs,
+    FixedWidth,
+    Ints,
+    Wanted,
+    corrupt,
+)
+from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.errors import NotSupportedError
 
 _MOST_FREE_VALUES = 1 << 24  # that a width of 0 may claim in all blocks of a call
@@ -106,3 +118,66 @@ def _checked_tails(
         )
     raw &= tails > 0
     return raw
+
+
+def decode_levels(
+    encoding: encodings21.CompressiveEncoding, blocks: Chunks, codecs: Codecs
+) -> AnyLevels:
+    """Decode the levels of all blocks, one after the other. Raises CorruptFileError."""
+    if encoding.WhichOneof("compression") == "out_of_line_bitpacking":
+        narrow = _narrow_levels(encoding.out_of_line_bitpacking, blocks)
+        if narrow is not None:
+            return narrow
+    total = int(blocks.num_values.sum())
+    block = codecs.decode_blocks(encoding, blocks)
+    if not isinstance(block, FixedWidth) or block.bits_per_value != 16:
+        raise corrupt("16-bit levels", type(block).__name__)
+    if block.num_values != total:
+        raise corrupt(f"{total} levels", str(block.num_values))
+    return block.data.view("<u2")
+
+
+def pick_levels(
+    encoding: encodings21.CompressiveEncoding,
+    blocks: Chunks,
+    wanted: Wanted,
+    owners: Ints,
+    codecs: Codecs,
+) -> AnyLevels:
+    """Decode the levels of every chunk once and pick the wanted ones; ``owners`` are ascending."""
+    is_new = np.ones(owners.size, np.bool_)
+    is_new[1:] = owners[1:] != owners[:-1]
+    once = wanted.chunk[is_new]
+    buffer, counts = blocks.buffers[0], blocks.num_values[once]
+    each = ChunkBuffer(buffer.data, buffer.starts[once], buffer.sizes[once])
+    levels = decode_levels(encoding, Chunks((each,), counts), codecs)
+    begins = (np.cumsum(counts) - counts)[np.cumsum(is_new) - 1]
+    found: AnyLevels = levels[begins + wanted.position]
+    return found
+
+
+def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> AnyLevels | None:
+    """Unpack levels of a width that the kernel knows, None when they have another one."""
+    plan = plan_blocks(encoding, blocks)
+    if plan.word_bits != 16 or plan.width not in bitpack.LEVEL_WIDTHS:
+        return None
+    grid = memory.allocate(plan.counts.size * bitpack.VALUES).reshape(-1, bitpack.VALUES)
+    if plan.raw_rows.size:
+        raw = _raw_tails(blocks.buffers[0], plan)
+        if int(raw.max()) > 255:
+            return None
+        sizes = (plan.raw_stops - plan.raw_starts) // 2
+        grid.ravel()[ranges.ragged_indices(plan.raw_rows * bitpack.VALUES, sizes)] = raw
+    data = blocks.buffers[0].data
+    if plan.packed_rows.size == len(grid):
+        bitpack.unpack_levels(data, plan.packed_at, plan.width, grid)
+    else:
+        found = np.empty((plan.packed_rows.size, bitpack.VALUES), np.uint8)
+        bitpack.unpack_levels(data, plan.packed_at, plan.width, found)
+        grid[plan.packed_rows] = found
+    return bitpack.trim(grid, plan.counts)
+
+
+def _raw_tails(buffer: ChunkBuffer, plan: PackedBlocks) -> AnyLevels:
+    sizes = plan.raw_stops - plan.raw_starts
+    return ranges.concatenate(buffer.data, plan.raw_starts, sizes).view("<u2")

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb._pb import encodings21
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import AllNull, DataBlock, FixedWidth, Ints, PackedStruct
 from lance_nb.encodings.compress_base import (
     BlockCompressor,
@@ -41,7 +42,6 @@ from lance_nb.encodings.compress_base import (
     ValueCompressor,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.registry import codec_encoders, layout_encoders
 from lance_nb.encodings.statistics import Learned, Measured, bits_per_value
 from lance_nb.encodings.tiny_page import encode_tiny

@@ -26,14 +26,38 @@ from lance_nb.encodings.base import (
     Codecs,
     DataBlock,
     FixedWidth,
+    Layout,
     VariableWidth,
     Wanted,
     corrupt,
 )
-from lance_nb.encodings.page_roles import Layout
 from lance_nb.errors import NotSupportedError
 
 MAX_DEPTH = 20
+# Of each arm the classes that decode and, where it is written, encode it; they are in the module
+# ``compression/<arm>.py``.
+CODECS = {
+    "flat": ("Flat", "FlatCompressor"),
+    "variable": ("Variable", "VariableCompressor"),
+    "constant": ("Constant", ""),
+    "out_of_line_bitpacking": ("OutOfLineBitpacking", "OutOfLineBitpackingCompressor"),
+    "inline_bitpacking": ("InlineBitpacking", "InlineBitpackingCompressor"),
+    "fsst": ("Fsst", "FsstCompressor"),
+    "dictionary": ("Dictionary", ""),
+    "rle": ("Rle", "RleCompressor"),
+    "byte_stream_split": ("ByteStreamSplit", "ByteStreamSplitCompressor"),
+    "general": ("General", "GeneralCompressor"),
+    "fixed_size_list": ("FixedSizeList", "FixedSizeListCompressor"),
+    "packed_struct": ("PackedStruct", "PackedStructCompressor"),
+    "variable_packed_struct": ("VariablePackedStruct", "VariablePackedStructCompressor"),
+}
+# The same for page layouts, in ``layouts/<arm>.py``; blob pages are written by ``page_encoder``.
+LAYOUTS = {
+    "mini_block_layout": ("MiniBlockLayout", "MiniBlockLayoutEncoder"),
+    "constant_layout": ("ConstantLayout", "ConstantLayoutEncoder"),
+    "full_zip_layout": ("FullZipLayout", "FullZipLayoutEncoder"),
+    "blob_layout": ("BlobLayout", ""),
+}
 
 
 # In every role, ``encoding`` is the arm's own message (``encoding.flat``, ``encoding.rle`` ...).
@@ -85,33 +109,6 @@ class GatherCodec(Protocol):
     def gather(self, encoding: Any, chunks: Chunks, wanted: Wanted, codecs: Codecs) -> DataBlock:
         """Fetch the wanted values, in their order."""
         ...
-
-
-# Of each arm the classes that decode and, where it is written, encode it; they are in the module
-# ``compression/<arm>.py``.
-CODECS = {
-    "flat": ("Flat", "FlatCompressor"),
-    "variable": ("Variable", "VariableCompressor"),
-    "constant": ("Constant", ""),
-    "out_of_line_bitpacking": ("OutOfLineBitpacking", "OutOfLineBitpackingCompressor"),
-    "inline_bitpacking": ("InlineBitpacking", "InlineBitpackingCompressor"),
-    "fsst": ("Fsst", "FsstCompressor"),
-    "dictionary": ("Dictionary", ""),
-    "rle": ("Rle", "RleCompressor"),
-    "byte_stream_split": ("ByteStreamSplit", "ByteStreamSplitCompressor"),
-    "general": ("General", "GeneralCompressor"),
-    "fixed_size_list": ("FixedSizeList", "FixedSizeListCompressor"),
-    "packed_struct": ("PackedStruct", "PackedStructCompressor"),
-    "variable_packed_struct": ("VariablePackedStruct", "VariablePackedStructCompressor"),
-}
-
-# The same for page layouts, in ``layouts/<arm>.py``; blob pages are written by ``page_encoder``.
-LAYOUTS = {
-    "mini_block_layout": ("MiniBlockLayout", "MiniBlockLayoutEncoder"),
-    "constant_layout": ("ConstantLayout", "ConstantLayoutEncoder"),
-    "full_zip_layout": ("FullZipLayout", "FullZipLayoutEncoder"),
-    "blob_layout": ("BlobLayout", ""),
-}
 
 
 @cache

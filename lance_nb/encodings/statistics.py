@@ -27,7 +27,7 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.kernels import ranges
 
 if TYPE_CHECKING:
-    from lance_nb.encodings.kernels.fsst_symbols import Matcher
+    from lance_nb.encodings.kernels.fsst_encode import Matcher
 
 BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
@@ -199,7 +199,7 @@ class Measured:
 
     def _trained(self) -> Matcher:
         from lance_nb.encodings.kernels import fsst_encode
-        from lance_nb.encodings.kernels.fsst_symbols import train
+        from lance_nb.encodings.kernels.fsst_encode import train
 
         data, offsets = self._text_sample(0.0)
         return train(lambda matcher: fsst_encode.encode_symbols(data, offsets, matcher))

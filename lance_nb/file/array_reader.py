@@ -33,8 +33,7 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.steps import Region, Steps
 from lance_nb.encodings.v2_0.array_encodings import array_codecs
 from lance_nb.encodings.v2_0.base import ItemRanges, Page, Values
-from lance_nb.encodings.v2_0.blob_payloads import read_payloads
-from lance_nb.encodings.v2_0.column_encoding import holds_blobs
+from lance_nb.encodings.v2_0.blobs import holds_blobs, read_payloads
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.list_levels import (

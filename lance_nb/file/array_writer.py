@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import Mask, concatenated, list_ranges, nulls_of
 from lance_nb.encodings.base import Ints
-from lance_nb.encodings.level_builder import used_items
+from lance_nb.encodings.repdef import used_items
 from lance_nb.encodings.v2_0.array_encoder import (
     BLOB_COLUMN,
     EncodedArray,

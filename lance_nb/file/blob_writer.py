@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import Mask
 from lance_nb.encodings.base import Bytes, Ints
-from lance_nb.encodings.kernels.scatter import scatter
-from lance_nb.encodings.level_builder import Entries, StripedLeaf, page_levels
+from lance_nb.encodings.kernels.ranges import scatter
 from lance_nb.encodings.page_encoder import EncodedPage, encode_blob_page
+from lance_nb.encodings.repdef import Entries, StripedLeaf, page_levels
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.file.blob_values import IN_MEMORY, Payloads, check_one_form
 from lance_nb.file.column_writer import LeafWriter

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import concatenated
-from lance_nb.encodings.level_builder import Entries, Shape, StripedLeaf, page_levels, stripe
 from lance_nb.encodings.page_encoder import EncodedPage, Learned, encode_pages
+from lance_nb.encodings.repdef import Entries, Shape, StripedLeaf, page_levels, stripe
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.file.metadata import PAGE_LAYOUT_URL, PageMetadata
 from lance_nb.file.sink import FileSink

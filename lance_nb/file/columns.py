@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from lance_nb.encodings import jsonb
 from lance_nb.encodings.arrow_arrays import to_arrow, to_dictionary, validity_buffer
-from lance_nb.encodings.arrow_parts import concatenated, fixed_size_items, without_null_items
+from lance_nb.encodings.arrow_parts import Mask, concatenated, fixed_size_items, without_null_items
 from lance_nb.encodings.base import DecodedPage
-from lance_nb.encodings.repdef import Level, Mask, concat_levels, unravel
+from lance_nb.encodings.repdef import Level, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.logical_types import JSON, leaf_to_arrow
 from lance_nb.format.schema import Field

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import fixed_size_items, list_ranges, nulls_of
-from lance_nb.encodings.jsonb_writer import documents
+from lance_nb.encodings.jsonb import documents
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.file.blob_values import fit_blobs

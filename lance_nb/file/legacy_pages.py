@@ -21,7 +21,7 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_arrays import to_arrow
 from lance_nb.encodings.base import DataBlock, FixedWidth, Ints, Rows, corrupt
 from lance_nb.encodings.repdef import Level
-from lance_nb.encodings.row_ranges import merged, split_at
+from lance_nb.encodings.slicing import merged, split_at
 from lance_nb.encodings.steps import Region, Steps, together
 from lance_nb.encodings.v2_0.base import ItemRanges, Values, check_free
 from lance_nb.errors import CorruptFileError, NotSupportedError

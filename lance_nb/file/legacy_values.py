@@ -31,8 +31,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
-from lance_nb.encodings.row_ranges import merged, places_in
-from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.slicing import expand_ranges, merged, places_in
 from lance_nb.encodings.steps import Region, Steps, aligned, read_bits, read_ranges
 from lance_nb.encodings.v2_0.base import ItemRanges, Values, check_free, scaled
 from lance_nb.errors import NotSupportedError

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.repdef import Level
-from lance_nb.encodings.row_ranges import merged
+from lance_nb.encodings.slicing import merged
 from lance_nb.encodings.v2_0.base import ItemRanges, Values
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from lance_nb.encodings.describe import describe_layout
-from lance_nb.encodings.v2_0.describe import describe_array_encoding
+from lance_nb.encodings.describe import describe_array_encoding, describe_layout
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ARRAY_ENCODING_URL, PageMetadata
 

@@ -13,14 +13,15 @@ import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_nb.encodings.base import (
+    Layout,
     PageBuffer,
+    PageReader,
     PageShape,
     Rows,
     Span,
 )
-from lance_nb.encodings.page_roles import Layout, PageReader
 from lance_nb.encodings.registry import LAYOUTS, codecs, layout_of
-from lance_nb.encodings.row_ranges import split_at
+from lance_nb.encodings.slicing import split_at
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
 from lance_nb.file.source import FileSource

@@ -16,9 +16,8 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from lance_nb.encodings.base import DecodedPage, PageBuffer, Rows
+from lance_nb.encodings.base import DecodedPage, PageBuffer, PageReader, Rows
 from lance_nb.encodings.mini_block_page import MiniBlockPage
-from lance_nb.encodings.page_roles import PageReader
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.page_reader import PageRows, fetch, open_pages, whole_buffers
 from lance_nb.file.source import FileSource

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_nb.encodings.encoding_options import PREFIX, EncodingOptions
-from lance_nb.encodings.level_builder import Shape
+from lance_nb.encodings.repdef import Shape
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.versions import version_name
 from lance_nb.format.arrow_schema import field_to_arrow

@@ -62,7 +62,7 @@ PLANTED = (
     ),
     Defect(
         "a null below a null struct hides that the struct is null",
-        "lance_nb/encodings/level_builder.py",
+        "lance_nb/encodings/repdef.py",
         "        where = slots & (codes == 0)\n",
         "        where = slots.copy()\n",
     ),
@@ -80,7 +80,7 @@ PLANTED = (
     ),
     Defect(
         "keys of a dictionary are written without looking at nulls",
-        "lance_nb/encodings/leaf_blocks.py",
+        "lance_nb/encodings/arrow_arrays.py",
         "        words = words * valid.astype(words.dtype)\n",
         "        words = words * valid[::-1].astype(words.dtype)\n",
     ),

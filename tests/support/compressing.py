@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import Chunks, DataBlock
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.page_encoder import COMPRESSORS, compressors
 from lance_nb.encodings.registry import codecs
 from lance_nb.encodings.statistics import Measured

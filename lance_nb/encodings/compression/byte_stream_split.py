@@ -20,7 +20,7 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import deflate, memory, ranges
+from lance_nb.encodings.kernels import lz4_zstd, memory, ranges
 from lance_nb.encodings.statistics import WRAPPER, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 
@@ -130,6 +130,6 @@ def _helps(measured: Measured, block: FixedWidth) -> bool:
     plain = block.data[start * width : (start + _SAMPLE) * width]
     split = np.ascontiguousarray(plain.reshape(-1, width).T).ravel()
     whole = np.zeros(1, np.int64), np.array([plain.size], np.int64)
-    _, plain_size = deflate.deflate_zstd(plain, *whole, 1)
-    _, split_size = deflate.deflate_zstd(split, *whole, 1)
+    _, plain_size = lz4_zstd.compress_zstd(plain, *whole, 1)
+    _, split_size = lz4_zstd.compress_zstd(split, *whole, 1)
     return int(split_size[0]) < _SPLIT_SHARE * int(plain_size[0])

@@ -136,7 +136,7 @@ def _message(
 
 
 def _encode(measured: Measured) -> tuple[bytes, VariableWidth]:
-    from lance_nb.encodings.kernels import fsst_encode, fsst_symbols  # reading does without them
+    from lance_nb.encodings.kernels import fsst_encode
 
     block = measured.block
     if not isinstance(block, VariableWidth):
@@ -145,4 +145,4 @@ def _encode(measured: Measured) -> tuple[bytes, VariableWidth]:
     data, ends = fsst_encode.encode(block.data, block.offsets.astype(np.int64), symbols)
     offsets = np.empty_like(block.offsets)
     offsets[:] = ends
-    return fsst_symbols.to_bytes(symbols), VariableWidth(block.num_values, offsets, data)
+    return fsst_encode.to_bytes(symbols), VariableWidth(block.num_values, offsets, data)

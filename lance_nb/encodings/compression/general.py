@@ -2,7 +2,7 @@
 
 Layout: mini-block: only the first value buffer of each chunk is compressed. Block: the one buffer.
 Per value (full-zip): each value on its own; an empty value (a null) stays empty. The framing is
-that of ``kernels.inflate``.
+that of ``kernels.lz4_zstd``.
 Limits: a claimed size is checked against what the format can expand to before room is made. It is
 written where the field asks for it, unless the values take less than 4 KiB or do not get smaller.
 Source: messages ``General`` and ``BufferCompression`` of lance.encodings21 (pylance 14.0.2).
@@ -31,18 +31,18 @@ from lance_nb.encodings.compress_base import (
     Parts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import deflate, inflate, ranges
+from lance_nb.encodings.kernels import lz4_zstd, ranges
 from lance_nb.encodings.statistics import WRAPPER, Measured
 from lance_nb.errors import NotSupportedError
 
 _SCHEMES = {
-    encodings21.COMPRESSION_ALGORITHM_LZ4: inflate.inflate_lz4,
-    encodings21.COMPRESSION_ALGORITHM_ZSTD: inflate.inflate_zstd,
+    encodings21.COMPRESSION_ALGORITHM_LZ4: lz4_zstd.decompress_lz4,
+    encodings21.COMPRESSION_ALGORITHM_ZSTD: lz4_zstd.decompress_zstd,
 }
 _LEAST_BYTES = 4096  # of content; less stays as it is
-_DEFLATE = {
-    "lz4": (encodings21.COMPRESSION_ALGORITHM_LZ4, deflate.deflate_lz4),
-    "zstd": (encodings21.COMPRESSION_ALGORITHM_ZSTD, deflate.deflate_zstd),
+_COMPRESS = {
+    "lz4": (encodings21.COMPRESSION_ALGORITHM_LZ4, lz4_zstd.compress_lz4),
+    "zstd": (encodings21.COMPRESSION_ALGORITHM_ZSTD, lz4_zstd.compress_zstd),
 }
 
 
@@ -57,7 +57,7 @@ class General:
         self, encoding: encodings21.General, chunks: Chunks, codecs: Codecs
     ) -> DataBlock:
         """Decompress the first buffer of every chunk."""
-        first = _inflated(encoding, chunks.buffers[0])
+        first = _decompressed(encoding, chunks.buffers[0])
         return codecs.decode_chunks(
             encoding.values, Chunks((first, *chunks.buffers[1:]), chunks.num_values)
         )
@@ -66,7 +66,7 @@ class General:
         self, encoding: encodings21.General, blocks: Chunks, codecs: Codecs
     ) -> DataBlock:
         """Decompress every block."""
-        whole = _inflated(encoding, blocks.buffers[0])
+        whole = _decompressed(encoding, blocks.buffers[0])
         return codecs.decode_blocks(encoding.values, Chunks((whole,), blocks.num_values))
 
     def decode_values(
@@ -77,7 +77,7 @@ class General:
             raise corrupt("compressed values of variable width", "values of fixed width")
         offsets = values.offsets.astype(np.int64)
         each = ChunkBuffer(values.data, offsets[:-1], np.diff(offsets))
-        whole = _inflated(encoding, each)
+        whole = _decompressed(encoding, each)
         # All contents together are below 2**31 bytes, so 32-bit offsets stay 32 bits wide.
         ends = np.empty_like(values.offsets)
         ends[:] = ranges.starts_of(whole.sizes)
@@ -85,7 +85,7 @@ class General:
         return codecs.decode_values(encoding.values, inner)
 
 
-def _inflated(encoding: encodings21.General, buffer: ChunkBuffer) -> ChunkBuffer:
+def _decompressed(encoding: encodings21.General, buffer: ChunkBuffer) -> ChunkBuffer:
     scheme = encoding.compression.scheme
     if scheme not in _SCHEMES:
         raise NotSupportedError(f"buffer compression scheme {scheme} is not supported")
@@ -101,14 +101,14 @@ class GeneralCompressor:
         enough = isinstance(measured.block, FixedWidth | VariableWidth) and (
             measured.size_bytes >= _LEAST_BYTES
         )
-        return WRAPPER * (options.compression in _DEFLATE and not options.is_wrapped and enough)
+        return WRAPPER * (options.compression in _COMPRESS and not options.is_wrapped and enough)
 
     def compress_chunks(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
     ) -> CompressedChunks:
         """Compress the first buffer of every chunk of the encoding below."""
         inner = compressors.compress_chunks(measured, options.wrapped)
-        first = _deflated(inner.buffers[0].joined(), options)
+        first = _compressed(inner.buffers[0].joined(), options)
         if int(first.sizes.sum()) >= int(inner.buffers[0].sizes.sum()):
             return inner
         encoding = _message(inner.encoding, options)
@@ -118,7 +118,7 @@ class GeneralCompressor:
         self, measured: Measured, _num_values: Ints, options: EncodingOptions
     ) -> int:
         """Take blocks where a compression was asked for."""
-        return WRAPPER * (options.compression in _DEFLATE and not options.is_wrapped)
+        return WRAPPER * (options.compression in _COMPRESS and not options.is_wrapped)
 
     def compress_blocks(
         self,
@@ -129,7 +129,7 @@ class GeneralCompressor:
     ) -> CompressedBlocks:
         """Compress every block, if that makes them smaller."""
         inner = compressors.compress_blocks(measured.block, num_values, options.wrapped)
-        whole = _deflated(inner.blocks.joined(), options)
+        whole = _compressed(inner.blocks.joined(), options)
         if int(whole.sizes.sum()) >= int(inner.blocks.sizes.sum()):
             return inner
         return CompressedBlocks(_message(inner.encoding, options), Parts((whole,)))
@@ -137,7 +137,7 @@ class GeneralCompressor:
     def nominate_values(self, measured: Measured, options: EncodingOptions) -> int:
         """Take strings where a compression was asked for."""
         is_text = isinstance(measured.block, VariableWidth)
-        return WRAPPER * (options.compression in _DEFLATE and not options.is_wrapped and is_text)
+        return WRAPPER * (options.compression in _COMPRESS and not options.is_wrapped and is_text)
 
     def compress_values(
         self, measured: Measured, options: EncodingOptions, compressors: Compressors
@@ -148,7 +148,7 @@ class GeneralCompressor:
         if not isinstance(values, VariableWidth):
             return inner
         offsets = values.offsets.astype(np.int64)
-        each = _deflated(ChunkBuffer(values.data, offsets[:-1], np.diff(offsets)), options)
+        each = _compressed(ChunkBuffer(values.data, offsets[:-1], np.diff(offsets)), options)
         ends = np.empty_like(values.offsets)
         ends[:] = ranges.starts_of(each.sizes)
         packed = VariableWidth(values.num_values, ends, each.data)
@@ -158,14 +158,14 @@ class GeneralCompressor:
 def _message(
     inner: encodings21.CompressiveEncoding, options: EncodingOptions
 ) -> encodings21.CompressiveEncoding:
-    scheme, _ = _DEFLATE[str(options.compression)]
+    scheme, _ = _COMPRESS[str(options.compression)]
     compression = encodings21.BufferCompression(scheme=scheme, level=options.compression_level)
     return encodings21.CompressiveEncoding(
         general=encodings21.General(compression=compression, values=inner)
     )
 
 
-def _deflated(buffer: ChunkBuffer, options: EncodingOptions) -> ChunkBuffer:
-    _, compress = _DEFLATE[str(options.compression)]
+def _compressed(buffer: ChunkBuffer, options: EncodingOptions) -> ChunkBuffer:
+    _, compress = _COMPRESS[str(options.compression)]
     data, sizes = compress(buffer.data, buffer.starts, buffer.sizes, options.compression_level)
     return ChunkBuffer(data, ranges.starts_of(sizes)[:-1], sizes)

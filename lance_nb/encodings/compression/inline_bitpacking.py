@@ -33,7 +33,7 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import bitpack, memory, pack, ranges, scatter
+from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.encodings.statistics import Measured, Words, saving
 from lance_nb.errors import CorruptFileError, InternalError, NotSupportedError
 
@@ -251,7 +251,7 @@ def _packed(measured: Measured, spare_bytes: int = 0) -> Parts:
             group = np.flatnonzero(widths[:full] == width)
             rows = np.empty((group.size, int(np.diff(starts)[group[0]]) // word), words.dtype)
             _pack_rows(grid[group], width, rows, spare_bytes)
-            scatter.write_rows(out.view(np.uint8), starts[group], rows.view(np.uint8))
+            ranges.write_rows(out.view(np.uint8), starts[group], rows.view(np.uint8))
     if full < widths.size:
         tail = np.zeros((1, bitpack.VALUES), words.dtype)
         tail[0, : words.size - full * bitpack.VALUES] = words[full * bitpack.VALUES :]
@@ -269,4 +269,4 @@ def _pack_rows(grid: Words, width: int, out: Words, spare_bytes: int) -> None:
     last = first + 1 + width * bitpack.VALUES // (8 * grid.itemsize)
     rows[:, first] = width
     rows[:, last:] = 0
-    pack.pack(grid, width, rows[:, first + 1 : last])
+    bitpack.pack(grid, width, rows[:, first + 1 : last])

@@ -21,7 +21,7 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.base import ChunkBuffer, Chunks, Codecs, FixedWidth, Ints
 from lance_nb.encodings.compress_base import CompressedBlocks, Compressors, Parts
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import bitpack, memory, pack, scatter
+from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.encodings.packed_blocks import PackedBlocks, plan_blocks
 from lance_nb.encodings.statistics import Measured, saving
 from lance_nb.errors import InternalError
@@ -114,9 +114,9 @@ class OutOfLineBitpackingCompressor:
         else:
             grid = np.zeros((total, bitpack.VALUES), words.dtype)
             places = (np.cumsum(cut.packed) - cut.packed) * bitpack.VALUES * word
-            scatter.scatter(raw, starts, kept, grid.ravel().view(np.uint8), places)
+            ranges.scatter(raw, starts, kept, grid.ravel().view(np.uint8), places)
         out = memory.allocate(total * bitpack.VALUES // 8 * width).view(words.dtype)
-        pack.pack(grid, width, out.reshape(total, -1) if total else out.reshape(0, 1))
+        bitpack.pack(grid, width, out.reshape(total, -1) if total else out.reshape(0, 1))
         before = np.cumsum(cut.packed_bytes) - cut.packed_bytes
         parts = [ChunkBuffer(out.view(np.uint8), before, cut.packed_bytes)]
         if cut.has_tails:

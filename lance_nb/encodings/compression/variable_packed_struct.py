@@ -27,7 +27,7 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.compress_base import CompressedValues, Compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
-from lance_nb.encodings.kernels.join import join_rows
+from lance_nb.encodings.kernels.ranges import join_rows
 from lance_nb.encodings.statistics import STRUCTURAL, Measured, bits_per_value
 from lance_nb.errors import InternalError
 

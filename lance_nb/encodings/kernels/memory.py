@@ -12,6 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Bytes = npt.NDArray[np.uint8]
+_INTEGERS = {
+    np.dtype(np.int32): pa.int32(),
+    np.dtype(np.int64): pa.int64(),
+    np.dtype(np.uint32): pa.uint32(),
+    np.dtype(np.uint64): pa.uint64(),
+}
 
 
 def allocate(num_bytes: int) -> Bytes:
@@ -26,14 +32,6 @@ def zeros(num_bytes: int) -> Bytes:
     out = allocate(num_bytes)
     out.fill(0)
     return out
-
-
-_INTEGERS = {
-    np.dtype(np.int32): pa.int32(),
-    np.dtype(np.int64): pa.int64(),
-    np.dtype(np.uint32): pa.uint32(),
-    np.dtype(np.uint64): pa.uint64(),
-}
 
 
 def from_integers(values: npt.NDArray[np.integer]) -> pa.Array:

@@ -1,13 +1,20 @@
-"""Copy many byte ranges into one buffer, without a Python loop per value.
+"""Gather, scatter and join many byte ranges, without a Python loop per value.
 
-Layout: range ``i`` is ``data[starts[i]:starts[i] + sizes[i]]``; results hold the ranges in order,
-back to back.
-Limits: the caller has checked that every range lies inside ``data``.
+Layout: range ``i`` is ``data[starts[i]:starts[i] + sizes[i]]``. Gathered ranges lie in order, back
+to back; a scattered range goes to ``out[places[i]:]``. ``join_rows`` takes columns of byte strings
+(int64 offsets, one more than rows, starting at 0, and bytes) and joins them row by row.
+
+How: equal sizes at equal distances are one strided copy. Of the rest, small ranges go byte by byte
+through their indices, large ones in a loop per range, and Arrow copies what lies between; it also
+joins columns, without a separator, in one compiled pass.
+Limits: the caller has checked that every range lies inside ``data`` and ``out``; places ascend and
+do not overlap; joined columns have the same number of rows.
 Not supported: negative sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 _FEW_RANGES = 256  # below, a Python loop of slice copies beats importing pyarrow.compute
 _LONG_RANGE = 768  # from this mean size on, a copy per range is as fast as Arrow's
 _SHORT_RANGE = 48  # below this mean size, an index per byte beats a copy per range
+_SMALL = 32  # bytes of a range, on average, that are indexed sooner than sliced
 
 
 def starts_of(sizes: Ints) -> Ints:
@@ -164,3 +172,78 @@ def concatenate_bits(data: Bytes, starts: Ints, num_bits: Ints) -> Bytes:
     bits = np.unpackbits(joined, bitorder="little")
     wanted = bits[ragged_indices(starts_of(sizes)[:-1] * 8, num_bits)]
     return np.packbits(wanted, bitorder="little")
+
+
+def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) -> None:
+    """Copy every range to its place."""
+    if not sizes.any():
+        return
+    same = _uniform_run(sizes, places)
+    if same > 1 and int(sizes[0]):
+        places_at = int(places[0])
+        stride = int(places[1] - places[0])
+        size = int(sizes[0])
+        target = as_strided(out[places_at:], (same, size), (stride, 1))
+        _copy_rows(rows(data, starts[:same], size), target, stride)
+    else:
+        same = 0
+    if same == sizes.size:
+        return
+    starts, sizes, places = starts[same:], sizes[same:], places[same:]
+    if int(sizes.sum()) < _SMALL * sizes.size:
+        out[ragged_indices(places, sizes)] = concatenate(data, starts, sizes)
+        return
+    source, target_view = data.data, out.data
+    for a, n, to in zip(starts.tolist(), sizes.tolist(), places.tolist(), strict=True):
+        target_view[to : to + n] = source[a : a + n]
+
+
+def _copy_rows(source: Bytes, target: Bytes, stride: int) -> None:
+    """Copy equal rows, in words of 8 bytes where everything is aligned."""
+    size = target.shape[1]
+    aligned = (size | stride | target.ctypes.data | source.ctypes.data | source.strides[0]) % 8 == 0
+    if aligned and source.strides[1] == 1:
+        shape = (target.shape[0], size // 8)
+        source = as_strided(source[:, :8].view(np.uint64), shape, (source.strides[0], 8))
+        target = as_strided(target[:, :8].view(np.uint64), shape, (stride, 8))
+    np.copyto(target, source)
+
+
+def _uniform_run(sizes: Ints, places: Ints) -> int:
+    """Return how many ranges, from the first on, have one size and lie equally far apart."""
+    if sizes.size < 2:
+        return 0
+    far = np.diff(places)
+    odd = np.flatnonzero((sizes[1:] != sizes[0]) | (far != far[0]))
+    return int(odd[0]) + 1 if odd.size else int(sizes.size)
+
+
+def write_rows(out: Bytes, places: Ints, source: Bytes) -> None:
+    """Copy each row of ``source`` to its place: equal sizes at any distance, without overlap."""
+    size = source.shape[1]
+    if not source.size:
+        return
+    windows = as_strided(out, (out.size - size + 1, size), (1, 1))
+    windows[places] = source
+
+
+def clear_padding(out: Bytes, ends: Ints) -> None:
+    """Zero the 8 bytes that end at each of ``ends`` (all multiples of 8)."""
+    out[: out.size // 8 * 8].view(np.uint64)[ends // 8 - 1] = 0
+
+
+def join_rows(columns: Sequence[tuple[Ints, Bytes]]) -> Bytes:
+    """Return the rows back to back."""
+    import pyarrow.compute as pc
+
+    total = sum(int(offsets[-1]) for offsets, _ in columns)
+    if not total:
+        return np.zeros(0, np.uint8)
+    arrays = [_large_binary(offsets, data) for offsets, data in columns]
+    joined = pc.binary_join_element_wise(*arrays, pa.scalar(b"", pa.large_binary()))
+    return np.frombuffer(joined.buffers()[2], np.uint8, total)
+
+
+def _large_binary(offsets: Ints, data: Bytes) -> pa.Array:
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), offsets.size - 1, buffers)

@@ -21,15 +21,16 @@ from lance_nb.encodings.base import (
     Codecs,
     DecodedPage,
     FixedWidth,
+    Layout,
     Levels,
     PackedStruct,
     PageBuffer,
+    PageReader,
     PageShape,
     Rows,
     Span,
     corrupt,
 )
-from lance_nb.encodings.page_roles import Layout, PageReader
 from lance_nb.encodings.repdef import check_layers, check_levels, max_definition, num_list_layers
 from lance_nb.errors import NotSupportedError
 

@@ -28,6 +28,7 @@ from lance_nb.encodings.base import (
     DecodedPage,
     FixedWidth,
     PageBuffer,
+    PageReader,
     PageShape,
     Rows,
     Span,
@@ -36,8 +37,7 @@ from lance_nb.encodings.base import (
     single_chunk,
 )
 from lance_nb.encodings.compress_base import Compressors, EncodedPage, LeafPage, PageLevels
-from lance_nb.encodings.level_blocks import decode_levels
-from lance_nb.encodings.page_roles import PageReader
+from lance_nb.encodings.packed_blocks import decode_levels
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,

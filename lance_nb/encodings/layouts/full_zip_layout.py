@@ -35,6 +35,7 @@ from lance_nb.encodings.base import (
     Levels,
     PackedStruct,
     PageBuffer,
+    PageReader,
     PageShape,
     Rows,
     Span,
@@ -48,11 +49,9 @@ from lance_nb.encodings.compress_base import (
     LeafPage,
     PageLevels,
 )
-from lance_nb.encodings.kernels import memory, ranges, scatter
-from lance_nb.encodings.kernels.join import join_rows
-from lance_nb.encodings.kernels.ranges import starts_of
+from lance_nb.encodings.kernels import memory, ranges
+from lance_nb.encodings.kernels.ranges import join_rows, starts_of
 from lance_nb.encodings.kernels.zip_entries import EntryFormat, walk_entries
-from lance_nb.encodings.page_roles import PageReader
 from lance_nb.encodings.repdef import (
     check_layers,
     check_levels,
@@ -359,8 +358,8 @@ def _zip_fixed(values: FixedWidth, control: Bytes, levels: PageLevels) -> tuple[
         return out.ravel(), starts
     starts = starts_of(width + size * visible.astype(np.int64))
     flat = memory.allocate(int(starts[-1]))
-    scatter.write_rows(flat, starts[:-1], control)
-    scatter.write_rows(flat, starts[:-1][visible] + width, values.data.reshape(-1, size))
+    ranges.write_rows(flat, starts[:-1], control)
+    ranges.write_rows(flat, starts[:-1][visible] + width, values.data.reshape(-1, size))
     return flat, starts
 
 

@@ -38,6 +38,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb._pb import encodings21
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import (
     AllNull,
     Bytes,
@@ -46,6 +47,7 @@ from lance_nb.encodings.base import (
     Dictionary,
     FixedWidth,
     PackedStruct,
+    PageReader,
     PageShape,
     VariableWidth,
     corrupt,
@@ -59,7 +61,6 @@ from lance_nb.encodings.compress_base import (
     Parts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.mini_block_chunks import (
     PageParts,
     assemble,
@@ -70,7 +71,6 @@ from lance_nb.encodings.mini_block_chunks import (
     row_index,
 )
 from lance_nb.encodings.mini_block_page import MiniBlockPage
-from lance_nb.encodings.page_roles import PageReader
 from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, bits_per_value, data_size
 from lance_nb.errors import NotSupportedError
 

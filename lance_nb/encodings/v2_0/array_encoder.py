@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb._pb import encodings as pb
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.arrow_parts import Mask, nulls_of
 from lance_nb.encodings.base import (
     AllNull,
@@ -30,7 +31,6 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.errors import InvalidInputError, NotSupportedError
 
 BLOB_COLUMN = pb.ColumnEncoding(

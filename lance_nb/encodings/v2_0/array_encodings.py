@@ -1,8 +1,12 @@
 """The array encodings of file version 2.0: one class per arm of ``ArrayEncoding``, one table.
 
+Binaries and lists store where each value ends (``decode_ends``): ``ends[i]`` is the end of value
+``i``; it begins where the one before ends, the first of a page at 0. A null has ``null_adjustment``
+added to its end (which is above every real end): 'ab', null, 'c' with adjustment 4 are 2, 6, 3.
+
 The set of arms is closed: an unknown one is refused. Limits: encodings nest at most ``MAX_DEPTH``
-deep.
-Source: the ``oneof`` of ``ArrayEncoding`` in lance.encodings.
+deep; ends never decrease, and what they point into is checked by the arm.
+Source: the ``oneof`` of ``ArrayEncoding`` in lance.encodings; verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -27,9 +31,8 @@ from lance_nb.encodings.base import (
     VariableWidth,
     corrupt,
 )
-from lance_nb.encodings.kernels import bitpack, fsst, inflate
-from lance_nb.encodings.row_ranges import merged
-from lance_nb.encodings.slicing import expand_ranges, gather_ranges
+from lance_nb.encodings.kernels import bitpack, fsst, lz4_zstd
+from lance_nb.encodings.slicing import expand_ranges, gather_ranges, merged, places_in
 from lance_nb.encodings.steps import (
     Region,
     Steps,
@@ -50,12 +53,16 @@ from lance_nb.encodings.v2_0.base import (
     fixed_width,
     scaled,
 )
-from lance_nb.encodings.v2_0.ends import decode_ends
 from lance_nb.errors import NotSupportedError
 
 MAX_DEPTH = 20
 
 _VALUE_BYTES_MAX = 32
+_SCHEMES = {"zstd": lz4_zstd.decompress_zstd, "lz4": lz4_zstd.decompress_lz4}
+_STORED = ("", "none")
+Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Indices = np.ndarray[tuple[int], np.dtype[np.unsignedinteger[Any]]]
+_ROW_BYTES_MAX = 1 << 32
 
 
 class Constant:
@@ -78,10 +85,6 @@ class Constant:
         yield from ()
         value = FixedWidth(8 * size, 1, np.frombuffer(encoding.value, np.uint8))
         return Values(base.Constant(rows.num_rows, value))
-
-
-_SCHEMES = {"zstd": inflate.inflate_zstd, "lz4": inflate.inflate_lz4}
-_STORED = ("", "none")
 
 
 class Flat:
@@ -107,7 +110,7 @@ class Flat:
             raise corrupt(f"at most {VALUES_MAX} values", f"{last} values of {bits} bits")
         region = page.region(encoding.buffer)
         if encoding.HasField("compression") and encoding.compression.scheme not in _STORED:
-            data = yield from _inflated(region, encoding.compression.scheme)
+            data = yield from _decompressed(region, encoding.compression.scheme)
             block = _whole(data, bits, last)
             taken = gather_ranges(block, rows.starts, rows.stops) if last else block
             return Values(taken)
@@ -124,7 +127,7 @@ def _stored(region: Region, bits: int, rows: Rows) -> Steps[Bytes]:
     return aligned(data, width)
 
 
-def _inflated(region: Region, scheme: str) -> Steps[Bytes]:
+def _decompressed(region: Region, scheme: str) -> Steps[Bytes]:
     if scheme not in _SCHEMES:
         raise NotSupportedError(f"flat buffers compressed with {scheme[:40]!r} are not supported")
     if not region.size_bytes:
@@ -141,9 +144,6 @@ def _whole(data: Bytes, bits: int, num_values: int) -> FixedWidth:
     if data.size < needed:
         raise corrupt(f"{needed} bytes of decompressed values", f"{data.size} bytes")
     return FixedWidth(bits, num_values, data[:needed])
-
-
-Words = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 
 class Bitpacked:
@@ -386,9 +386,6 @@ class Fsst:
         return Values(VariableWidth(block.num_values, offsets, data), codes.validity)
 
 
-Indices = np.ndarray[tuple[int], np.dtype[np.unsignedinteger[Any]]]
-
-
 class Dictionary:
     """Decode indices into the distinct values of a page.
 
@@ -484,9 +481,6 @@ class Struct:
         check_free(rows.num_rows)
         yield from ()
         return Values(PackedStruct(rows.num_rows, ()))
-
-
-_ROW_BYTES_MAX = 1 << 32
 
 
 class PackedStructs:
@@ -593,3 +587,53 @@ class _Lookup:
 _LOOKUPS = tuple(_Lookup(depth) for depth in range(MAX_DEPTH + 1))
 
 array_codecs: ArrayCodecs = _LOOKUPS[MAX_DEPTH]
+
+
+def decode_ends(
+    indices: encodings.ArrayEncoding,
+    null_adjustment: int,
+    rows: Rows,
+    page: Page,
+    codecs: ArrayCodecs,
+) -> Steps[tuple[ItemRanges, Mask | None]]:
+    """Return where each row begins and ends, and which rows are not null."""
+    none = np.zeros(0, np.int64)
+    if not rows.starts.size:
+        return ItemRanges(none, none), None
+    needed = merged(np.maximum(rows.starts - 1, 0), rows.stops)
+    found = yield from codecs.decode(indices, needed, page)
+    ends = _end_words(found)
+    adjustment = np.uint64(null_adjustment)
+    is_null = ends >= adjustment
+    if bool(is_null.any()):
+        ends = np.where(is_null, ends - adjustment, ends)
+    if ends.size and int(ends.max()) > VALUES_MAX:
+        raise corrupt(f"ends of values up to {VALUES_MAX}", str(int(ends.max())))
+    signed = ends.astype(np.int64)
+    if rows.starts.size == 1:  # a run of rows: each begins where the one before ends
+        first = int(rows.starts[0]) - int(needed.starts[0])
+        valid = ~is_null[first:]
+        stops = signed[first:]
+        starts = signed[:-1] if first else np.concatenate((np.zeros(1, np.int64), signed[:-1]))
+    else:
+        positions = expand_ranges(rows.starts, rows.stops)
+        places = places_in(needed, positions)
+        valid = ~is_null[places]
+        stops = signed[places]
+        starts = np.where(positions == 0, 0, signed[np.maximum(places - 1, 0)])
+    if bool((starts > stops).any()) or bool((starts[1:] < stops[:-1]).any()):
+        raise corrupt("ends of values that never go down", "ends that do")
+    return ItemRanges(starts, stops), None if bool(valid.all()) else valid
+
+
+def _end_words(values: Values) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    block = values.block
+    widths = (8, 16, 32, 64)
+    if not isinstance(block, FixedWidth) or block.bits_per_value not in widths:
+        raise corrupt("ends of values as whole numbers", type(block).__name__)
+    if values.validity is not None:
+        raise corrupt("ends of values without nulls", "nulls")
+    found: np.ndarray[tuple[int], np.dtype[np.uint64]] = block.data.view(
+        f"<u{block.bits_per_value // 8}"
+    ).astype(np.uint64, copy=False)
+    return found

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_nb.encodings.base import DecodedPage, FixedWidth
-from lance_nb.encodings.level_builder import Shape, page_levels, stripe
-from lance_nb.encodings.repdef import unravel
+from lance_nb.encodings.repdef import Shape, page_levels, stripe, unravel
 from tests.property.test_repdef import nested_rows, values
 from tests.support.examples import examples
 from tests.support.shredding import rebuild, shred

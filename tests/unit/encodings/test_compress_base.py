@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import ChunkBuffer
 from lance_nb.encodings.compress_base import (
     LeafPage,
@@ -14,7 +15,6 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import Measured
 
 

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from lance_nb.encodings.base import ChunkBuffer, Chunks
-from lance_nb.encodings.packed_blocks import plan_blocks
-from tests.property.encodings.reference_encoders import out_of_line_bitpacking
+from lance_nb.encodings.packed_blocks import decode_levels, plan_blocks
+from lance_nb.encodings.registry import codecs
+from lance_nb.errors import CorruptFileError
+from tests.property.encodings.reference_encoders import (
+    chunks_of,
+    flat,
+    out_of_line_bitpacking,
+    out_of_line_block,
+    rle,
+    rle_block,
+    to_words,
+)
 
 
 def test_packed_pieces_and_raw_tails_are_listed_row_by_row() -> None:
@@ -24,3 +35,55 @@ def test_packed_pieces_and_raw_tails_are_listed_row_by_row() -> None:
     assert plan.raw_starts.tolist() == [1128]
     assert plan.raw_stops.tolist() == [1134]
     assert plan.raw_rows.tolist() == [2]
+
+
+SHAPES = ((1024, True), (5, True), (1024, False), (1500, False), (0, True), (2049, True))
+
+
+def packed(width: int, top: int) -> tuple[Chunks, list[int]]:
+    parts, expected = [], []
+    for count, raw_tail in SHAPES:
+        values = [(i * 5 + count) % top for i in range(count)]
+        parts.append([out_of_line_block(values, 16, width, raw_tail=raw_tail)])
+        expected += values
+    return chunks_of(parts, [count for count, _ in SHAPES], seed=1), expected
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_narrow_levels_are_bytes(width: int) -> None:
+    blocks, expected = packed(width, 1 << width)
+    levels = decode_levels(out_of_line_bitpacking(16, width), blocks, codecs)
+    assert levels.dtype == np.uint8
+    assert levels.tolist() == expected
+
+
+@pytest.mark.parametrize("width", [3, 9, 16])
+def test_other_widths_are_words(width: int) -> None:
+    blocks, expected = packed(width, 1 << width)
+    levels = decode_levels(out_of_line_bitpacking(16, width), blocks, codecs)
+    assert levels.dtype == np.uint16
+    assert levels.tolist() == expected
+
+
+def test_a_raw_tail_may_hold_more_than_the_width_says() -> None:
+    raw = to_words([1, 300, 2], 16)
+    levels = decode_levels(out_of_line_bitpacking(16, 1), chunks_of([[raw]], [3]), codecs)
+    assert levels.tolist() == [1, 300, 2]
+
+
+def test_runs_and_plain_words_are_levels_too() -> None:
+    values = [1, 0, 0, 0, 1, 2]
+    for encoding, raw in ((rle(16), rle_block(values, 16)), (flat(16), to_words(values, 16))):
+        assert decode_levels(encoding, chunks_of([[raw]], [6]), codecs).tolist() == values
+
+
+def test_levels_have_16_bits() -> None:
+    with pytest.raises(CorruptFileError, match="16-bit levels"):
+        decode_levels(flat(32), chunks_of([[bytes(16)]], [4]), codecs)
+
+
+@pytest.mark.parametrize(("count", "size"), [(1025, 129), (1, 0), (2**49, 128), (2**62, 128)])
+def test_bytes_that_cannot_hold_the_levels_are_refused(count: int, size: int) -> None:
+    blocks = chunks_of([[bytes(size)]], [count])
+    with pytest.raises(CorruptFileError):
+        decode_levels(out_of_line_bitpacking(16, 1), blocks, codecs)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.leaf_blocks import from_arrow
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.single_value import inline_bytes, scalar_buffer, single_value
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import AllNull, DataBlock
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.statistics import (
     LAST_RESORT,
     Learned,

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.compress_base import EncodedPage, LeafPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.page_encoder import encode_leaf_page
 from lance_nb.encodings.statistics import Measured
 from lance_nb.encodings.tiny_page import VALUES_MAX, encode_tiny

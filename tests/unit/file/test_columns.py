@@ -19,7 +19,7 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.encodings.jsonb_writer import from_text
+from lance_nb.encodings.jsonb import from_text
 from lance_nb.encodings.repdef import Level
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.level_builder import Shape, stripe
+from lance_nb.encodings.repdef import Shape, stripe
 from lance_nb.errors import NotSupportedError
 from lance_nb.file.blob_writer import BlobLeafWriter, BlobV2LeafWriter
 from lance_nb.file.column_writer import EmptyStructWriter, LeafWriter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.level_builder import Shape
+from lance_nb.encodings.repdef import Shape
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.write_plan import plan_column
 from lance_nb.format.schema import Schema

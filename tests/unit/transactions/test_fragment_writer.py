@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.dataset.verbs.input_data import reader_of
-from lance_nb.encodings.kernels import fsst_symbols
+from lance_nb.encodings.kernels import fsst_encode
 from lance_nb.errors import (
     ArgumentError,
     InvalidInputError,
@@ -71,8 +71,8 @@ def test_symbols_of_text_are_looked_for_once_for_all_files(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ):
     trained = []
-    train = fsst_symbols.train
-    monkeypatch.setattr(fsst_symbols, "train", lambda encode: trained.append(1) or train(encode))
+    train = fsst_encode.train
+    monkeypatch.setattr(fsst_encode, "train", lambda encode: trained.append(1) or train(encode))
     table = pa.table({"t": [f"a text of row {at * 7919 % 12_000:06}" for at in range(12_000)]})
     options = WriteOptions(max_rows_per_file=4000)
     found = write_fragments(table.to_reader(), Schema.from_arrow(table.schema), store, options)

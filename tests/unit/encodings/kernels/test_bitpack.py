@@ -1,9 +1,11 @@
-"""Unpacking blocks of 1024 integers."""
+"""Packing and unpacking blocks of 1024 integers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lance_nb.encodings.kernels import bitpack, compiled
 from lance_nb.encodings.kernels.compiled import Mode, forced
@@ -87,3 +89,103 @@ def test_the_compiled_loop_is_asked_for_aligned_words(monkeypatch: pytest.Monkey
             bitpack.unpack(data, starts, 7, out)
         assert asked == found
         assert np.array_equal(out, expected)
+
+
+CASES = [
+    (bits, width)
+    for bits in (8, 16, 32, 64)
+    for width in {1, 3, 7, bits // 8 + 1, bits // 4, bits // 4 + 1, bits // 2, bits - 1, bits}
+]
+
+
+def random_blocks(bits: int, width: int, count: int) -> np.ndarray:
+    rng = np.random.default_rng(bits + width)
+    words = rng.integers(0, 2**64 - 1, (count, 1024), np.uint64, endpoint=True)
+    return (words & np.uint64((1 << width) - 1)).astype(f"u{bits // 8}")
+
+
+@pytest.mark.parametrize(("bits", "width"), CASES)
+def test_blocks_are_packed_as_the_format_says(bits: int, width: int) -> None:
+    blocks = random_blocks(bits, width, 2)
+    out = np.empty((2, 1024 * width // bits), blocks.dtype)
+    bitpack.pack(blocks, width, out)
+    for block, packed in zip(blocks, out, strict=True):
+        assert packed.tobytes() == pack_block(block.tolist(), bits, width)
+
+
+@pytest.mark.parametrize("mode", [compiled.Mode.NEVER, compiled.Mode.ALWAYS])
+@pytest.mark.parametrize(("bits", "width"), [(8, 5), (16, 1), (32, 31), (64, 10), (64, 64)])
+def test_the_readers_kernel_undoes_it(bits: int, width: int, mode: compiled.Mode) -> None:
+    blocks = random_blocks(bits, width, 700)
+    size = 1024 * width // bits
+    rows = np.empty((700, size + 1), blocks.dtype)  # a word in front of each block, as in chunks
+    with compiled.forced(mode):
+        bitpack.pack(blocks, width, rows[:, 1:])
+    found = np.empty_like(blocks)
+    starts = (np.arange(700) * (size + 1) + 1) * blocks.itemsize
+    bitpack.unpack(rows.reshape(-1).view(np.uint8), starts, width, found)
+    assert np.array_equal(found, blocks)
+
+
+def test_no_bits_are_no_words() -> None:
+    bitpack.pack(np.zeros((2, 1024), np.uint32), 0, np.empty((2, 0), np.uint32))
+
+
+def test_the_compiled_loop_is_asked_for_blocks_back_to_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(compiled, "kernel", lambda name, _args: asked.append(name))
+    blocks = random_blocks(32, 7, 3)
+    apart = np.zeros((3, 1030), np.uint32)
+    apart[:, 6:] = blocks
+    for source, wanted in ((blocks, ["pack_bits"]), (apart[:, 6:], [])):
+        out = np.zeros((3, 230), np.uint32)[:, 6:]
+        asked.clear()
+        with compiled.forced(compiled.Mode.ALWAYS):
+            bitpack.pack(source, 7, out)
+        assert asked == wanted
+        for block, packed in zip(blocks, out, strict=True):
+            assert packed.tobytes() == pack_block(block.tolist(), 32, 7)
+
+
+def test_the_first_bits_of_a_block_by_hand() -> None:
+    block = bytearray(128)
+    block[0] = 0b11  # lane 0, rows 0 and 1: levels 0 and 128
+    block[1] = 0b1  # lane 0, row 8: level 64
+    block[2] = 0b1000_0000  # lane 1, row 7: level 1 + 7 * 128
+    out = np.empty((1, 1024), np.uint8)
+    bitpack.unpack_levels(np.frombuffer(block, np.uint8), np.zeros(1, np.int64), 1, out)
+    assert np.flatnonzero(out[0]).tolist() == [0, 64, 128, 897]
+    assert set(out[0].tolist()) == {0, 1}
+
+
+@pytest.mark.parametrize("width", bitpack.LEVEL_WIDTHS)
+def test_levels_come_back_as_a_plain_loop_packed_them(width: int) -> None:
+    values = [(7 * i + i // 100) % (1 << width) for i in range(1024)]
+    raw = b"head" + pack_block(values, 16, width)
+    out = np.empty((1, 1024), np.uint8)
+    bitpack.unpack_levels(np.frombuffer(raw, np.uint8), np.array([4]), width, out)
+    assert out[0].tolist() == values
+
+
+@given(
+    st.sampled_from(bitpack.LEVEL_WIDTHS),
+    st.integers(0, 1100),
+    st.integers(0, 9),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_bytes_read_as_those_of_words_of_16_bits(
+    width: int, count: int, gap: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    size = 128 * width + gap
+    data = rng.integers(0, 256, count * size + 1, np.uint8)
+    starts = np.arange(count, dtype=np.int64) * size
+    if seed % 2:
+        rng.shuffle(starts)
+    wide = np.empty((count, 1024), np.uint16)
+    bitpack.unpack(data, starts, width, wide)
+    narrow = np.empty((count, 1024), np.uint8)
+    bitpack.unpack_levels(data, starts, width, narrow)
+    assert np.array_equal(wide, narrow)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels import bitpack, compiled, loops, pack
-from lance_nb.encodings.kernels.fsst_encode import encode, encode_symbols
-from lance_nb.encodings.kernels.fsst_symbols import build, train
+from lance_nb.encodings.kernels import bitpack, compiled, loops
+from lance_nb.encodings.kernels.fsst_encode import build, encode, encode_symbols, train
 from tests.property.encodings.reference_encoders import pack_block
 
 SYMBOLS = np.zeros(256, np.uint64)
@@ -88,7 +87,7 @@ def test_blocks_are_packed_one_behind_the_other(bits: int, width: int) -> None:
     blocks = blocks.astype(f"u{bits // 8}")
     rows = np.full((3, 1024 * width // bits + 2), 7, blocks.dtype)  # a stride of two words more
     with np.errstate(over="ignore"), compiled.forced(compiled.Mode.ALWAYS):
-        pack.pack(blocks, width, rows[:, 1:-1])
+        bitpack.pack(blocks, width, rows[:, 1:-1])
     for block, row in zip(blocks, rows, strict=True):
         assert row[1:-1].tobytes() == pack_block(block.tolist(), bits, width)
         assert (row[0], row[-1]) == (7, 7)

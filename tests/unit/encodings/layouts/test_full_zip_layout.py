@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings21 as pb
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import (
     AllNull,
     DataBlock,
@@ -23,7 +24,6 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.compress_base import CompressedValues, LeafPage, PageLevels
 from lance_nb.encodings.layouts.full_zip_layout import _row_index, zip_page
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.page_encoder import LAYOUT_ENCODERS
 from lance_nb.encodings.repdef import unravel
 from lance_nb.encodings.statistics import Measured

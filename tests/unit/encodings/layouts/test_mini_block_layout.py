@@ -12,10 +12,10 @@ import pytest
 
 from lance_nb._pb import encodings21 as pb
 from lance_nb._pb import file2
+from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import DataBlock, DecodedPage, Dictionary, FixedWidth, VariableWidth
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.layouts.mini_block_layout import to_dictionary
-from lance_nb.encodings.leaf_blocks import from_arrow
 from lance_nb.encodings.repdef import unravel
 from lance_nb.encodings.slicing import take_block
 from lance_nb.encodings.statistics import Measured

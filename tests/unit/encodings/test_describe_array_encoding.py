@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lance_nb._pb import encodings as pb
-from lance_nb.encodings.v2_0.describe import DEPTH_MAX, describe_array_encoding
+from lance_nb.encodings.describe import DEPTH_MAX, describe_array_encoding
 from tests.support.array_pages import all_nulls, binary, fixed_size_list, flat, no_nulls, some_nulls
 
 DICTIONARY = pb.ArrayEncoding(dictionary=pb.Dictionary(indices=flat(8), items=binary(9)))
@@ -48,7 +48,7 @@ DICTIONARY = pb.ArrayEncoding(dictionary=pb.Dictionary(indices=flat(8), items=bi
         (pb.ArrayEncoding(), "?"),
     ],
 )
-def test_encodings_are_spelled_out(encoding: pb.ArrayEncoding, text: str) -> None:
+def test_encodings_are_spelled_out_v2_0(encoding: pb.ArrayEncoding, text: str) -> None:
     assert describe_array_encoding(encoding) == text
 
 

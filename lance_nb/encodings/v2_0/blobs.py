@@ -1,18 +1,49 @@
-"""Payloads of a blob column of a 2.0 file, read where its descriptions say they lie.
+"""Blob columns of 2.0 files: recognise them, and read their payloads.
 
-Layout: each description is (position u64, size u64), the position counted from the start of the
+Layout: the ColumnEncoding message of a column says plain values, values with a zone index (pruning
+statistics beside the values), or blobs; a zone index and no message at all read as plain values.
+Each value of a blob column is (position u64, size u64), the position counted from the start of the
 file. Size 0 means an empty payload at position 0, a null one anywhere else.
-Limits: payloads do not overlap, so together they are no larger than the file.
-Source: verified against pylance 14.0.2.
+Limits: wrappers nest at most ``DEPTH_MAX`` deep. Payloads do not overlap, so together they are no
+larger than the file.
+Source: message ``ColumnEncoding`` of lance.encodings; verified against pylance 14.0.2.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
+from lance_nb._pb import encodings
 from lance_nb.encodings.base import FixedWidth, Ints, PackedStruct, VariableWidth, corrupt
 from lance_nb.encodings.steps import Region, Steps
 from lance_nb.encodings.v2_0.base import Values
+from lance_nb.errors import NotSupportedError
+
+DEPTH_MAX = 8
+
+
+def holds_blobs(raw: bytes) -> bool:
+    """Tell whether the pages are positions and sizes of payloads. Raises NotSupportedError."""
+    try:
+        encoding = encodings.ColumnEncoding.FromString(raw)
+    except DecodeError as exc:
+        raise corrupt("a ColumnEncoding message", "other bytes") from exc
+    blobs = False
+    for _ in range(DEPTH_MAX):
+        match encoding.WhichOneof("column_encoding"):
+            case "values":
+                return blobs
+            case "zone_index":
+                encoding = encoding.zone_index.inner
+            case "blob":
+                blobs = True
+                encoding = encoding.blob.inner
+            case None if not raw or not encoding.ByteSize():
+                return blobs
+            case _:
+                break
+    raise NotSupportedError("a column uses a column encoding that is not known")
 
 
 def read_payloads(descriptions: Values, file: Region) -> Steps[Values]:
