@@ -90,9 +90,9 @@ class FragmentList(Sequence[Fragment]):
     def of(cls, fragments: Iterable[Fragment]) -> FragmentList:
         """Build from decoded fragments."""
         fragments = list(fragments)
-        found = cls([one.to_bytes() for one in fragments])
-        found._cache = dict(enumerate(fragments))
-        return found
+        fragment_list = cls([fragment.to_bytes() for fragment in fragments])
+        fragment_list._cache = dict(enumerate(fragments))
+        return fragment_list
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -105,13 +105,13 @@ class FragmentList(Sequence[Fragment]):
         if isinstance(index, slice):
             return FragmentList(self.raw[index], self._path, has_counts=self.has_counts)
         position = index + len(self.raw) if index < 0 else index
-        found = self._cache.get(position)
-        if found is None:
-            found = Fragment.from_bytes(self.raw[position], self._path)
+        fragment = self._cache.get(position)
+        if fragment is None:
+            fragment = Fragment.from_bytes(self.raw[position], self._path)
             if not self.has_counts:
-                found = without_counts(found)
-            self._cache[position] = found
-        return found
+                fragment = without_counts(fragment)
+            self._cache[position] = fragment
+        return fragment
 
     def __iter__(self) -> Iterator[Fragment]:
         return (self[position] for position in range(len(self.raw)))
@@ -157,10 +157,10 @@ class FragmentList(Sequence[Fragment]):
 
         Raises CorruptFileError if several fragments have it.
         """
-        found = np.flatnonzero(self.counts().ids == fragment_id)
-        if len(found) > 1:
+        positions = np.flatnonzero(self.counts().ids == fragment_id)
+        if len(positions) > 1:
             raise self._repeats(fragment_id)
-        return int(found[0]) if len(found) else None
+        return int(positions[0]) if len(positions) else None
 
     def places_of(self, fragments: Iterable[Fragment]) -> Iterator[int | None]:
         """Yield the position of each fragment in this list, None if there is none.
@@ -194,7 +194,7 @@ class FragmentList(Sequence[Fragment]):
 
     def appended(self, fragments: Iterable[Fragment]) -> FragmentList:
         """Return the list with more fragments at the end; decodes and copies no existing one."""
-        more = [one.to_bytes() for one in fragments]
+        more = [fragment.to_bytes() for fragment in fragments]
         raw = self.raw.followed_by(more) if isinstance(self.raw, Joined) else Joined(self.raw, more)
         wire = self._wire.followed_by(more)
         return FragmentList(raw, self._path, wire, has_counts=self.has_counts)
@@ -213,17 +213,17 @@ class FragmentList(Sequence[Fragment]):
         new = [changes[int(counts.ids[at])] for at in positions]
         raw: list[bytes] = list(self.raw)
         put = [at for at, one in zip(positions, new, strict=True) if one is not None]
-        data = [one.to_bytes() for one in new if one is not None]
+        data = [fragment.to_bytes() for fragment in new if fragment is not None]
         for at, one in zip(put, data, strict=True):
             raw[at] = one
         removed = sorted(set(positions) - set(put))
         if removed:
             dropped = set(removed)
             raw = [one for at, one in enumerate(raw) if at not in dropped]
-        found = FragmentList(raw, self._path, has_counts=self.has_counts)
+        changed = FragmentList(raw, self._path, has_counts=self.has_counts)
         if self.has_counts:
-            found._counts = _patched(counts, put, data, removed, self._path)
-        return found
+            changed._counts = _patched(counts, put, data, removed, self._path)
+        return changed
 
     def in_order(self) -> FragmentList:
         """Return the list sorted by fragment id; itself if it is sorted already."""
@@ -240,12 +240,12 @@ class FragmentList(Sequence[Fragment]):
         """
         wanted = np.fromiter(fragment_ids, np.int64)
         ids = self.counts().ids
-        found = np.flatnonzero(np.isin(ids, wanted))
-        ordered = np.sort(ids[found])
+        matching = np.flatnonzero(np.isin(ids, wanted))
+        ordered = np.sort(ids[matching])
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
         if len(twice):
             raise self._repeats(int(ordered[twice[0]]))
-        positions: list[int] = found.tolist()
+        positions: list[int] = matching.tolist()
         return positions
 
     def _repeats(self, fragment_id: int) -> CorruptFileError:
@@ -269,7 +269,7 @@ def _patched(
     counts: FragmentCounts, put: list[int], data: list[bytes], removed: list[int], path: str
 ) -> FragmentCounts:
     """Return the counts with those at ``put`` taken from ``data``, and without ``removed``."""
-    columns = [getattr(counts, one.name).copy() for one in fields(FragmentCounts)]
+    columns = [getattr(counts, count.name).copy() for count in fields(FragmentCounts)]
     for column, numbers in zip(columns, count_fragments(data, path), strict=True):
         column[put] = numbers
     return _checked(FragmentCounts(*(np.delete(column, removed) for column in columns)), path)

@@ -123,7 +123,7 @@ class IndexMetadata:
     @property
     def size_bytes(self) -> int | None:
         """Bytes of its files, None if the writer did not list them."""
-        return sum(one.size_bytes for one in self.files) if self.files else None
+        return sum(file.size_bytes for file in self.files) if self.files else None
 
     def fragment_ids(self, path: str = "") -> BitMap | None:
         """Return the fragments that the index covers, None if they are not recorded.
@@ -155,7 +155,7 @@ class IndexMetadata:
             message.index_version if message.HasField("index_version") else None,
             message.created_at if message.HasField("created_at") else None,
             message.base_id if message.HasField("base_id") else None,
-            tuple(IndexFile.from_pb(one) for one in message.files),
+            tuple(IndexFile.from_pb(file) for file in message.files),
             tuple(message.covering_fields),
             message.clustering_id,
             dict(message.metadata),
@@ -173,7 +173,7 @@ class IndexMetadata:
             index_version=self.index_version,
             created_at=self.created_at_ms,
             base_id=self.base_id,
-            files=[one.to_pb() for one in self.files],
+            files=[file.to_pb() for file in self.files],
             covering_fields=self.covering_fields,
             clustering_id=self.clustering_id,
             metadata=dict(self.metadata),
@@ -241,9 +241,9 @@ class Index:
             return value
         if not isinstance(value, IndexMetadata):
             raise ArgumentError(f"expected an Index, not {type(value).__name__}")
-        made = cls.__new__(cls)
-        object.__setattr__(made, "metadata", value)
-        return made
+        index = cls.__new__(cls)
+        object.__setattr__(index, "metadata", value)
+        return index
 
     @property
     def uuid(self) -> str:
@@ -318,12 +318,12 @@ def _uuid(text: str) -> str:
 def parse_index_section(data: bytes, path: str = "") -> tuple[IndexMetadata, ...]:
     """Read an IndexSection message. Raises CorruptFileError."""
     message = parse(pb.IndexSection, data, path)
-    return tuple(IndexMetadata.from_pb(one, path) for one in message.indices)
+    return tuple(IndexMetadata.from_pb(index, path) for index in message.indices)
 
 
 def build_index_section(indices: Iterable[IndexMetadata]) -> bytes:
     """Return the bytes of an IndexSection message."""
-    message = pb.IndexSection(indices=[one.to_pb() for one in indices])
+    message = pb.IndexSection(indices=[index.to_pb() for index in indices])
     return message.SerializeToString(deterministic=True)
 
 
@@ -350,31 +350,31 @@ def index_settings(index: IndexMetadata, path: str = "") -> dict[str, Any]:
     if index.kind == "Vector":
         return _vector_settings(parse(index_pb.VectorIndexDetails, index.details, path))
     if index.kind == "Inverted":
-        found = _fields(parse(index_pb.InvertedIndexDetails, index.details, path))
-        return found | {"language": found["language"].strip('"')}  # it is written as JSON
+        settings = _fields(parse(index_pb.InvertedIndexDetails, index.details, path))
+        return settings | {"language": settings["language"].strip('"')}  # it is written as JSON
     return {}
 
 
 def _vector_settings(details: index_pb.VectorIndexDetails) -> dict[str, Any]:
     known = details.metric_type < len(_METRICS)
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "metric_type": _METRICS[details.metric_type] if known else details.metric_type
     }
     if details.HasField("hnsw_index_config"):
-        found["hnsw"] = _fields(details.hnsw_index_config)
+        settings["hnsw"] = _fields(details.hnsw_index_config)
     kind = details.WhichOneof("compression")
     if kind is not None:
-        found["compression"] = {"type": kind, **_fields(getattr(details, kind))}
+        settings["compression"] = {"type": kind, **_fields(getattr(details, kind))}
     if details.runtime_hints:
-        found["runtime_hints"] = dict(details.runtime_hints)
-    return found
+        settings["runtime_hints"] = dict(details.runtime_hints)
+    return settings
 
 
 def _fields(message: Any) -> dict[str, Any]:
     """Return the single values of a message, None for an absent one."""
     return {
-        one.name: getattr(message, one.name)
-        if not one.has_presence or message.HasField(one.name)
+        descriptor.name: getattr(message, descriptor.name)
+        if not descriptor.has_presence or message.HasField(descriptor.name)
         else None
-        for one in message.DESCRIPTOR.fields
+        for descriptor in message.DESCRIPTOR.fields
     }

@@ -84,11 +84,13 @@ class KeyFilter:
     def of_keys(cls, field_ids: Sequence[int], columns: Sequence[pa.Array]) -> KeyFilter:
         """Return the filter of keys, given as one array per column of the key, without nulls."""
         fields = tuple(field_ids)
-        if all(is_shared(one.type) for one in columns):
+        if all(is_shared(column.type) for column in columns):
             return cls(fields, bitmap=_bloom(hash_keys(columns)), parameters=_PARAMETERS)
-        if len(columns[0]) > EXACT_MAX or any(pa.types.is_nested(one.type) for one in columns):
+        if len(columns[0]) > EXACT_MAX or any(
+            pa.types.is_nested(column.type) for column in columns
+        ):
             return cls(fields)
-        plain = [_plain(one) for one in columns]
+        plain = [_plain(column) for column in columns]
         return cls(fields, hashes=tuple(np.unique(hash_keys(plain)).tolist()))
 
     @classmethod
@@ -96,16 +98,16 @@ class KeyFilter:
         """Return the filter of all keys of one or more filters."""
         first = filters[0]
         same = all(
-            (one.field_ids, one.parameters) == (first.field_ids, first.parameters)
-            for one in filters
+            (filter_.field_ids, filter_.parameters) == (first.field_ids, first.parameters)
+            for filter_ in filters
         )
-        bitmaps = [one.bitmap for one in filters if one.bitmap is not None]
-        if same and len(bitmaps) == len(filters) and len({len(one) for one in bitmaps}) == 1:
-            bits = [np.frombuffer(one, np.uint8) for one in bitmaps]
+        bitmaps = [filter_.bitmap for filter_ in filters if filter_.bitmap is not None]
+        if same and len(bitmaps) == len(filters) and len({len(bitmap) for bitmap in bitmaps}) == 1:
+            bits = [np.frombuffer(bitmap, np.uint8) for bitmap in bitmaps]
             return replace(first, bitmap=np.bitwise_or.reduce(bits).tobytes())
-        hashes = [one.hashes for one in filters if one.hashes is not None]
+        hashes = [filter_.hashes for filter_ in filters if filter_.hashes is not None]
         if same and len(hashes) == len(filters) and sum(map(len, hashes)) <= EXACT_MAX:
-            return replace(first, hashes=tuple(sorted({key for one in hashes for key in one})))
+            return replace(first, hashes=tuple(sorted({key for keys in hashes for key in keys})))
         return cls(first.field_ids)
 
     def may_overlap(self, other: KeyFilter) -> bool:
@@ -216,7 +218,7 @@ def _stripes(
     """Hash all whole stripes of 32 bytes of the items."""
     with np.errstate(over="ignore"):
         first = (_P1 + _P2, _P2, np.uint64(0), np.uint64(0) - _P1)
-    lanes = [np.full(starts.shape, one) for one in first]
+    lanes = [np.full(starts.shape, seed) for seed in first]
     counts = lengths // _STRIPE
     for stripe in range(int(counts.max())):
         live = np.flatnonzero(counts > stripe)
@@ -287,7 +289,7 @@ def _joined(
     columns: Sequence[pa.Array], *, separated: bool
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the bytes of every row's parts, one after the other, and where each row begins."""
-    parts = [_bytes_of(one) for one in columns]
+    parts = [_bytes_of(column) for column in columns]
     sizes = [np.diff(offsets) for _, offsets in parts]
     extra = 1 if separated else 0
     offsets = np.zeros(len(columns[0]) + 1, np.int64)

@@ -188,9 +188,9 @@ class Manifest:
         """Return the base path with that id; None for no id. Raises CorruptFileError if unknown."""
         if base_id is None:
             return None
-        for one in self.base_paths:
-            if one.id == base_id:
-                return one
+        for base in self.base_paths:
+            if base.id == base_id:
+                return base
         raise CorruptFileError(self.path, None, f"a base path with id {base_id}", "none")
 
     @classmethod
@@ -223,11 +223,11 @@ class Manifest:
             next_row_id=message.next_row_id,
             data_format=_if_set(message, "data_format", DataStorageFormat.from_pb),
             config=dict(message.config),
-            base_paths=tuple(BasePath.from_pb(one) for one in message.base_paths),
+            base_paths=tuple(BasePath.from_pb(base) for base in message.base_paths),
             table_metadata=dict(message.table_metadata),
             branch=_if_set(message, "branch"),
             max_allocated_field_id=_if_set(message, "max_allocated_field_id"),
-            clustering=tuple(one.SerializeToString() for one in message.clustering),
+            clustering=tuple(key.SerializeToString() for key in message.clustering),
             max_clustering_id=message.max_clustering_id,
             fragment_tree=_if_set(message, "fragment_tree", lambda tree: tree.SerializeToString()),
             version_aux_data=message.version_aux_data,
@@ -258,10 +258,10 @@ class Manifest:
             max_fragment_id=self.max_fragment_id,
             transaction_file=self.transaction_file,
             next_row_id=self.next_row_id,
-            base_paths=[one.to_pb() for one in self.base_paths],
+            base_paths=[base.to_pb() for base in self.base_paths],
             branch=self.branch,
             max_allocated_field_id=self.max_allocated_field_id,
-            clustering=[pb.Clustering.FromString(one) for one in self.clustering],
+            clustering=[pb.Clustering.FromString(key) for key in self.clustering],
             max_clustering_id=self.max_clustering_id,
         )
         if self.fragment_tree is not None:
@@ -331,17 +331,17 @@ def parse_manifest_tail(tail: bytes | memoryview, file_size: int, path: str) -> 
     Returns the number of bytes from the end that are needed when ``tail`` is too short. A section
     that lies before ``tail`` is known by its offset only (``Section.data`` is None).
     """
-    found = message_of(tail, file_size, path)
-    if isinstance(found, int):
-        return found
-    message, raw, position = found
+    parsed = message_of(tail, file_size, path)
+    if isinstance(parsed, int):
+        return parsed
+    message, raw, position = parsed
     view = memoryview(tail)
     index_at, transaction_at = section_offsets(message)
     preamble = b""
     if _has_dictionaries(message):
         if len(view) < file_size:
             return file_size
-        starts = [one for one in (index_at, transaction_at) if one is not None]
+        starts = [offset for offset in (index_at, transaction_at) if offset is not None]
         preamble = bytes(view[: min([*starts, position])])
     sections = (
         read_section(view, file_size, index_at, position, path),
@@ -356,7 +356,9 @@ def _has_dictionaries(message: pb.Manifest) -> bool:
     """Return whether values of dictionaries precede the sections, as in 0.1 datasets."""
     if message.HasField("data_format") and message.data_format.version not in _LEGACY_NAMES:
         return False
-    return any(one.HasField("dictionary") and one.dictionary.length for one in message.fields)
+    return any(
+        column.HasField("dictionary") and column.dictionary.length for column in message.fields
+    )
 
 
 def message_of(

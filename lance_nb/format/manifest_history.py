@@ -130,10 +130,10 @@ def parse_summary(
     data: bytes | memoryview, path: str, memo: TotalsMemo | None = None
 ) -> ManifestSummary:
     """Parse a whole manifest file. Raises CorruptFileError."""
-    found = parse_summary_tail(data, len(data), path, memo)
-    if isinstance(found, int):
-        raise CorruptFileError(path, None, f"{found} bytes", f"{len(data)} bytes")
-    return found
+    summary = parse_summary_tail(data, len(data), path, memo)
+    if isinstance(summary, int):
+        raise CorruptFileError(path, None, f"{summary} bytes", f"{len(data)} bytes")
+    return summary
 
 
 def parse_summary_tail(
@@ -177,7 +177,7 @@ def _totals(
     sums: Ints | list[list[int]]
     if len(added) <= _FEW_FRAGMENTS:
         sums = _running_sums_of_few(
-            before, [count_fragment(one, path) for one in added], limit, path
+            before, [count_fragment(fragment, path) for fragment in added], limit, path
         )
     else:
         sums = _running_sums(before, count_fragments(added, path).T, limit, path)
@@ -213,11 +213,11 @@ def _running_sums_of_few(
     before: list[int], counts: list[list[int]], limit: int, path: str
 ) -> list[list[int]]:
     sums = [before]
-    for one in counts:
-        if one[DELETED] - one[ROWS] > limit and one[ROWS]:
-            raise _too_many_deleted(path, one[ROWS], one[DELETED])
-        uncounted = not one[ROWS] or one[DELETIONS] > one[DELETED]
-        counted = [*one, int(uncounted), int(not one[BYTES] and one[FILES] > 0)]
+    for row in counts:
+        if row[DELETED] - row[ROWS] > limit and row[ROWS]:
+            raise _too_many_deleted(path, row[ROWS], row[DELETED])
+        uncounted = not row[ROWS] or row[DELETIONS] > row[DELETED]
+        counted = [*row, int(uncounted), int(not row[BYTES] and row[FILES] > 0)]
         sums.append([total + number for total, number in zip(sums[-1], counted, strict=True)])
     if max(sums[-1]) >= _SUM_MAX:
         raise _too_large(path)
@@ -316,7 +316,7 @@ class ManifestFiles:
         section = read_section(view, len(view), index_at, position, path)
         # Everything that may raise comes before the step, so that the state stays consistent.
         timestamp_ns = timestamp_ns_of(message, path)
-        base_paths = tuple(BasePath.from_pb(one) for one in message.base_paths)
+        base_paths = tuple(BasePath.from_pb(base) for base in message.base_paths)
         added = list(message.fragments)
         appeared, vanished = self._step(known[0], added, message, section, path)
         self._memo = memo
@@ -355,10 +355,10 @@ class ManifestFiles:
         vanished = [file for one, files in known.items() if one not in after for file in files]
         appeared: list[NamedFile] = []
         names = []
-        for one in added:
-            files = known.get(one)
+        for fragment in added:
+            files = known.get(fragment)
             if files is None:
-                files = known[one] = files_of(one, path)
+                files = known[fragment] = files_of(fragment, path)
                 appeared += files
             names.append(files)
         if is_repeated:
@@ -385,16 +385,16 @@ class ManifestFiles:
 def files_of(fragment: bytes, path: str) -> Files:
     """Return the files that a serialized fragment refers to. Raises CorruptFileError."""
     message = parse(pb.DataFragment, fragment, path)
-    found = [_data_file(file) for file in message.files]
+    files = [_data_file(file) for file in message.files]
     if message.HasField("deletion_file"):
-        found.append(_deletion(message.id, message.deletion_file))
+        files.append(_deletion(message.id, message.deletion_file))
     if message.overlays:
-        found += [_data_file(overlay.data_file) for overlay in message.overlays]
+        files += [_data_file(overlay.data_file) for overlay in message.overlays]
     for oneof in _SEQUENCES:
         arm = message.WhichOneof(oneof)
         if arm is not None and arm.startswith("external"):
-            found.append(NamedFile(DATA, f"{layout.DATA}/{getattr(message, arm).path}"))
-    return tuple(found)
+            files.append(NamedFile(DATA, f"{layout.DATA}/{getattr(message, arm).path}"))
+    return tuple(files)
 
 
 def _data_file(file: pb.DataFile) -> NamedFile:
@@ -413,15 +413,15 @@ def _deletion(fragment_id: int, file: pb.DeletionFile) -> NamedFile:
 
 
 def _indices(section: bytes, path: str) -> Iterator[NamedFile]:
-    for one in parse(pb.IndexSection, section, path).indices:
-        if len(one.uuid.uuid) != 16:
-            found = f"{len(one.uuid.uuid)} bytes"
-            raise CorruptFileError(path, None, "an index id of 16 bytes", found)
+    for index in parse(pb.IndexSection, section, path).indices:
+        if len(index.uuid.uuid) != 16:
+            size = f"{len(index.uuid.uuid)} bytes"
+            raise CorruptFileError(path, None, "an index id of 16 bytes", size)
         yield NamedFile(
             INDEX,
-            f"{layout.INDICES}/{uuid.UUID(bytes=one.uuid.uuid)}",
-            one.base_id if one.HasField("base_id") else None,
-            sum(file.size_bytes for file in one.files),
+            f"{layout.INDICES}/{uuid.UUID(bytes=index.uuid.uuid)}",
+            index.base_id if index.HasField("base_id") else None,
+            sum(file.size_bytes for file in index.files),
         )
 
 
@@ -498,8 +498,12 @@ def _ends_in(
         return None
     data = np.frombuffer(bytes(raw[start : int(ends[-1])]) + _PADDING, np.uint8)
     tags = np.append(start, ends[:-1]) - start
-    found, behind = decode_varints(data, tags + 1)
-    fits = (data[tags] == _FRAGMENT_TAG) & (found == lengths) & (behind + start + lengths == ends)
+    declared, content_at = decode_varints(data, tags + 1)
+    fits = (
+        (data[tags] == _FRAGMENT_TAG)
+        & (declared == lengths)
+        & (content_at + start + lengths == ends)
+    )
     return ends if fits.all() else None
 
 

@@ -66,13 +66,13 @@ class RowIdSequence:
         """
         if not isinstance(metadata.sequence, InlineSequence):
             raise NotSupportedError("these row ids are in a file, not in the manifest")
-        found = RowIdSegments.from_bytes(metadata.sequence.data)
-        if found.num_rows > _ROWS_MAX:
-            count = f"{found.num_rows}"
+        segments = RowIdSegments.from_bytes(metadata.sequence.data)
+        if segments.num_rows > _ROWS_MAX:
+            count = f"{segments.num_rows}"
             raise CorruptFileError("row_id_meta", None, f"at most {_ROWS_MAX} row ids", count)
-        made = RowIdSequence.__new__(RowIdSequence)
-        made._sequence = found  # noqa: SLF001
-        return made
+        sequence = RowIdSequence.__new__(RowIdSequence)
+        sequence._sequence = segments  # noqa: SLF001
+        return sequence
 
     def to_inline_metadata(self) -> RowIdMeta:
         """Return the ids as ``row_id_meta`` of a FragmentMetadata."""

@@ -48,13 +48,13 @@ class RowIdSegments:
     @property
     def num_rows(self) -> int:
         """Number of row ids, without expanding them (``len`` cannot return 2**63 and more)."""
-        return sum(len(one) for one in self.segments)
+        return sum(len(segment) for segment in self.segments)
 
     def to_numpy(self) -> U64s:
         """Return all row ids; compare ``num_rows`` with the fragment's rows first."""
         if not self.segments:
             return np.empty(0, np.uint64)
-        return np.concatenate([one.to_numpy() for one in self.segments])
+        return np.concatenate([segment.to_numpy() for segment in self.segments])
 
     @classmethod
     def from_numpy(cls, row_ids: U64s) -> RowIdSegments:
@@ -67,14 +67,14 @@ class RowIdSegments:
     ) -> RowIdSegments:
         """Parse. Raises CorruptFileError, also when there are not ``physical_rows`` ids."""
         message = parse(pb.RowIdSequence, data, path)
-        found = cls(tuple(segment_from_pb(one, path) for one in message.segments))
+        found = cls(tuple(segment_from_pb(segment, path) for segment in message.segments))
         if physical_rows is not None and found.num_rows != physical_rows:
             raise CorruptFileError(path, None, f"{physical_rows} row ids", f"{found.num_rows}")
         return found
 
     def to_bytes(self) -> bytes:
         """Serialize."""
-        message = pb.RowIdSequence(segments=[segment_to_pb(one) for one in self.segments])
+        message = pb.RowIdSequence(segments=[segment_to_pb(segment) for segment in self.segments])
         return message.SerializeToString()
 
 
@@ -111,7 +111,7 @@ class RowVersionSequence:
     ) -> RowVersionSequence:
         """Parse. Raises CorruptFileError, also when it does not cover ``physical_rows`` rows."""
         message = parse(pb.RowDatasetVersionSequence, data, path)
-        runs = tuple((len(segment_from_pb(one.span, path)), one.version) for one in message.runs)
+        runs = tuple((len(segment_from_pb(run.span, path)), run.version) for run in message.runs)
         found = cls(runs)
         if physical_rows is not None and found.num_rows != physical_rows:
             raise CorruptFileError(path, None, f"{physical_rows} versions", f"{found.num_rows}")

@@ -83,8 +83,8 @@ def count_fragments(raw: Sequence[bytes], path: str) -> Ints:
     """
     counts = np.zeros((NUM_COLUMNS, len(raw)), np.int64)
     if len(raw) < FEW_FRAGMENTS:
-        for column, one in enumerate(raw):
-            counts[:, column] = count_fragment(one, path)
+        for column, fragment in enumerate(raw):
+            counts[:, column] = count_fragment(fragment, path)
         return counts
     raw = list(raw)  # a protobuf container creates a new object at each access
     lengths = np.fromiter(map(len, raw), np.int64, len(raw))
@@ -134,8 +134,8 @@ def _count_deletions(
     odd[owner[odd_files]] = True
 
 
-def _joined(found: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    owner, size, start = (np.concatenate(one) for one in zip(*found, strict=True))
+def _joined(fields: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    owner, size, start = (np.concatenate(arrays) for arrays in zip(*fields, strict=True))
     return owner, size, start
 
 
@@ -197,7 +197,7 @@ def count_fragment(raw: bytes, path: str) -> list[int]:
         message.deletion_file.num_deleted_rows,
         len(message.files),
         int(message.HasField("deletion_file")),
-        sum(one.file_size_bytes for one in message.files),
+        sum(file.file_size_bytes for file in message.files),
     ]
     if max(counts) >= 1 << 63:
         raise CorruptFileError(path, None, "numbers below 2**63 in a fragment", f"{max(counts)}")
@@ -293,11 +293,11 @@ class FragmentWire:
 
     def followed_by(self, more: Sequence[bytes]) -> FragmentWire:
         """Return the fragments with more at the end."""
-        made = FragmentWire(
+        longer = FragmentWire(
             self._raw, self._message, b"".join([self._tail, *map(field_entry, more)])
         )
-        made._slice = self._slice
-        return made
+        longer._slice = self._slice
+        return longer
 
     def pieces(self) -> list[bytes | memoryview]:
         """Return pieces that, joined, are the serialized field."""
@@ -342,7 +342,7 @@ def with_bases(
     raw: Sequence[bytes], changes: Mapping[int | None, int | None], path: str = ""
 ) -> list[bytes]:
     """Return the fragments with their base ids changed; None is no id. Raises CorruptFileError."""
-    return [_with_bases(one, changes, path) for one in raw]
+    return [_with_bases(fragment, changes, path) for fragment in raw]
 
 
 def _with_bases(raw: bytes, changes: Mapping[int | None, int | None], path: str) -> bytes:
@@ -350,11 +350,11 @@ def _with_bases(raw: bytes, changes: Mapping[int | None, int | None], path: str)
     holders: list[pb.DataFile | pb.DeletionFile] = list(message.files)
     if message.HasField("deletion_file"):
         holders.append(message.deletion_file)
-    for one in holders:
-        old = one.base_id if one.HasField("base_id") else None
+    for file in holders:
+        old = file.base_id if file.HasField("base_id") else None
         new = changes.get(old, old)
         if new is None:
-            one.ClearField("base_id")
+            file.ClearField("base_id")
         elif new != old:
-            one.base_id = new
+            file.base_id = new
     return message.SerializeToString()

@@ -40,10 +40,10 @@ class MapChange:
     values: Mapping[str, str | None]
     is_whole: bool = False
 
-    def unmet(self, found: Mapping[str, str]) -> list[str]:
+    def unmet(self, current: Mapping[str, str]) -> list[str]:
         """Return the keys that are not in ``found`` as they should be, in their order."""
-        wrong = {key for key, value in self.values.items() if found.get(key) != value}
-        return sorted(wrong | (set(found) - set(self.values) if self.is_whole else set()))
+        wrong = {key for key, value in self.values.items() if current.get(key) != value}
+        return sorted(wrong | (set(current) - set(self.values) if self.is_whole else set()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,12 @@ class TransactionEffects:
         if arm is not None:
             operation = getattr(message, arm)
             removed = list(_removed(arm, operation))
-            carried = {one.id: deletion_name(one) for one in _carried(arm, operation)}
+            carried = {
+                fragment.id: deletion_name(fragment) for fragment in _carried(arm, operation)
+            }
             config, metadata = _settings(arm, operation)
             if arm in _WITH_COLUMNS:
-                columns = tuple(one.name for one in operation.schema if one.parent_id < 0)
+                columns = tuple(column.name for column in operation.schema if column.parent_id < 0)
         return cls(
             message.read_version, message.uuid, arm, frozenset(removed), carried, config, metadata,
             columns,
@@ -116,7 +118,8 @@ def _settings(arm: str, operation: Any) -> tuple[MapChange, MapChange]:
 
 def _map_change(update: Any) -> MapChange:
     values = {
-        one.key: one.value if one.HasField("value") else None for one in update.update_entries
+        entry.key: entry.value if entry.HasField("value") else None
+        for entry in update.update_entries
     }
     return MapChange(values, update.replace)
 
@@ -128,8 +131,10 @@ def _removed(arm: str, operation: Any) -> Iterator[int]:
         case "update":
             yield from operation.removed_fragment_ids
         case "rewrite":
-            yield from (one.id for one in operation.old_fragments)
-            yield from (one.id for group in operation.groups for one in group.old_fragments)
+            yield from (fragment.id for fragment in operation.old_fragments)
+            yield from (
+                fragment.id for group in operation.groups for fragment in group.old_fragments
+            )
 
 
 def _carried(arm: str, operation: Any) -> Iterable[table_pb.DataFragment]:
@@ -139,7 +144,7 @@ def _carried(arm: str, operation: Any) -> Iterable[table_pb.DataFragment]:
         case "merge":
             return list(operation.fragments)
         case "rewrite":
-            groups = [one for group in operation.groups for one in group.new_fragments]
+            groups = [fragment for group in operation.groups for fragment in group.new_fragments]
             return [*operation.new_fragments, *groups]
     return []
 
@@ -154,8 +159,8 @@ class ReplacedFragments:
     @property
     def keeps_rows(self) -> bool:
         """Whether the new fragments hold as many rows as the old ones had live."""
-        live = sum(one.num_rows for one in self.old)
-        return live == sum(one.physical_rows for one in self.new)
+        live = sum(fragment.num_rows for fragment in self.old)
+        return live == sum(fragment.physical_rows for fragment in self.new)
 
 
 def rewrite_groups(data: bytes | memoryview, path: str = "") -> tuple[ReplacedFragments, ...]:
@@ -167,7 +172,7 @@ def rewrite_groups(data: bytes | memoryview, path: str = "") -> tuple[ReplacedFr
     if message.WhichOneof("operation") != "rewrite":
         return ()
     rewrite = message.rewrite
-    groups = [(one.old_fragments, one.new_fragments) for one in rewrite.groups]
+    groups = [(group.old_fragments, group.new_fragments) for group in rewrite.groups]
     if rewrite.old_fragments or rewrite.new_fragments:
         groups.append((rewrite.old_fragments, rewrite.new_fragments))
     return tuple(

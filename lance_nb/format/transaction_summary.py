@@ -81,8 +81,8 @@ def operation_name(arm: str) -> str:
 
 
 def _unknown(message: transaction.Transaction) -> Described:
-    found = UnknownFieldSet(message)
-    fields = {found[index].field_number for index in range(len(found))}
+    unknown_fields = UnknownFieldSet(message)
+    fields = {unknown_fields[index].field_number for index in range(len(unknown_fields))}
     numbers = sorted(number for number in fields if number >= _FIRST_OPERATION)
     if not numbers:
         return "no operation recorded", {}
@@ -111,28 +111,28 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {plural}"
 
 
-def _fragments(found: Sequence[table.DataFragment]) -> list[Details]:
+def _fragments(fragments: Sequence[table.DataFragment]) -> list[Details]:
     return [
         {
-            "id": one.id,
-            "physical_rows": one.physical_rows,
-            "num_deleted_rows": one.deletion_file.num_deleted_rows,
-            "data_files": [shorten(file.path) for file in one.files[:ITEMS_MAX]],
+            "id": fragment.id,
+            "physical_rows": fragment.physical_rows,
+            "num_deleted_rows": fragment.deletion_file.num_deleted_rows,
+            "data_files": [shorten(file.path) for file in fragment.files[:ITEMS_MAX]],
         }
-        for one in found[:ITEMS_MAX]
+        for fragment in fragments[:ITEMS_MAX]
     ]
 
 
-def _rows(found: Iterable[table.DataFragment]) -> int:
-    return sum(one.physical_rows for one in found)
+def _rows(fragments: Iterable[table.DataFragment]) -> int:
+    return sum(fragment.physical_rows for fragment in fragments)
 
 
-def _added(found: Sequence[table.DataFragment]) -> str:
-    return f"{count_of(_rows(found), 'row')} in {count_of(len(found), 'fragment')}"
+def _added(fragments: Sequence[table.DataFragment]) -> str:
+    return f"{count_of(_rows(fragments), 'row')} in {count_of(len(fragments), 'fragment')}"
 
 
 def _columns(fields: Sequence[file.Field]) -> list[str]:
-    return [shorten(one.name) for one in fields if one.parent_id == -1]
+    return [shorten(column.name) for column in fields if column.parent_id == -1]
 
 
 def _numbers(values: Sequence[int]) -> list[int]:
@@ -171,43 +171,52 @@ def _overwrite(op: Op.Overwrite) -> Described:
     }
 
 
-def _indices(found: Sequence[table.IndexMetadata]) -> list[Details]:
-    decoded = [IndexMetadata.from_pb(one) for one in found[:ITEMS_MAX]]
+def _indices(indices: Sequence[table.IndexMetadata]) -> list[Details]:
+    decoded = [IndexMetadata.from_pb(one) for one in indices[:ITEMS_MAX]]
     return [
         {
-            "uuid": one.uuid,
-            "name": shorten(one.name),
-            "kind": shorten(one.kind),
-            "fields": _numbers(one.fields),
-            "dataset_version": one.dataset_version,
+            "uuid": index.uuid,
+            "name": shorten(index.name),
+            "kind": shorten(index.kind),
+            "fields": _numbers(index.fields),
+            "dataset_version": index.dataset_version,
         }
-        for one in decoded
+        for index in decoded
     ]
 
 
 def _create_index(op: Op.CreateIndex) -> Described:
     new, removed = _indices(op.new_indices), _indices(op.removed_indices)
-    parts = [f"{one['name']} ({one['kind']})" if one["kind"] else one["name"] for one in new]
+    parts = [
+        f"{index['name']} ({index['kind']})" if index["kind"] else index["name"] for index in new
+    ]
     names = ", ".join(dict.fromkeys(parts))
-    gone = ", ".join(dict.fromkeys(one["name"] for one in removed))
-    parts = [f"create index {names}" if names else "", f"remove index {gone}" if gone else ""]
-    # Rebuilding an index removes its older self: not worth a second half of the line.
-    if new and {one["name"] for one in removed} <= {one["name"] for one in new}:
+    removed_names = ", ".join(dict.fromkeys(index["name"] for index in removed))
+    parts = [
+        f"create index {names}" if names else "",
+        f"remove index {removed_names}" if removed_names else "",
+    ]
+    # Rebuilding an index removes the old one of the same name, which is not worth mentioning.
+    if new and {index["name"] for index in removed} <= {index["name"] for index in new}:
         parts = parts[:1]
     line = "; ".join(part for part in parts if part) or "change no index"
     return shorten(line), {"new_indices": new, "removed_indices": removed}
 
 
 def _rewrite(op: Op.Rewrite) -> Described:
-    old = [one for group in op.groups for one in group.old_fragments] + list(op.old_fragments)
-    new = [one for group in op.groups for one in group.new_fragments] + list(op.new_fragments)
+    old = [fragment for group in op.groups for fragment in group.old_fragments] + list(
+        op.old_fragments
+    )
+    new = [fragment for group in op.groups for fragment in group.new_fragments] + list(
+        op.new_fragments
+    )
     line = f"compact {count_of(len(old), 'fragment')} into {len(new):,}"
     return line, {
         "num_groups": len(op.groups),
         "num_old_fragments": len(old),
         "num_new_fragments": len(new),
         "num_rows": _rows(new),
-        "old_fragment_ids": [one.id for one in old[:ITEMS_MAX]],
+        "old_fragment_ids": [fragment.id for fragment in old[:ITEMS_MAX]],
         "new_fragments": _fragments(new),
         "num_rewritten_indices": len(op.rewritten_indices),
     }
@@ -267,11 +276,11 @@ def _update(op: Op.Update) -> Described:
 
 
 def _update_map(update: Op.UpdateMap) -> Details:
-    upserts = {one.key: one.value for one in update.update_entries if one.HasField("value")}
-    deletes = [one.key for one in update.update_entries if not one.HasField("value")]
+    upserts = {entry.key: entry.value for entry in update.update_entries if entry.HasField("value")}
+    deletes = [entry.key for entry in update.update_entries if not entry.HasField("value")]
     return {
         "set": shorten_map(upserts),
-        "delete": [shorten(one) for one in deletes[:ITEMS_MAX]],
+        "delete": [shorten(key) for key in deletes[:ITEMS_MAX]],
         "replace": update.replace,
     }
 
@@ -284,7 +293,7 @@ def _update_config(op: Op.UpdateConfig) -> Described:
     if op.field_metadata_updates:
         ids = sorted(op.field_metadata_updates)[:ITEMS_MAX]
         details["field_metadata_updates"] = {
-            str(one): _update_map(op.field_metadata_updates[one]) for one in ids
+            str(field_id): _update_map(op.field_metadata_updates[field_id]) for field_id in ids
         }
     if op.upsert_values or op.delete_keys:
         deletes = [shorten(one) for one in op.delete_keys[:ITEMS_MAX]]
@@ -304,8 +313,8 @@ def _update_config(op: Op.UpdateConfig) -> Described:
 
 def _data_replacement(op: Op.DataReplacement) -> Described:
     replaced = [
-        {"fragment_id": one.fragment_id, "path": shorten(one.new_file.path)}
-        for one in op.replacements[:ITEMS_MAX]
+        {"fragment_id": replacement.fragment_id, "path": shorten(replacement.new_file.path)}
+        for replacement in op.replacements[:ITEMS_MAX]
     ]
     line = f"replace data in {count_of(len(op.replacements), 'fragment')}"
     return line, {"num_replacements": len(op.replacements), "replacements": replaced}
@@ -333,13 +342,13 @@ def _clone(op: Op.Clone) -> Described:
 
 
 def _update_bases(op: Op.UpdateBases) -> Described:
-    bases = [{"id": one.id, "path": shorten(one.path)} for one in op.new_bases[:ITEMS_MAX]]
+    bases = [{"id": base.id, "path": shorten(base.path)} for base in op.new_bases[:ITEMS_MAX]]
     return f"add {count_of(len(op.new_bases), 'base path')}", {"new_bases": bases}
 
 
 def _data_overlay(op: Op.DataOverlay) -> Described:
     line = f"overlay cells in {count_of(len(op.groups), 'fragment')}"
-    return line, {"fragment_ids": [one.fragment_id for one in op.groups[:ITEMS_MAX]]}
+    return line, {"fragment_ids": [group.fragment_id for group in op.groups[:ITEMS_MAX]]}
 
 
 DESCRIBERS: dict[str, Callable[[Any], Described]] = {

@@ -185,9 +185,9 @@ class FsspecStore:
             if not getattr(self._fs, "async_impl", False):
                 # A driver in this process allocates what is asked for before it reads.
                 size = self.size(path)
-                for one in wanted:
-                    check_range(shown, one, size)
-                meter.count(sum(one.size_bytes for one in wanted), len(wanted))
+                for range_ in wanted:
+                    check_range(shown, range_, size)
+                meter.count(sum(range_.size_bytes for range_ in wanted), len(wanted))
                 return read_ranges(
                     shown, wanted, lambda span: self._fs.cat_file(full, span.start, span.stop)
                 )
@@ -199,8 +199,8 @@ class FsspecStore:
                 data = self._fs.cat_ranges([full] * len(starts), starts, stops, on_error="raise")
             except OSError:
                 size = self.size(path)  # servers refuse a range that begins after the end
-                for one in wanted:
-                    check_range(shown, one, size)
+                for range_ in wanted:
+                    check_range(shown, range_, size)
                 raise
             return slice_spans(shown, wanted, plan, data)
 
@@ -481,21 +481,21 @@ def coalesce(
     spans: list[ByteRange] = []
     span_of = [-1] * len(wanted)
     for index in order:
-        one = wanted[index]
-        if not one.size_bytes:
+        range_ = wanted[index]
+        if not range_.size_bytes:
             continue
-        if spans and _joins(spans[-1], one, gap_bytes_max, span_bytes_max):
-            spans[-1] = ByteRange(spans[-1].start, max(spans[-1].stop, one.stop))
+        if spans and _joins(spans[-1], range_, gap_bytes_max, span_bytes_max):
+            spans[-1] = ByteRange(spans[-1].start, max(spans[-1].stop, range_.stop))
         else:
-            spans.append(one)
+            spans.append(range_)
         span_of[index] = len(spans) - 1
     return SpanPlan(tuple(spans), tuple(span_of))
 
 
-def _joins(span: ByteRange, one: ByteRange, gap_bytes_max: int, span_bytes_max: int) -> bool:
-    if one.stop <= span.stop:
+def _joins(span: ByteRange, range_: ByteRange, gap_bytes_max: int, span_bytes_max: int) -> bool:
+    if range_.stop <= span.stop:
         return True
-    return one.start - span.stop <= gap_bytes_max and one.stop - span.start <= span_bytes_max
+    return range_.start - span.stop <= gap_bytes_max and range_.stop - span.start <= span_bytes_max
 
 
 def slice_spans(
@@ -506,19 +506,19 @@ def slice_spans(
     Raises CorruptFileError if a span came back shorter than asked: the object is shorter than some
     other file says.
     """
-    views = [memoryview(one).toreadonly() for one in data]
+    views = [memoryview(piece).toreadonly() for piece in data]
     for span, view in zip(plan.spans, views, strict=True):
         if len(view) != span.size_bytes:
             expected = f"{span.size_bytes} bytes there"
             raise CorruptFileError(path, span.start, expected, f"{len(view)} bytes")
-    found = []
-    for one, at in zip(wanted, plan.span_of, strict=True):
+    slices = []
+    for range_, at in zip(wanted, plan.span_of, strict=True):
         if at < 0:
-            found.append(memoryview(b""))
+            slices.append(memoryview(b""))
             continue
-        start = one.start - plan.spans[at].start
-        found.append(views[at][start : start + one.size_bytes])
-    return found
+        start = range_.start - plan.spans[at].start
+        slices.append(views[at][start : start + range_.size_bytes])
+    return slices
 
 
 def read_ranges(

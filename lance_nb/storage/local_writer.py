@@ -65,7 +65,7 @@ class LocalObjectWriter:
         """Append pieces of bytes, one after the other."""
         if self._descriptor < 0:
             raise InternalError(f"{self._full} is written to after its end")
-        views = [view for view in (memoryview(one).cast("B") for one in pieces) if view]
+        views = [view for view in (memoryview(piece).cast("B") for piece in pieces) if view]
         meter.count_write(sum(view.nbytes for view in views))
         try:
             with translated(self._full):
