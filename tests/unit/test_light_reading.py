@@ -23,7 +23,8 @@ NOT_FOR_A_PREVIEW = (
         "format.transaction_summary", "format.row_sequences", "storage.fsspec_store", "table.blobs",
         "table.deletions", "table.filtered_scan", "table.history", "table.indices",
         "table.metadata_tables", "table.nearest", "table.ordering", "table.predicate",
-        "table.row_ids", "table.row_ids", "table.computed_columns", "table.take", "transactions.commit", "transactions.registry",
+        "table.row_ids", "table.computed_columns", "table.take", "transactions.commit",
+        "transactions.registry",
     )),
 )  # fmt: skip
 PREVIEW_MODULES_MAX = 125  # of ours; each costs 0.2 to 0.5 ms
