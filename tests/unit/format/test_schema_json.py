@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import ArgumentError, InvalidInputError, LanceError, NotSupportedError
+from lance_nb.format.arrow_schema import extension_parameters
 from lance_nb.format.field import DEPTH_MAX
 from lance_nb.format.schema_json import json_to_schema, schema_to_json
 from tests.unit.format.test_logical_types import LEAVES
@@ -154,3 +155,9 @@ def test_unknown_types_are_named() -> None:
 def test_the_longest_bytes_of_fixed_width_fit() -> None:
     made = json_to_schema(of_type({"type": "fixed_size_binary", "length": 2**31 - 1}))
     assert made.field("a").type == pa.binary(2**31 - 1)
+
+
+def test_parameters_of_an_extension_type_of_arrow_are_kept() -> None:
+    field = pa.field("t", pa.fixed_shape_tensor(pa.int32(), [2, 3]))
+
+    assert b'"shape":[2,3]' in extension_parameters(field.type)

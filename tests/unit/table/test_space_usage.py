@@ -12,6 +12,7 @@ import pytest
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import RefNotFoundError
+from lance_nb.table import retention
 
 
 @pytest.fixture
@@ -173,7 +174,8 @@ def test_the_report_of_nothing_has_shares_of_zero(grown: LanceDataset):
     assert [line.split()[1:] for line in lines[1:6]] == [["0", "0.0%"]] * 5
 
 
-def test_without_a_rule_no_version_is_freed(grown: LanceDataset):
+def test_without_a_rule_no_version_is_freed(grown: LanceDataset, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(retention, "DEFAULT_AGE", timedelta(0))  # of a clean-up without a rule
     freed = grown.space().freed_if()
 
     assert (freed.num_versions, freed.paths) == (0, ())

@@ -92,3 +92,11 @@ def test_versions_whose_transactions_are_gone_are_compared(past) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log, "transaction", lambda _self, _version: None)
         assert _told(ds.changes(1)) == wanted
+
+
+def test_a_deleted_row_has_the_columns_of_the_version_before(past) -> None:
+    ds = past(steps=5)  # the newest version added the column w, and changed no row
+    ds.delete("id = 4")
+    feed = lance_nb.dataset(ds.uri).changes(4, columns=["w"]).read_all()
+
+    assert feed.column("w").to_pylist() == [8]

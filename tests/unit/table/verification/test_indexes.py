@@ -235,3 +235,10 @@ def test_nan_is_equal_to_nothing_and_left_alone() -> None:
 
     assert row_under_other_key({1.0: u64(4)}, values, u64(3, 4)) is None
     assert row_under_other_key({1.0: u64(3)}, values, u64(3, 4)) == 4
+
+
+@pytest.mark.parametrize("kind", ["ZoneMap", "BloomFilter"])
+def test_a_live_row_in_no_zone_is_named(dataset: LanceDataset, kind: str) -> None:
+    assert told(dataset, kind, zone_table((0, 0, 5), (1, 0, 3))) == [
+        "index-rows-missing: row 3 of fragment 1 is in no zone"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from lance_nb.format.fragment import (
@@ -20,6 +21,8 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.transactions import Step, step_findings
+from lance_nb.transactions.operations.project import Project
+from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA
 
 ROWS = 10
@@ -120,3 +123,10 @@ def test_fragments_go_only_where_the_transaction_says_so(
 ) -> None:
     told = found(WHOLE, None, arm, **effects)
     assert [code for code, _ in told] == (["fragment-lost"] if is_lost else [])
+
+
+def test_the_columns_of_a_transaction_are_those_of_the_first_level() -> None:
+    fields = [("s", pa.struct([("x", pa.int64())])), ("n", pa.int64())]
+    transaction = Transaction(1, Project(pa.schema(fields)), "u")
+
+    assert TransactionEffects.from_bytes(transaction.to_bytes()).columns == ("s", "n")
