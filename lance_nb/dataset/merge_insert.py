@@ -71,8 +71,8 @@ class MergeClauseBuilder:
 
         found = None
         if expr is not None:
-            found = upserting.lonely_filter(self._schema, expr)
-        return self._with(deletes_lonely=True, lonely_filter=found)
+            found = upserting.unmatched_filter(self._schema, expr)
+        return self._with(deletes_unmatched=True, unmatched_filter=found)
 
     def _with(self, **changes: Any) -> Self:
         from lance_nb.dataset.verbs import upserting

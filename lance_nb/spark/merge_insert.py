@@ -28,7 +28,7 @@ held in memory: its source rows and its target keys. Keys are compared in the ty
 Keys with nanoseconds are refused because Spark has none; keys that cannot be hashed (maps) are
 refused by Spark.
 Source: ``MergeInsertBuilder`` of pylance 14.0.2; ``PandasCogroupedOps.applyInArrow`` of PySpark
-4.3; lance_nb.transactions.merge_insert_parts.
+4.3; lance_nb.transactions.merge_insert.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.verbs.input_data import reader_of
-from lance_nb.dataset.verbs.upserting import lonely_filter, with_clause
+from lance_nb.dataset.verbs.upserting import unmatched_filter, with_clause
 from lance_nb.dataset.verbs.writing import own_options
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
 from lance_nb.spark import journal
@@ -68,18 +68,17 @@ from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import WriteOptions
-from lance_nb.transactions.merge_insert_clauses import MergeClauses, check_clauses
-from lance_nb.transactions.merge_insert_parts import (
+from lance_nb.transactions.merge_insert import (
     MergePart,
     plan_bucket,
     plan_fragments,
     plan_inserts,
-    united,
+    united_plans,
     windows_of,
     without_rows,
 )
-from lance_nb.transactions.merge_insert_plan import MergePlan
-from lance_nb.transactions.merge_insert_search import typed
+from lance_nb.transactions.merge_insert_join import typed
+from lance_nb.transactions.merge_insert_plan import MergeClauses, MergePlan, check_clauses
 from lance_nb.transactions.merge_insert_source import SourceRows
 
 if TYPE_CHECKING:
@@ -229,25 +228,25 @@ class MergeClauseText:
     """The clauses of an upsert as a value that can be pickled: its filter is SQL text."""
 
     clauses: MergeClauses
-    lonely_filter: str | None
+    unmatched_filter: str | None
 
     @classmethod
     def of(cls, clauses: MergeClauses) -> MergeClauseText:
         """Convert clauses. Raises InvalidInputError for a filter that is not SQL text."""
-        found = clauses.lonely_filter
+        found = clauses.unmatched_filter
         if found is not None and found.expression is None:
             raise InvalidInputError(
                 "the filter of when_not_matched_by_source_delete must be SQL text here, because "
                 "pyarrow expressions cannot be sent to other processes"
             )
-        return cls(replace(clauses, lonely_filter=None), None if found is None else found.text)
+        return cls(replace(clauses, unmatched_filter=None), None if found is None else found.text)
 
     def bound(self, snapshot: Snapshot) -> MergeClauses:
         """Return the clauses bound to the schema of a version."""
-        if self.lonely_filter is None:
+        if self.unmatched_filter is None:
             return self.clauses
-        found = lonely_filter(snapshot.manifest.schema, self.lonely_filter)
-        return replace(self.clauses, lonely_filter=found)
+        found = unmatched_filter(snapshot.manifest.schema, self.unmatched_filter)
+        return replace(self.clauses, unmatched_filter=found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +286,7 @@ class InsertUnmatched:
         clauses = self.clauses.bound(snapshot)
         with read_source(self.source) as rows:
             rest = plan_inserts(snapshot, rows, clauses, file_options(snapshot), parts)
-        made = united([*(one.plan for one in parts), rest])
+        made = united_plans([*(one.plan for one in parts), rest])
         return [replace(made, logs=clauses.logs)]
 
 
@@ -445,7 +444,7 @@ def merge_buckets(
         if isinstance(one, LanceError):
             raise one
     _, snapshot = pinned.open()
-    made = united(found) if found else without_rows(snapshot, clauses)
+    made = united_plans(found) if found else without_rows(snapshot, clauses)
     return [replace(made, logs=clauses.logs)]
 
 

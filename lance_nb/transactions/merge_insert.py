@@ -1,9 +1,20 @@
-"""Upserts: rows of a source matched to rows of the target by key, and what becomes of each.
+"""Upserts: rows of a source matched to rows of the target by key, and what is written for each.
 
-How: the source is at hand (SourceRows), the target's key columns are joined with its keys, and the
-matches say which target rows go and which source rows are written: first those that replace rows,
-in the order of the target, with the row ids of these; then the new ones, in the order of the
-source. Where only some columns of matched rows change, these can be rewritten alone instead.
+The target's key columns are joined with the source's (merge_insert_join.py). The matches say which
+target rows are deleted and which source rows are written: first those that replace rows, in the
+order of the target, with the row ids of these; then the new ones, in the order of the source. Where
+only some columns of matched rows change, these can be rewritten alone instead.
+
+An upsert can be made in parts, which are one commit all together (``united_plans``):
+
+=================  =================================  ======================================
+way                a part reads                       new rows are
+=================  =================================  ======================================
+by fragments       some fragments, all of the source  source rows that no part has matched:
+                                                      known when all parts are done
+by keys            all rows whose key is in a bucket  source rows that the part has not
+                                                      matched: no other part has their keys
+=================  =================================  ======================================
 
 Limits: memory holds the source's keys, two numbers per match, one window of rows.
 Source: ``MergeInsertBuilder`` of pylance 14.0.2; message ``Transaction.Update`` of lance.table.
@@ -12,11 +23,13 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; message ``Transaction.Update``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment, RowIdMeta
@@ -25,19 +38,25 @@ from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_rewrite import rewrite_columns
-from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
+from lance_nb.transactions.column_rewrite import ColumnRewrite, rewrite_columns
+from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of, united_deletions
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
-from lance_nb.transactions.merge_insert_clauses import (
+from lance_nb.transactions.merge_insert_join import (
+    NOTHING,
+    JoinResult,
+    KeyWindow,
+    Matches,
+    find_rows,
+    read_keys,
+    typed,
+)
+from lance_nb.transactions.merge_insert_plan import (
     MergeClauses,
+    MergePlan,
     check_clauses,
     column_obstacles,
 )
-from lance_nb.transactions.merge_insert_join import Matches
-from lance_nb.transactions.merge_insert_plan import MergePlan
-from lance_nb.transactions.merge_insert_rows import RowMaker, windows
-from lance_nb.transactions.merge_insert_search import Found, find_rows, typed
-from lance_nb.transactions.merge_insert_source import SourceRows
+from lance_nb.transactions.merge_insert_source import RowMaker, SourceRows, windows
 from lance_nb.transactions.row_rewrite import columns_are_cheaper
 
 Progress = Callable[[int, int], object]
@@ -56,11 +75,11 @@ def plan_merge(
     no file remains then.
     """
     check_clauses(clauses, source.schema, snapshot.manifest.schema)
-    found = find_rows(snapshot, source, clauses, _counter(snapshot, source, progress))
-    if _by_columns(snapshot, source, clauses, found):
-        plan = write_columns_anew(snapshot, source, clauses, found, options)
+    joined = find_rows(snapshot, source, clauses, _counter(snapshot, source, progress))
+    if _by_columns(snapshot, source, clauses, joined):
+        plan = write_columns_anew(snapshot, source, clauses, joined, options)
     else:
-        plan = write_rows(snapshot, source, clauses, found, options)
+        plan = write_rows(snapshot, source, clauses, joined, options)
     if progress is not None:
         total = _total(snapshot, source)
         progress(total, total)
@@ -93,7 +112,7 @@ def write_rows(
     snapshot: Snapshot,
     source: SourceRows,
     clauses: MergeClauses,
-    found: Found,
+    joined: JoinResult,
     options: WriteOptions,
 ) -> MergePlan:
     """Write matched rows with their new values, and new ones; no file remains after an error."""
@@ -102,23 +121,23 @@ def write_rows(
     maker = RowMaker.of(snapshot, source, schema, copies)
     ids = []
     with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
-        for matches in found.changes:
+        for matches in joined.changes:
             ids.append(_row_ids(snapshot, matches))
             for start, stop in windows(matches.source.size, source.row_bytes):
                 rows = matches.physical[start:stop], matches.source[start:stop]
                 _write(writer, maker.updated(matches.fragment, *rows))
-        for start, stop in windows(found.new.size, source.row_bytes):
-            _write(writer, maker.inserted(found.new[start:stop]))
+        for start, stop in windows(joined.new.size, source.row_bytes):
+            _write(writer, maker.inserted(joined.new[start:stop]))
         fragments = writer.finish()
     if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
         fragments = list(_with_known_ids(fragments, ids))
     return MergePlan(
-        _deletion(snapshot, found),
+        _deletion(snapshot, joined),
         tuple(fragments),
         tuple(one.id for one in schema.walk()),
-        found.num_updated_rows,
-        int(found.new.size),
-        _inserted_keys(snapshot, source, clauses, found.new),
+        joined.num_updated_rows,
+        int(joined.new.size),
+        _inserted_keys(snapshot, source, clauses, joined.new),
     )
 
 
@@ -148,11 +167,11 @@ def _with_known_ids(fragments: Sequence[Fragment], ids: list[np.ndarray]) -> Ite
         yield replace(one, row_id_meta=RowIdMeta.inline(sequence.to_bytes()))
 
 
-def _deletion(snapshot: Snapshot, found: Found) -> DeletionPlan:
-    """Delete what is replaced and what goes, in the order of the scan."""
+def _deletion(snapshot: Snapshot, joined: JoinResult) -> DeletionPlan:
+    """Return the deletion of replaced and deleted rows, in the order of the scan."""
     by_id: dict[int, tuple[Fragment, list[Ints]]] = {}
-    moved = [(one.fragment, one.physical) for one in found.changes]
-    for fragment, rows in (*moved, *found.gone):
+    moved = [(one.fragment, one.physical) for one in joined.changes]
+    for fragment, rows in (*moved, *joined.deleted):
         by_id.setdefault(fragment.id, (fragment, []))[1].append(rows)
     plans = tuple(
         deletion_of(snapshot, fragment, np.concatenate(rows)) for fragment, rows in by_id.values()
@@ -176,14 +195,14 @@ def _inserted_keys(
 
 
 def _by_columns(
-    snapshot: Snapshot, source: SourceRows, clauses: MergeClauses, found: Found
+    snapshot: Snapshot, source: SourceRows, clauses: MergeClauses, joined: JoinResult
 ) -> bool:
     if clauses.write_mode == "rewrite_columns":
         return True
     schema = snapshot.manifest.schema
     if clauses.write_mode == "rewrite_rows" or column_obstacles(clauses, source.schema, schema):
         return False
-    touched = [(one.fragment, int(one.physical.size)) for one in found.changes]
+    touched = [(one.fragment, int(one.physical.size)) for one in joined.changes]
     return columns_are_cheaper(snapshot, touched, _changing(source, clauses, schema))
 
 
@@ -196,26 +215,140 @@ def write_columns_anew(
     snapshot: Snapshot,
     source: SourceRows,
     clauses: MergeClauses,
-    found: Found,
+    joined: JoinResult,
     options: WriteOptions,
 ) -> MergePlan:
     """Write the columns that the source has anew for every fragment with a matched row."""
     part = _changing(source, clauses, snapshot.manifest.schema)
     copies = BlobCopies(snapshot)
     maker = RowMaker.of(snapshot, source, part, copies)
-    partners = {one.fragment.id: one for one in found.changes}
+    partners = {one.fragment.id: one for one in joined.changes}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
         one = partners[fragment.id]
         return maker.updated(fragment, one.physical[first:last], one.source[first:last])
 
-    touched = [(one.fragment, one.physical) for one in found.changes]
+    touched = [(one.fragment, one.physical) for one in joined.changes]
     made = rewrite_columns(snapshot, part, touched, values, options, copies=copies)
     return MergePlan(
         DeletionPlan(snapshot.version, "", ()),
         (),
         made.fields,
         made.num_rows,
-        inserted_keys=_inserted_keys(snapshot, source, clauses, found.new),
+        inserted_keys=_inserted_keys(snapshot, source, clauses, joined.new),
         columns=made,
     )
+
+
+# --- in parts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MergePart:
+    """What some fragments become; ``unmatched_source``: source rows without a partner, as bits."""
+
+    plan: MergePlan
+    unmatched_source: bytes
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that change or are deleted."""
+        return self.plan.num_updated_rows + self.plan.num_deleted_rows
+
+
+def plan_fragments(
+    snapshot: Snapshot,
+    source: SourceRows,
+    clauses: MergeClauses,
+    options: WriteOptions,
+    fragments: Sequence[Fragment],
+) -> MergePart:
+    """Write what changes in some fragments; nothing is inserted.
+
+    Raises as ``plan_merge`` does; no file remains then.
+    """
+    windows = read_keys(snapshot, clauses.on, fragments)
+    joined = find_rows(snapshot, source, replace(clauses, inserts=True), windows=windows)
+    is_unmatched = np.zeros(source.num_rows, np.bool_)
+    is_unmatched[joined.new] = True
+    write = write_columns_anew if clauses.write_mode == "rewrite_columns" else write_rows
+    plan = write(snapshot, source, replace(clauses, key=()), replace(joined, new=NOTHING), options)
+    return MergePart(plan, np.packbits(is_unmatched).tobytes())
+
+
+def plan_inserts(
+    snapshot: Snapshot,
+    source: SourceRows,
+    clauses: MergeClauses,
+    options: WriteOptions,
+    parts: Sequence[MergePart],
+) -> MergePlan:
+    """Write the source rows that no part has matched; all of them if there is no part."""
+    is_new = np.ones(source.num_rows, np.bool_)
+    for part in parts:
+        bits = np.frombuffer(part.unmatched_source, np.uint8)
+        is_new &= np.unpackbits(bits, count=source.num_rows).astype(np.bool_)
+    new = np.flatnonzero(is_new) if clauses.inserts else NOTHING
+    return write_rows(snapshot, source, clauses, JoinResult((), (), new), options)
+
+
+def plan_bucket(
+    snapshot: Snapshot,
+    source: SourceRows,
+    clauses: MergeClauses,
+    options: WriteOptions,
+    windows: Sequence[KeyWindow],
+) -> MergePlan:
+    """Write what changes for the keys of one bucket, new rows included."""
+    joined = find_rows(snapshot, source, clauses, windows=windows)
+    return write_rows(snapshot, source, clauses, joined, options)
+
+
+def windows_of(snapshot: Snapshot, addresses: np.ndarray, keys: pa.Table) -> Iterator[KeyWindow]:
+    """Yield the windows of rows that are known by their addresses, in the order of the fragments.
+
+    Addresses are those of live rows of this version, each once; there may be none.
+    """
+    order = np.argsort(addresses, kind="stable")
+    addresses = addresses[order]
+    owners = (addresses >> np.uint64(32)).astype(np.int64)
+    edges = np.append(np.flatnonzero(np.diff(owners, prepend=-1)), owners.size)
+    known = snapshot.manifest.fragments.with_ids(owners[edges[:-1]].tolist())
+    for start, stop in pairwise(edges.tolist()):
+        physical = (addresses[start:stop] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        yield KeyWindow(
+            known[int(owners[start])], physical, taken_rows(keys, pa.array(order[start:stop]))
+        )
+
+
+def united_plans(plans: Sequence[MergePlan]) -> MergePlan:
+    """Make one plan of the plans of all parts, of which there is one at least."""
+    if len(plans) == 1:
+        return plans[0]
+    filters = [one.inserted_keys for one in plans if one.inserted_keys is not None]
+    columns = [one.columns for one in plans if one.columns is not None]
+    return MergePlan(
+        united_deletions([one.deletion for one in plans]),
+        tuple(fragment for one in plans for fragment in one.fragments),
+        plans[0].fields,
+        sum(one.num_updated_rows for one in plans),
+        sum(one.num_inserted_rows for one in plans),
+        KeyFilter.united(filters) if filters else None,
+        _united_columns(columns) if columns else None,
+        plans[0].logs,
+    )
+
+
+def _united_columns(parts: Sequence[ColumnRewrite]) -> ColumnRewrite:
+    return ColumnRewrite(
+        tuple(fragment for one in parts for fragment in one.fragments),
+        parts[0].fields,
+        sum(one.num_rows for one in parts),
+        {fragment: rows for one in parts for fragment, rows in one.offsets.items()},
+    )
+
+
+def without_rows(snapshot: Snapshot, clauses: MergeClauses) -> MergePlan:
+    """Return the plan that changes nothing."""
+    nothing = DeletionPlan(snapshot.version, "", ())
+    return MergePlan(nothing, (), (), logs=clauses.logs)

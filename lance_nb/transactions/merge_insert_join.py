@@ -1,30 +1,266 @@
-"""The join of an upsert: which live rows of the target have which partners in the source.
+"""The join of an upsert: which rows of the target match which rows of the source by key.
 
-The target's key columns are read in windows, fragment by fragment; nothing else of it is. Windows
-of small fragments are looked up together, because a look-up costs the size of the source as well.
-Who looks at a part of the target only brings the windows of that part.
+Every distinct key of the source becomes a number. Each column of a key is numbered by Arrow's hash
+tables, integers of a narrow range by a plain table; several columns are then numbered together. A
+target row has the number of its key, or -1: no partner. No value is touched by Python. A key with a
+null in it equals nothing, nulls included; inside of a struct or vector, nulls equal each other. NaN
+equals NaN, 0.0 and -0.0 differ.
 
-Limits: memory holds one window, the keys of the source, and two numbers per match.
-Source: ``MergeInsertBuilder`` of pylance 14.0.2.
+Of the target only the key columns are read, in windows, fragment by fragment. Windows of small
+fragments are looked up together, because a look-up costs the size of the source as well.
+
+A condition on matched pairs is SQL over ``source.column`` and ``target.column``. A column that only
+the target has may be named without its side; ``_rowid`` and ``_rowaddr`` are the target's. The
+condition's columns are read for matched rows only.
+
+Limits: memory holds the source's distinct keys, one number per source row, two per match, one per
+row that is deleted, and one window of rows or pairs.
+Not supported: keys with lists in them.
+Source: joins, ``MergeInsertBuilder`` and ``when_matched_update_all(condition)`` of pylance 14.0.2,
+measured type by type.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
+from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import MergeInsertError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.filtered_scan import RowChoice, quoted, select_rows, selected_table
-from lance_nb.table.projection import project
+from lance_nb.format.schema import Schema
+from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
+from lance_nb.table.predicate import Columns, Filter, compile_filter
+from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.merge_insert_keys import KeyNumbers
+from lance_nb.transactions.merge_insert_plan import MergeClauses, WhenMatched
+from lance_nb.transactions.merge_insert_source import SourceRows
 
+_TABLE_SIZE_MAX = 1 << 24
+_NARROW = 16
 _TOGETHER_ROWS = 1 << 17
+_WINDOW_ROWS = 1 << 16
+_ROW_FIELDS = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
+
+Path = tuple[str, ...]
+NOTHING: Ints = np.zeros(0, np.int64)
+
+
+# --- numbers for keys -----------------------------------------------------------------------------
+
+
+class KeyNumbers:
+    """The distinct keys of the source."""
+
+    def __init__(self, keys: pa.Table) -> None:
+        parts = list(_parts(keys))
+        self.num_rows = keys.num_rows
+        self._columns = [_Column.of(one) for one in parts]
+        self._pairs: list[Ints] = []
+        numbers = self._columns[0].find(parts[0])
+        for column, part in zip(self._columns[1:], parts[1:], strict=True):
+            combined = _combined(numbers, column.find(part), column.size)
+            known = np.unique(combined[combined >= 0])
+            self._pairs.append(known)
+            numbers = _positions(known, combined)
+        order = np.argsort(numbers, kind="stable")
+        # Source rows by number, rows without a key left out.
+        self._order = order[np.searchsorted(numbers[order], 0) :]
+        size = int(numbers.max(initial=-1)) + 1
+        counts = np.bincount(numbers[numbers >= 0], minlength=size)
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+
+    def find(self, keys: pa.Table) -> Ints:
+        """Return the number of each row's key, -1 if the source does not have it."""
+        parts = list(_parts(keys))
+        numbers = self._columns[0].find(parts[0])
+        rest = zip(self._columns[1:], parts[1:], self._pairs, strict=True)
+        for column, part, known in rest:
+            numbers = _positions(known, _combined(numbers, column.find(part), column.size))
+        return numbers
+
+    def pairs(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return positions in ``numbers`` and the source row of each partner, all of them."""
+        places = np.flatnonzero(numbers >= 0)
+        found = numbers[places]
+        first = self._starts[found]
+        counts = self._starts[found + 1] - first
+        if (counts == 1).all():
+            return places, self._order[first]
+        ends = np.cumsum(counts)
+        within = np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)
+        return np.repeat(places, counts), self._order[np.repeat(first, counts) + within]
+
+
+def _combined(left: Ints, right: Ints, size: int) -> Ints:
+    """Return numbers of pairs, -1 where either has none; both stay below the number of rows."""
+    made = left * size + right
+    made[(left < 0) | (right < 0)] = -1
+    return made
+
+
+def _positions(known: Ints, values: Ints) -> Ints:
+    """Return where each value lies in the ascending ``known``, -1 if it does not."""
+    if not known.size:
+        return np.full(values.shape, -1, np.int64)
+    place = np.searchsorted(known, values)
+    place[place == known.size] = 0
+    return np.where(known[place] == values, place, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A column that Arrow can hash; ``nulls_match``: its nulls equal each other."""
+
+    values: pa.ChunkedArray
+    nulls_match: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The distinct values of one part of the key: ``values``, or a ``table`` from ``lowest`` on."""
+
+    count: int
+    values: Any = None
+    lowest: int = 0
+    table: Any = None
+
+    @property
+    def size(self) -> int:
+        """Numbers in use: one more than the values, for null."""
+        return self.count + 1
+
+    @classmethod
+    def of(cls, part: _Part) -> _Column:
+        import pyarrow.compute as pc
+
+        if pt.is_integer(part.values.type) and part.values.null_count < len(part.values):
+            bounds = pc.min_max(part.values)
+            lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
+            if highest - lowest < min(_TABLE_SIZE_MAX, max(len(part.values) * _NARROW, 1 << 16)):
+                return cls._narrow(part.values.drop_null().to_numpy(), lowest, highest)
+        values = pc.unique(part.values).drop_null()
+        return cls(len(values), values)
+
+    @classmethod
+    def _narrow(cls, values: np.ndarray, lowest: int, highest: int) -> _Column:
+        is_there = np.zeros(highest - lowest + 1, np.bool_)
+        is_there[_distances(values, lowest)] = True
+        table = np.cumsum(is_there) - 1
+        table[~is_there] = -1
+        return cls(int(table.max()) + 1, None, lowest, table)
+
+    def find(self, part: _Part) -> Ints:
+        """Return the number of each value, -1 for others and for nulls that match nothing."""
+        column = part.values
+        numbers = self._hashed(column) if self.table is None else self._looked_up(column)
+        if column.null_count:
+            numbers[column.is_null().to_numpy()] = self.count if part.nulls_match else -1
+        return numbers
+
+    def _hashed(self, column: pa.ChunkedArray) -> Ints:
+        import pyarrow.compute as pc
+
+        if not self.count:
+            return np.full(len(column), -1, np.int64)
+        found = pc.index_in(column, value_set=self.values, skip_nulls=True)
+        numbers: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+        return numbers
+
+    def _looked_up(self, column: pa.ChunkedArray) -> Ints:
+        plain = column.fill_null(self.lowest) if column.null_count else column
+        place = _distances(plain.to_numpy(), self.lowest)
+        inside = np.flatnonzero(place < np.uint64(len(self.table)))
+        numbers: Ints
+        if inside.size == place.size:
+            numbers = self.table[place]
+            return numbers
+        numbers = np.full(place.shape, -1, np.int64)
+        numbers[inside] = self.table[place[inside]]
+        return numbers
+
+
+def _distances(values: np.ndarray, lowest: int) -> np.ndarray:
+    """Return how far values lie above ``lowest``; those below it wrap around and are far."""
+    if values.dtype == np.uint64:
+        return values - np.uint64(lowest)
+    return (values.astype(np.int64, copy=False) - np.int64(lowest)).view(np.uint64)
+
+
+def _parts(keys: pa.Table) -> Iterator[_Part]:
+    for name in keys.column_names:
+        yield from _plain(_Part(keys[name]), name)
+
+
+def _plain(part: _Part, name: str) -> Iterator[_Part]:
+    """Yield columns that Arrow can hash, which are equal where the keys are."""
+    column, type_ = part.values, part.values.type
+
+    def changed(change: Any, to: pa.DataType) -> _Part:
+        return _Part(_mapped(column, change, to), part.nulls_match)
+
+    if isinstance(type_, pa.BaseExtensionType):
+        yield from _plain(changed(lambda one: one.storage, type_.storage_type), name)
+    elif pt.is_dictionary(type_):
+        yield from _plain(_Part(column.cast(type_.value_type), part.nulls_match), name)
+    elif pt.is_struct(type_) or pt.is_fixed_size_list(type_):
+        yield changed(_presence, pa.uint8())
+        for child in _children(column):
+            yield from _plain(_Part(child, nulls_match=True), name)
+    elif pt.is_floating(type_):
+        yield changed(_bits, pa.uint64())
+    elif pt.is_nested(type_):
+        raise NotSupportedError(f"the key {name!r} is a {type_}: rows are not matched by lists")
+    else:
+        yield part
+
+
+def _children(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """Yield the fields of structs, the items of vectors; null where the whole is."""
+    import pyarrow.compute as pc
+
+    type_ = column.type
+    if pt.is_struct(type_):
+        for number, field in enumerate(type_):
+            yield _mapped(column, lambda one, at=number: one.flatten()[at], field.type)
+    else:
+        for number in range(type_.list_size):
+            yield _mapped(column, lambda one, at=number: pc.list_element(one, at), type_.value_type)
+
+
+def _presence(values: pa.Array) -> pa.Array:
+    """Return 1 where there is a value, else null."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(values.is_valid(), pa.scalar(1, pa.uint8()), pa.scalar(None, pa.uint8()))
+
+
+def _mapped(column: pa.ChunkedArray, change: Any, type_: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([change(one) for one in column.chunks], type_)
+
+
+def _bits(values: pa.Array) -> pa.Array:
+    """Return the bits of floating-point numbers, one form of NaN only."""
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    wide = numbers.astype(np.float64)
+    wide[np.isnan(wide)] = np.nan
+    bits = from_integers(wide.view(np.uint64))
+    if not values.null_count:
+        return bits
+    import pyarrow.compute as pc
+
+    return pc.if_else(values.is_valid(), bits, pa.scalar(None, pa.uint64()))
+
+
+# --- the join -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +268,17 @@ class Matches:
     """Rows of one fragment and their partners.
 
     ``physical``: offsets of matched rows, ascending, once per partner; ``source``: the partner's
-    row number. ``lonely``: offsets of live rows without a partner, ascending.
+    row number. ``unmatched``: offsets of live rows without a partner, ascending.
     """
 
     fragment: Fragment
     physical: Ints
     source: Ints
-    lonely: Ints
+    unmatched: Ints
 
     def only(self, keep: np.ndarray) -> Matches:
-        """Return some of the matches, with all the lonely rows."""
-        return Matches(self.fragment, self.physical[keep], self.source[keep], self.lonely)
-
-
-Progress = Callable[[int], None]
+        """Return some of the matches, with all the unmatched rows."""
+        return Matches(self.fragment, self.physical[keep], self.source[keep], self.unmatched)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +305,7 @@ def read_keys(
 
 
 def join(
-    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Progress | None = None
+    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Callable[[int], None] | None = None
 ) -> Iterator[Matches]:
     """Yield the matches of every fragment, in the order given; ``seen`` counts rows read."""
     parts = _looked_up(windows, keys, seen)
@@ -85,12 +318,12 @@ def join(
             together[0].fragment,
             np.concatenate([one.physical for one in together]),
             np.concatenate([one.source for one in together]),
-            np.concatenate([one.lonely for one in together]),
+            np.concatenate([one.unmatched for one in together]),
         )
 
 
 def _looked_up(
-    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Progress | None
+    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Callable[[int], None] | None
 ) -> Iterator[Matches]:
     waiting: list[KeyWindow] = []
     num_rows = 0
@@ -116,5 +349,185 @@ def _split(keys: KeyNumbers, windows: Sequence[KeyWindow]) -> Iterator[Matches]:
         mine = numbers[start : start + window.keys.num_rows]
         start += window.keys.num_rows
         places, source = keys.pairs(mine)
-        lonely = window.physical[mine < 0]
-        yield Matches(window.fragment, window.physical[places], source, lonely)
+        unmatched = window.physical[mine < 0]
+        yield Matches(window.fragment, window.physical[places], source, unmatched)
+
+
+SOURCE, TARGET = "source", "target"
+
+# --- the condition on matched pairs ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCondition:
+    """A condition bound to both sides."""
+
+    snapshot: Snapshot
+    source: SourceRows
+    filter: Filter
+
+    @classmethod
+    def of(cls, text: object, snapshot: Snapshot, source: SourceRows) -> MatchCondition:
+        """Bind the text. Raises PredicateError."""
+        if not isinstance(text, str):
+            raise PredicateError(
+                f"the condition of when_matched_update_all is SQL text, not {type(text).__name__}"
+            )
+        theirs = list(project(snapshot.manifest.schema, None).schema)
+        ours = list(source.schema)
+        given = {one.name for one in ours} | {SOURCE, TARGET}
+        fields = [
+            pa.field(SOURCE, pa.struct(ours)),
+            pa.field(TARGET, pa.struct([*theirs, *_ROW_FIELDS])),
+            *(one for one in theirs if one.name not in given),
+        ]
+        try:
+            return cls(snapshot, source, compile_filter(text, pa.schema(fields)))
+        except PredicateError as exc:
+            both = ", ".join(repr(one.name) for one in ours[:12])
+            raise PredicateError(
+                f"{exc}. Say which side is meant where both have the column ({both}): "
+                "source.column or target.column"
+            ) from exc
+
+    def kept(self, matches: Matches) -> Matches:
+        """Return the pairs that pass. Raises PredicateError for a pair's values."""
+        masks = [
+            self._mask(matches, start, start + _WINDOW_ROWS)
+            for start in range(0, matches.source.size, _WINDOW_ROWS)
+        ]
+        return matches.only(np.concatenate(masks)) if masks else matches
+
+    def _mask(self, matches: Matches, start: int, stop: int) -> np.ndarray:
+        physical, source = matches.physical[start:stop], matches.source[start:stop]
+        columns: dict[Path, pa.ChunkedArray] = {}
+        ours = [path for path in self.filter.paths if path[0] == SOURCE and len(path) > 1]
+        rows = self.source.take(source, list(dict.fromkeys(path[1] for path in ours)))
+        for path in ours:
+            columns[path] = _inner(rows[path[1]], path[2:])
+        theirs = [path for path in self.filter.paths if path not in columns]
+        if theirs:
+            columns |= self._target_columns(theirs, matches, physical)
+        found: Columns = columns
+        return self.filter.mask(found, int(source.size))
+
+    def _target_columns(
+        self, paths: list[Path], matches: Matches, physical: np.ndarray
+    ) -> dict[Path, pa.ChunkedArray]:
+        names = {path: path[1:] if path[0] == TARGET else path for path in paths}
+        wanted = list(dict.fromkeys(quoted(one) for one in names.values()))
+        stored = [one for one in wanted if one not in ROW_COLUMNS]
+        projection = project(
+            self.snapshot.manifest.schema, stored, [one for one in wanted if one in ROW_COLUMNS]
+        )
+        distinct, place = np.unique(physical, return_inverse=True)
+        rows = Selected(matches.fragment, distinct, distinct, {})
+        table = selected_table(self.snapshot, projection, rows)
+        if distinct.size != physical.size:
+            table = taken_rows(table, from_integers(place))
+        order = [*stored, *(one for one in wanted if one in ROW_COLUMNS)]
+        return {path: table.column(order.index(quoted(one))) for path, one in names.items()}
+
+
+def _inner(column: pa.ChunkedArray, path: Path) -> pa.ChunkedArray:
+    """Return a nested field, null where a struct around it is."""
+    for name in path:
+        place = column.type.get_field_index(name)
+        chunks = [chunk.flatten()[place] for chunk in column.chunks]
+        column = pa.chunked_array(chunks, column.type.field(place).type)
+    return column
+
+
+# --- what becomes of the rows ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JoinResult:
+    """Matches that change rows, rows that are deleted, source rows that are inserted."""
+
+    changes: tuple[Matches, ...]
+    deleted: tuple[tuple[Fragment, Ints], ...]
+    new: Ints
+
+    @property
+    def num_updated_rows(self) -> int:
+        """Target rows that get new values."""
+        return sum(one.source.size for one in self.changes)
+
+
+def find_rows(
+    snapshot: Snapshot,
+    source: SourceRows,
+    clauses: MergeClauses,
+    seen: Callable[[int], None] | None = None,
+    windows: Iterable[KeyWindow] | None = None,
+) -> JoinResult:
+    """Join, and sort the matches by what becomes of them; ``seen`` counts target rows.
+
+    ``windows`` are a part of the target, None is all of it.
+
+    Raises MergeInsertError, PredicateError, NotSupportedError, StorageError.
+    """
+    condition = None
+    if clauses.condition is not None:
+        condition = MatchCondition.of(clauses.condition, snapshot, source)
+    names = list(clauses.on)
+    keys = KeyNumbers(typed(source.columns(names), snapshot.manifest.schema))
+    is_matched = np.zeros(source.num_rows, np.bool_)
+    changes: list[Matches] = []
+    deleted: list[tuple[Fragment, Ints]] = []
+    for every in join(read_keys(snapshot, names) if windows is None else windows, keys, seen):
+        is_matched[every.source] = True
+        rows = _unmatched(snapshot, clauses, every)
+        if clauses.matched is WhenMatched.FAIL and every.source.size:
+            raise MergeInsertError(
+                f"Merge insert failed: found matching row with key values: "
+                f"{_key_text(source, names, every.source[0])}"
+            )
+        matches = every if condition is None else condition.kept(every)
+        if clauses.matched in (WhenMatched.UPDATE, WhenMatched.DELETE):
+            _check_unambiguous(source, names, matches)
+        if clauses.matched is WhenMatched.UPDATE and matches.source.size:
+            changes.append(replace(matches, unmatched=NOTHING))
+        elif clauses.matched is WhenMatched.DELETE:
+            rows = np.union1d(rows, matches.physical)
+        if rows.size:
+            deleted.append((matches.fragment, rows))
+    new = np.flatnonzero(~is_matched) if clauses.inserts else NOTHING
+    return JoinResult(tuple(changes), tuple(deleted), new)
+
+
+def typed(keys: pa.Table, schema: Schema) -> pa.Table:
+    """Return keys of the source in the types of the dataset."""
+    arrow = schema.to_arrow()
+    wanted = pa.schema([pa.field(name, arrow.field(name).type) for name in keys.column_names])
+    return keys.replace_schema_metadata(None).cast(wanted)
+
+
+def _unmatched(snapshot: Snapshot, clauses: MergeClauses, matches: Matches) -> Ints:
+    """Return the offsets of rows without a partner that shall be deleted."""
+    if not clauses.deletes_unmatched or not matches.unmatched.size:
+        return NOTHING
+    if clauses.unmatched_filter is None:
+        return matches.unmatched
+    choice = RowChoice(clauses.unmatched_filter, (matches.fragment,))
+    nothing = project(snapshot.manifest.schema, [])
+    passing = [one.physical for one in select_rows(snapshot, choice, nothing)]
+    return np.intersect1d(
+        matches.unmatched, np.concatenate([NOTHING, *passing]), assume_unique=True
+    )
+
+
+def _check_unambiguous(source: SourceRows, names: Sequence[str], matches: Matches) -> None:
+    again = np.flatnonzero(np.diff(matches.physical) == 0)
+    if again.size:
+        raise MergeInsertError(
+            "Ambiguous merge inserts are prohibited: multiple source rows match the same target "
+            f"row on ({_key_text(source, names, matches.source[again[0]])}). Leave one source row "
+            "per key"
+        )
+
+
+def _key_text(source: SourceRows, names: Sequence[str], row: int) -> str:
+    values = source.take(np.array([row], np.int64), names).to_pylist()[0]
+    return ", ".join(f"{name} = {value!r:.80}" for name, value in values.items())

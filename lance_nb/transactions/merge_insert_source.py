@@ -1,11 +1,15 @@
-"""The rows of an upsert's source: read once, looked at several times, in bounded memory.
+"""The rows of an upsert: of its source, and as they are written.
 
 A source may be a stream that cannot be read again, while an upsert needs its keys first, then its
 rows in the order of the target, and all of it once more after a conflict. What does not fit into
 ``MEMORY_BYTES`` goes to a temporary file, which is mapped: rows are taken from there.
 
+A matched row that is written keeps the target's value of every column (and of every field of a
+struct) that the source does not have; an inserted row gets null there.
+
 Limits: keys stay in memory. A table that the caller holds is not copied.
-Source: ``MergeInsertBuilder.execute`` of pylance 14.0.2, which spills such sources too.
+Source: ``MergeInsertBuilder.execute`` of pylance 14.0.2, which spills such sources too; its partial
+sources.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +26,20 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.encodings.arrow_parts import taken_rows
+from lance_nb.encodings.arrow_parts import one_array, taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import SchemaMismatchError
+from lance_nb.format.blob_fields import holds_blobs, is_blob
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.schema import Field, Schema
+from lance_nb.table.blob_copies import BlobCopies
+from lance_nb.table.filtered_scan import Selected, quoted, selected_table
+from lance_nb.table.projection import Projection, project
+from lance_nb.table.scan import row_addresses
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import joined_batches
+from lance_nb.transactions.input_schema import writable_part
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _RUN_ROWS = 64 * 1024
@@ -137,3 +152,127 @@ class SourceRows:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RowMaker:
+    """Puts rows together. ``kept`` are the columns that are read from the target.
+
+    ``copies`` refers to the blobs of the target that rows keep.
+    """
+
+    snapshot: Snapshot
+    source: SourceRows
+    part: Schema
+    kept: Projection
+    copies: BlobCopies
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, source: SourceRows, part: Schema, copies: BlobCopies
+    ) -> RowMaker:
+        """Make rows of the columns of ``part``, each of which either side has."""
+        given = Schema.from_arrow(source.schema)
+        by_name = {one.name: one for one in given}
+        kept = [one for one in part if one.name not in by_name or _lacks(one, by_name[one.name])]
+        names = [quoted([one.name]) for one in kept]
+        return cls(snapshot, source, part, project(snapshot.manifest.schema, names), copies)
+
+    def updated(self, fragment: Fragment, physical: Ints, rows: Ints) -> pa.Table:
+        """Return matched rows with their new values; ``physical`` ascends."""
+        old = None
+        if self.kept.outputs:
+            place = Selected(fragment, physical, physical, {})
+            old = selected_table(self.snapshot, self.kept, place)
+            old = self.copies.table(old, row_addresses(fragment, physical))
+        return self._table(rows, old)
+
+    def inserted(self, rows: Ints) -> pa.Table:
+        """Return rows that are new."""
+        return self._table(rows, None)
+
+    def _table(self, rows: Ints, old: pa.Table | None) -> pa.Table:
+        names = [one.name for one in self.part if one.name in self.source.schema.names]
+        new = self.source.take(rows, names)
+        arrays = []
+        for field, arrow in zip(self.part, self.part.to_arrow(), strict=True):
+            before = None if old is None else _array(old, field.name)
+            mine = _array(new, field.name)
+            arrays.append(_fitted(mine, before, (field, arrow.type), int(rows.size)))
+        return pa.Table.from_arrays(arrays, names=self.part.names)
+
+
+def check_schema(found: pa.Schema, schema: Schema, *, inserts: bool) -> None:
+    """Check that a source fits; columns may be missing where nothing is inserted without them.
+
+    Raises SchemaMismatchError.
+    """
+    fields = tuple(one for one in schema if inserts or one.name in found.names)
+    writable_part(found, Schema(fields, schema.metadata))
+
+
+def check_keys(found: pa.Schema, on: tuple[str, ...]) -> None:
+    """Check that a source has the key. Raises SchemaMismatchError."""
+    for name in on:
+        if name not in found.names:
+            raise SchemaMismatchError(
+                f"the source has no column {name!r}, which rows are matched by; its columns: "
+                + ", ".join(repr(one) for one in found.names[:20])
+            )
+
+
+def _lacks(wanted: Field, found: Field) -> bool:
+    """Tell whether a struct lacks fields of the dataset's."""
+    if not wanted.children or wanted.logical_type != "struct" or is_blob(wanted):
+        return False
+    by_name = {one.name: one for one in found.children}
+    return any(one.name not in by_name or _lacks(one, by_name[one.name]) for one in wanted.children)
+
+
+def _array(table: pa.Table, name: str) -> pa.Array | None:
+    if name not in table.column_names:
+        return None
+    column = table[name]
+    return one_array(column)
+
+
+def _fitted(
+    new: pa.Array | None,
+    old: pa.Array | None,
+    wanted: tuple[Field, pa.DataType],
+    num_rows: int,
+) -> pa.Array:
+    """Return the new values, completed by old ones or nulls, in the type of the dataset.
+
+    Blobs stay in the form that either side has them in; a file writer takes both.
+    """
+    field, type_ = wanted
+    if new is None:
+        return pa.nulls(num_rows, type_) if old is None else old
+    if new.type == type_ or is_blob(field):
+        return new
+    if not pa.types.is_struct(type_):
+        return new if holds_blobs(field) else new.cast(type_)
+    children = []
+    for part, arrow in zip(field.children, type_, strict=True):
+        mine = _child(new, part.name)
+        before = None if old is None else _child(old, part.name)
+        children.append(_fitted(mine, before, (part, arrow.type), num_rows))
+    mask = new.is_null() if new.null_count else None
+    fields = [pa.field(one.name, made.type) for one, made in zip(type_, children, strict=True)]
+    made = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    return made if made.type == type_ or holds_blobs(field) else made.cast(type_)
+
+
+def _child(values: pa.Array, name: str) -> pa.Array | None:
+    place = values.type.get_field_index(name)
+    if place < 0:
+        return None
+    child: pa.Array = values.flatten()[place]
+    return child
+
+
+def windows(count: int, row_bytes: float) -> list[tuple[int, int]]:
+    """Cut rows into windows that fit into memory."""
+    step = int(min(max((32 << 20) / max(row_bytes, 1), 1024), 1 << 16))
+    return [(start, min(start + step, count)) for start in range(0, count, step)]

@@ -54,8 +54,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionOptions
 from lance_nb.transactions.environment import Environment, new_uuid
-from lance_nb.transactions.merge_insert_clauses import MergeClauses
-from lance_nb.transactions.merge_insert_plan import MergePlan
+from lance_nb.transactions.merge_insert_plan import MergeClauses, MergePlan
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.staged import Edit, Replacement, StagedWrite, combine, files_of

@@ -27,13 +27,13 @@ from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert import Progress, plan_merge
-from lance_nb.transactions.merge_insert_clauses import (
+from lance_nb.transactions.merge_insert_plan import (
     WRITE_MODES,
     MergeClauses,
+    MergePlan,
     WhenMatched,
     check_clauses,
 )
-from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.merge_insert_source import MEMORY_BYTES, SourceRows
 from lance_nb.transactions.staged import StagedWrite, combine
 from lance_nb.transactions.transaction import Transaction
@@ -78,7 +78,7 @@ def _resolved(schema: Schema, name: str) -> str:
     return str(near[0])
 
 
-def lonely_filter(schema: Schema, expression: Any) -> Filter:
+def unmatched_filter(schema: Schema, expression: Any) -> Filter:
     """Compile the filter of ``when_not_matched_by_source_delete``. Raises PredicateError."""
     return compile_filter(expression, project(schema, None).schema)
 
@@ -194,15 +194,15 @@ def _headline(clauses: MergeClauses) -> str:
     matched = clauses.matched.value
     if clauses.condition is not None:
         matched = f"UpdateIf({clauses.condition})"
-    lonely = "Keep"
-    if clauses.deletes_lonely:
-        lonely = "Delete"
-        if clauses.lonely_filter is not None:
-            lonely = f"DeleteIf({clauses.lonely_filter.text})"
+    unmatched = "Keep"
+    if clauses.deletes_unmatched:
+        unmatched = "Delete"
+        if clauses.unmatched_filter is not None:
+            unmatched = f"DeleteIf({clauses.unmatched_filter.text})"
     return (
         f"MergeInsert: on=[{', '.join(clauses.on)}], when_matched={matched}, "
         f"when_not_matched={'InsertAll' if clauses.inserts else 'DoNothing'}, "
-        f"when_not_matched_by_source={lonely}"
+        f"when_not_matched_by_source={unmatched}"
     )
 
 

@@ -28,8 +28,7 @@ from lance_nb.transactions.deletion_plan import (
 )
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert import plan_merge
-from lance_nb.transactions.merge_insert_clauses import MergeClauses, WhenMatched
-from lance_nb.transactions.merge_insert_plan import MergePlan
+from lance_nb.transactions.merge_insert_plan import MergeClauses, MergePlan, WhenMatched
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete

@@ -1,4 +1,4 @@
-"""Clauses of an upsert: what they need of a source, and when columns can be written alone."""
+"""Clauses of an upsert."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from lance_nb.errors import MergeInsertError, SchemaMismatchError
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.merge_insert_clauses import (
+from lance_nb.transactions.merge_insert_plan import (
     MergeClauses,
     WhenMatched,
     check_clauses,
@@ -34,11 +34,11 @@ def clauses(**more: Any) -> MergeClauses:
         (clauses(matched=WhenMatched.DELETE), PART, ["matched rows are not updated"]),
         (clauses(matched=WhenMatched.KEEP), PART, ["matched rows are not updated"]),
         (clauses(inserts=True), PART, ["rows are inserted"]),
-        (clauses(deletes_lonely=True), PART, ["rows that are not matched are deleted"]),
+        (clauses(deletes_unmatched=True), PART, ["rows that are not matched are deleted"]),
         (clauses(), WHOLE, ["the source has every column of the dataset"]),
         (clauses(), pa.schema([KEY]), ["the source has no column besides the key"]),
         (
-            clauses(inserts=True, deletes_lonely=True), WHOLE,
+            clauses(inserts=True, deletes_unmatched=True), WHOLE,
             ["rows are inserted", "rows that are not matched are deleted",
              "the source has every column of the dataset"],
         ),
@@ -73,7 +73,7 @@ def test_other_modes_find_their_own_way(mode: str) -> None:
         (clauses(), False),
         (clauses(matched=WhenMatched.FAIL), False),
         (MergeClauses(("k",), inserts=True), False),
-        (MergeClauses(("k",), deletes_lonely=True), False),
+        (MergeClauses(("k",), deletes_unmatched=True), False),
         (MergeClauses(("k",), all_bases=True, bases=("b",)), True),
     ],
 )
