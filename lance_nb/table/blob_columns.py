@@ -1,4 +1,4 @@
-"""Blob columns: what a scan returns for them, and where a payload lies.
+"""Blob columns: what a scan returns for them, and where a payload is stored.
 
 A scan returns *descriptions*, not payloads. Files up to 2.1 describe a blob by position and size in
 the data file itself (``struct<position, size>``). Since 2.2 (blob v2) it has five fields:

@@ -1,4 +1,4 @@
-"""Rows with blobs, made ready to be written again: descriptions become what a file writer copies.
+"""Copy rows with blobs: descriptions become references that a file writer copies.
 
 A column of descriptions is given the form ``BLOB_VALUES``: each payload is named by the object that
 holds it and its range there, so that it goes from file to file without being part of a batch.

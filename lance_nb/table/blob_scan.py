@@ -1,4 +1,4 @@
-"""A scan that returns payloads where others return descriptions (``blob_handling="all_binary"``).
+"""Scan blob columns as payloads instead of descriptions (``blob_handling="all_binary"``).
 
 It runs the scan of the descriptions with row addresses, and puts a ``large_binary`` column in the
 place of each column of descriptions, inside structs and lists as well.

@@ -1,8 +1,8 @@
 """Blob payloads as files: opened lazily, read by range, never larger in memory than asked for.
 
-An external payload lies wherever its description says; it is opened only when that place is inside
-the dataset, below a base path, or allowed by the caller, because reading it uses the caller's own
-credentials.
+An external payload is stored wherever its description says; it is opened only when that place is
+inside the dataset, below a base path, or allowed by the caller, because reading it uses the
+caller's own credentials.
 
 Source: spec page "blob"; file-like interface as pylance's BlobFile.
 """

@@ -1,12 +1,12 @@
 """What a clean-up of a branch would delete: every file, with its bytes and the reason.
 
-A file goes when no version that stays refers to it, of any branch, and either a version that goes
-refers to it ("verified": nobody else can want it) or none that was read does and it is older than
-seven days ("unverified": a running write may have just made it). Only files in the folders of the
-branch itself are looked at: nothing under another base path is ever deleted.
+A file is deleted when no version that is kept refers to it, of any branch, and either a deleted
+version refers to it ("verified": no other version can need it) or no version that was read does and
+it is older than seven days ("unverified": a running write may have just created it). Only files in
+the folders of the branch itself are considered: nothing under another base path is ever deleted.
 
 A reference protects by name, whatever base it goes through: names hold random ids, and a base may
-be spelled in many ways. Files that nobody here can know (``other``, ``ref``) stay.
+be spelled in many ways. Files of unknown purpose (``other``, ``ref``) are kept.
 
 Limits: a clone outside of the dataset that refers to its files is not known.
 Source: ``cleanup_old_versions`` of pylance 14.0.2.

@@ -1,4 +1,4 @@
-"""What the rows of a result look like: names, or names with SQL expressions, and score columns.
+"""The columns of a result: stored columns by name, SQL expressions, row columns and score columns.
 
 ``columns`` is None (all), a list of names, or a dict of name to SQL expression; row columns and the
 columns that a search adds (``_distance``) come last unless they are named.

@@ -1,10 +1,10 @@
-"""How many bytes each field takes on disk: pages of the data files, and payloads of blobs.
+"""Storage statistics: the bytes of each field, in pages of data files and payloads of blobs.
 
 Every field of the schema is counted, depth first; a struct has bytes of its own only where its
-files store them (2.0 keeps its validity there). Dropped columns still lie in their files and are
-not counted; deleted rows are. The payloads of a blob column lie beside its pages, in the data file
-or in blob files: they are added up from the descriptions. External blobs are no bytes of the
-dataset.
+files store them (2.0 keeps its validity there). Dropped columns are still in their files and are
+not counted; deleted rows are. The payloads of a blob column are stored beside its pages, in the
+data file or in blob files: they are added up from the descriptions. External blobs are not part of
+the dataset.
 
 Limits: footers, descriptors and column metadata are not counted. 0.1 files do not record sizes and
 count as 0. No page is read but those of the descriptions of blobs.

@@ -1,4 +1,4 @@
-"""The deleted rows of a fragment, read once per deletion file.
+"""Read the deleted rows of a fragment, once per deletion file.
 
 Source: message DeletionFile of lance.table; see format/deletion_vector for the two stored forms.
 """

@@ -1,8 +1,8 @@
-"""Which versions refer to which files, as spans: "from the third version read to the seventh".
+"""Which versions refer to which files, as spans of versions.
 
-A file is written once and dropped once, so its spans are few however long the history is. What must
-stay when some versions go, what is exclusive to one of them, what a branch holds: all are questions
-to the spans, answered for all files at once.
+A file is added once and removed once, so its spans are few however long the history is. Which files
+must be kept when some versions are deleted, which are exclusive to one of them, which a branch
+needs: all are computed from the spans, for all files at once.
 
 Layout: per span an identity (format/manifest_history.py), a line of history, and the half-open
 range of positions in that line's versions, in the order in which they were read.

@@ -1,9 +1,9 @@
-"""Rows of one fragment: its data files joined by field, deleted rows left out.
+"""Read rows of one fragment: its data files are joined by field, deleted rows are left out.
 
 A fragment's columns may lie in several data files (a column that was added or rewritten later has a
 file of its own); each file says which field ids it holds. A field that no file holds reads as null.
 Of a field that several files hold, the first file counts: releases up to 0.10.5 gave the ids of
-dropped columns to new ones, and pylance reads such fragments so.
+dropped columns to new ones, and pylance reads such fragments in this way.
 
 Limits: rows are addressed by their physical offset in the fragment, deleted rows included.
 Source: messages DataFragment and DataFile of lance.table.

@@ -1,11 +1,11 @@
-"""The versions of one branch and what has been read of them: numbers, counts, operations.
+"""The version log of one branch: version numbers, counts, operations and messages.
 
-Manifests never change, so a version is read once and remembered; counts of fragments are taken from
-the bytes of the fragments without decoding them, and only for fragments that the version before did
-not have. The transaction of a version is parsed when it is asked for.
+Manifests never change, so the summary of a version is read once and cached; counts of fragments are
+taken from the bytes of the fragments without decoding them, and only for fragments that the version
+before did not have. The transaction of a version is parsed when it is asked for.
 
-Limits: what is remembered of a version is small and fixed; fragment counts are kept for the version
-read last.
+Limits: what is cached of a version is small and of fixed size; fragment counts are kept for the
+version read last.
 Source: messages Manifest and Transaction of lance.table.
 """
 

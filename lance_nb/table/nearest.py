@@ -3,7 +3,7 @@
 The column is a fixed-size list of float16, float32 or float64 (metrics ``l2``, ``cosine``, ``dot``)
 or of uint8 (``hamming``). ``_distance`` (float32) is the squared Euclidean distance, one less the
 cosine, one less the dot product, or the number of bits that differ; null vectors and distances that
-are NaN are passed over. Equal distances keep the order of the scan.
+are NaN are skipped. Equal distances keep the order of the scan.
 
 As in pylance, a filter is applied to the k rows found, unless ``prefilter`` asks for the k nearest
 of the rows that pass it. Arguments that steer an index are accepted and have no effect: the

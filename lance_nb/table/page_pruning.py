@@ -1,15 +1,15 @@
-"""Rows that cannot pass a filter, told from the page statistics of 0.1 files.
+"""Page pruning: which rows of 0.1 files can pass a filter, by the statistics of their pages.
 
-Used of a filter: comparisons of a column at the top with a number, date or time, joined by AND;
-everything else may pass. A page is left out only when its smallest or largest value settles it and
+Used of a filter: comparisons of a top-level column with a number, date or time, joined by AND;
+everything else may pass. A page is skipped only when its smallest or largest value decides it and
 it has no nulls, because 0.1 files store some value in the place of a null, which a scan returns.
-NaN is greater than every number and no part of the bounds, so that ``>`` and ``>=`` leave out no
-page of floats; a NaN with a minus sign, the least value, is missed by ``<`` as it is by pylance.
-Texts are not used: their bounds may have been cut.
+NaN is greater than every number and no part of the bounds, so that ``>`` and ``>=`` skip no page of
+floats; a NaN with a minus sign, the least value, is missed by ``<`` as it is by pylance. Texts are
+not used: their bounds may have been truncated.
 
 Limits: without statistics, with damaged ones, or in a fragment of more than ``ROWS_MAX`` rows every
 row may pass.
-Source: spec page "statistics"; the results are those of the scan that reads all pages.
+Source: spec page "statistics"; the results are those of a scan that reads all pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which columns a scan returns: names to stored fields, nested fields pulled up, row columns added.
+"""Resolve the columns of a scan: names to stored fields, nested fields, row columns.
 
 A dotted name (``meta.iso``) returns the nested field as a column of that name, null where a struct
 around it is null, as pylance's scans do. Of blobs of the second generation it names a part of the

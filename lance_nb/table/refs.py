@@ -1,4 +1,4 @@
-"""Tags and branches of a dataset, and what a ref means.
+"""Tags and branches of a dataset, and resolving a ref to a version.
 
 A ref is a version number, a tag name, or ``(branch, version)`` with None for main and for latest.
 Refs are files in ``_refs`` of the root; a tag may point at a version of a branch.

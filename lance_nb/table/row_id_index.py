@@ -1,9 +1,10 @@
-"""From row ids to rows: which fragment holds a stable row id, and at which offset.
+"""Resolve row ids and row addresses to positions: which live row of the scan order has each.
 
 Without stable row ids an id is the row's address, and no index is needed. With them, an id may
-occur in several fragments (an updated row leaves its deleted self behind): only live rows count.
+occur in several fragments (an updated row leaves its deleted predecessor there): only live rows
+count.
 
-Limits: built for one version when it is first asked for, in memory of the order of the live rows.
+Limits: built for one version on first use; memory is proportional to the live rows.
 Source: spec page "row id and row address".
 """
 

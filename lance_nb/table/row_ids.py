@@ -1,4 +1,4 @@
-"""What a fragment says of each of its rows: its id, and the versions that made and changed it.
+"""Row ids and row versions: the id of each row, and the versions that made and changed it.
 
 A dataset with stable row ids keeps three sequences per fragment, one item per physical row, in one
 of three places: in the manifest, in a file of its own (old writers), or as a hidden column of the

@@ -1,4 +1,4 @@
-"""Run a scan plan: fragments to Arrow tables and record batches, in order, in bounded memory.
+"""Run the tasks of a scan: fragments to Arrow tables and record batches, in bounded memory.
 
 A table scan decodes large fragments side by side, one per processor; a batch scan decodes one
 *window* of rows at a time, so that memory does not grow with the size of a fragment.

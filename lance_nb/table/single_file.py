@@ -1,6 +1,6 @@
-"""A data file on its own, seen as a dataset of one version with one fragment.
+"""Read a data file on its own, as a dataset of one version with one fragment.
 
-That lets everything that reads datasets read a single file: projections, ranges, takes. Fields and
+Projections, ranges and takes then work on a single file as on a dataset. Fields and
 their ids are those of the file's own descriptor; which column holds which field follows from the
 file version: since 2.1 every leaf has one, in 2.0 every field.
 

@@ -1,7 +1,7 @@
 """Take rows by position: any order, repeats allowed, each fragment read once.
 
-Positions count live rows in scan order. The wanted rows of a fragment are read sorted and without
-repeats, then put into the order asked for.
+Positions count live rows in scan order. The rows of a fragment are read sorted and without repeats,
+then put into the order asked for.
 """
 
 from __future__ import annotations

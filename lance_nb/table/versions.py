@@ -1,7 +1,7 @@
-"""Which versions a dataset (or branch) has, and how one is loaded.
+"""The versions of a dataset or branch, and loading the manifest of one.
 
 Version numbers come from the names in ``_versions`` alone: no manifest is read to list them. The
-hint file is not needed and not trusted: listing the folder is what decides.
+hint file is not needed and not trusted: the listing of the folder decides.
 
 Source: spec page "table format" (manifest naming); format/layout has the names.
 """

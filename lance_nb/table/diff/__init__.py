@@ -1,6 +1,7 @@
-"""What differs between two versions: manifests, rows, cells; and the life of single rows.
+"""The differences between two versions: manifests, rows, cells; and the history of single rows.
 
-``ends`` says which two versions; ``value`` is what users hold. Nothing here writes.
+``merge_base`` finds the two versions, ``version_diff`` has the value that users hold. Nothing here
+writes.
 """
 
 from lance_nb.table.diff.compare_plan import has_row_ids

@@ -1,4 +1,4 @@
-"""Which columns of two versions are the same column, and which files of a fragment hold one.
+"""Pair the columns of two versions, and find the files of a fragment that hold a column.
 
 Top-level columns are paired by name, renamed ones with their former names. Field ids alone do not
 identify them: after a column was dropped and its files were compacted away, its id is assigned
@@ -9,7 +9,7 @@ type to the other.
 The *home* of a column in a fragment is the set of (field id, file) that hold it: equal homes mean
 equal values, row by row, without reading any.
 
-Limits: versions that are gone end the trace of renames, and fields are then matched by name.
+Limits: renames are not followed past a version that was cleaned up; fields are matched by name.
 Source: messages Field and DataFile of lance.table; operations Project, Merge, Overwrite, Restore.
 """
 

@@ -1,4 +1,4 @@
-"""Which rows of two versions have to be compared, found from manifests and deletion files alone.
+"""Plan which rows of two versions are compared, from manifests and deletion files alone.
 
 Rows are identified, in this order, by: the key that the caller names; stable row ids, when both
 versions have them; the unenforced primary key of both; else the row's address, its place in a file.

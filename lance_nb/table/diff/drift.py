@@ -1,10 +1,10 @@
-"""Column drift between two versions: profiles with the same bins for both, side by side.
+"""Column drift between two versions: a profile of each column on both sides, in the same bins.
 
 A profile has the share of nulls, distinct values, mean, bounds and a histogram. Numbers, booleans
 and times are counted in bins of equal width; of vectors the Euclidean norm is; texts are counted by
 value, the most frequent ones by name. NaN and infinities are in no bin. By default a bounded sample
-of rows is read on each side: runs of rows at even distances. With ``exact`` all rows are, in two
-passes.
+of rows is read on each side: runs of rows at even distances. With ``exact`` all rows are read,
+in two passes.
 
 The population stability index sums (after - before) * ln(after / before) over the bins, nulls being
 one; as a rule of thumb, below 0.1 is no change, above 0.25 a large one.

@@ -6,8 +6,8 @@ of the newest version, under the names that they have there; where a version had
 in a type that cannot be cast, it is null. In a version deletes come first, then updates (each
 batch of old values followed by its new ones), then inserts.
 
-Limits: rows must be told apart by stable row ids or a key; versions between must still be there.
-Versions that by their operation change no row are not opened.
+Limits: rows must be identified by stable row ids or a key; versions between must still exist.
+Versions whose operation changes no row are not opened.
 Source: the change data feeds of other table formats; the diff does the work.
 """
 

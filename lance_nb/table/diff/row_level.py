@@ -1,4 +1,4 @@
-"""Rows and cells of a diff as Arrow batches, computed as far as they are asked for.
+"""Rows and cells of a diff as Arrow batches, computed lazily.
 
 Rows: ``_change`` ("changed", "added", "removed"), ``_rowid`` (where row ids are stable),
 ``_rowaddr``, ``_changed`` (the names of the columns that differ), then the columns of ``b`` and

@@ -1,10 +1,10 @@
-"""Where the rows of a fragment lay before compactions moved them: followed through transactions.
+"""Row origins: where the rows of a fragment were before compactions moved them.
 
 A Rewrite between the two versions tells which fragments it read and which it wrote; their live rows
 are the same, in the same order. Followed back, each row has an *origin*: a fragment that no known
 Rewrite wrote, and an offset in it. Rows of one origin are one row, and equal in every column whose
-home has not been written anew since. A column of a rewritten fragment lives where it was copied
-from.
+home has not been written anew since. The home of a column of a rewritten fragment is the one
+that it was copied from.
 
 Limits: a Rewrite is followed only if its transaction and the deletion files it read are still
 there and the numbers of rows agree; else its fragments are origins of their own. When a version

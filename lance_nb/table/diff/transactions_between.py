@@ -1,4 +1,4 @@
-"""The transactions between two versions, and how deletions differ: what needs more than manifests.
+"""The transactions between two versions, and how their deletions differ.
 
 ``transactions``: one row per version after the common ancestor, oldest first, side by side for
 forks. A version that was cleaned up has no row.

@@ -1,4 +1,4 @@
-"""A syntax tree and the columns of a dataset to a bound expression.
+"""Bind a syntax tree to the columns of a dataset.
 
 One method per kind of node of sqlglot's tree, found by the node's key. AND and OR are flattened
 before they are bound, so that a chain of any length is one call; equalities of one column with

@@ -1,4 +1,4 @@
-"""CAST: values of one Arrow type to another, as SQL (Arrow's Rust kernels) does it.
+"""CAST: convert values of one Arrow type to another, as SQL (Arrow's Rust kernels) does.
 
 Where pyarrow's own cast differs: of a float or decimal that becomes an integer the fraction is cut
 off; a float is written ``1.0``, a timestamp ``2021-01-01T00:00:00+02:00``, a time with a fraction

@@ -1,4 +1,4 @@
-"""Which type two operands are compared or computed in, and literals that take a column's type.
+"""Type coercion: the common type of two operands, and literals in the type of their column.
 
 Two integer types meet in the narrowest that holds both (uint64 with a signed type: a decimal);
 integer and float meet in the float; decimal and integer in a decimal, decimal and float in float64;

@@ -1,7 +1,7 @@
 """A filter or a computed column, bound to a schema: the columns it needs, and how to compute it.
 
-A filter is SQL text or a pyarrow.compute.Expression; a computed column is SQL text. Everything that
-can be wrong about them, apart from the values of rows, is found when they are bound.
+A filter is SQL text or a pyarrow.compute.Expression; a computed column is SQL text. All errors
+other than those of the values of rows are raised when they are bound.
 
 pyarrow expressions are computed by Arrow itself, with Arrow's rules where those differ from SQL's
 (NaN is unlike every number, sums that overflow are errors). Such an expression cannot be walked

@@ -1,6 +1,6 @@
 """Functions of JSON columns: json_extract, json_exists, json_get, json_get_int, json_array_length.
 
-Paths are those of JSONPath that name one way down: ``$.a.b``, ``$["a b"]``, ``$.items[0]``,
+Paths are those of JSONPath without branches: ``$.a.b``, ``$["a b"]``, ``$.items[0]``,
 ``[last]``, ``[*]`` (several finds come as an array); ``$.`` may be left out. ``json_get`` takes one
 key or one position and may be nested. A value of another kind than asked for is converted as
 pylance converts it (``"12"`` is 12, 1.5 is 2, true is 1) or refused.

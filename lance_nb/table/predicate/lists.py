@@ -1,7 +1,7 @@
-"""Lists taken apart into flat values, a start and a length per row, and put together again.
+"""Split lists into flat values with a start and a length per row, and build lists of them.
 
-A result is a choice of values, cut anew: nothing here visits values one by one. Null lists have no
-values; a fixed-size list is a list.
+A result selects flat values and assigns them to rows: no function visits values one by one. Null
+lists have no values; a fixed-size list is a list.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NOT, IS NULL, IN, chains of AND and OR, and whether an expression can be null.
 
 Equalities of one column inside an OR become one look-up for all literals, as IN does. Nullability
-follows the reference: operators, comparisons, AND, OR, NOT, LIKE, BETWEEN and casts are null where
+is that of pylance: operators, comparisons, AND, OR, NOT, LIKE, BETWEEN and casts are null where
 an operand is; IS NULL never is; COALESCE is not where an operand is not. Any other function may
 return null.
 """

@@ -1,4 +1,4 @@
-r"""Regular expressions in Rust's dialect, which pylance has, written for RE2 or for Python.
+r"""Translate regular expressions of Rust's dialect, which pylance has, to RE2 or to Python.
 
 RE2 runs in time linear in the text, but its ``\w``, ``\d``, ``\s`` and ``\b`` know ASCII only,
 Rust's Unicode. The classes are written as classes of properties. A boundary (``\b``, ``\B``)

@@ -1,4 +1,4 @@
-"""SQL text to a syntax tree of sqlglot, within limits that hold before any work is done.
+"""Parse SQL text to a syntax tree of sqlglot, within limits that are checked first.
 
 The dialect is the one that Lance speaks: names are quoted by backticks, strings by single or double
 quotes, a quote is doubled inside its own string, ``x'ff'`` and ``0xff`` are bytes, and no function

@@ -1,6 +1,6 @@
 """Functions of structs and types: get_field, named_struct, struct, arrow_cast, arrow_typeof.
 
-Type names are those of arrow_types.
+Type names are those of type_names.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ pattern; where nearly every row has its own pattern, row by row.
 
 Each function takes arrays of one length without nulls (a literal is repeated) and returns one.
 
-Limits: what a dataset holds decides how long a result would become, so it is bounded before
+Limits: the values of a dataset decide how long a result would become, so it is bounded before
 anything is allocated: ``MADE_MAX`` characters or elements for the rows that are evaluated at a
 time, 2**20 characters for one text made by repeat, lpad or rpad, 2 GiB for the text of one result.
 Not vectorised: digests, as neither Arrow nor numpy has a function for many texts.

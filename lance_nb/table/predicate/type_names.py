@@ -1,4 +1,4 @@
-"""Type names to Arrow types: those of SQL (CAST), and those of Rust (arrow_cast, arrow_typeof).
+"""Parse type names to Arrow types: those of SQL (CAST) and of Rust (arrow_cast, arrow_typeof).
 
 SQL: int, tinyint, smallint, bigint (each also unsigned), float, double, string, binary, boolean,
 date, timestamp(precision), datetime, decimal(p, s), time, real.
