@@ -27,13 +27,13 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.change_rows import GLYPHS, Changes
 from lance_nb.table.diff import Diff
-from lance_nb.table.diff.fragments import CHANGES, fragment_changes
-from lance_nb.table.diff.transactions_between import (
+from lance_nb.table.diff.change_tables import (
     VersionBetween,
     deletions_table,
     transactions_table,
     versions_between,
 )
+from lance_nb.table.diff.fragments import CHANGES, fragment_changes
 
 MAX_ROWS = 200
 _DAMAGED = "Damaged"

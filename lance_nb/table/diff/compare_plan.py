@@ -28,12 +28,10 @@ from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import primary_key
 from lance_nb.table.diff.columns import ColumnPair, Home, Homes
-from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places
-from lance_nb.table.diff.manifest_tables import fragments_at
+from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places, deleted_offsets, fragments_at
 from lance_nb.table.diff.merge_base import Ends, ancestor_of
 from lance_nb.table.diff.row_locator import FragmentRows, PlacedRows, live_rows
 from lance_nb.table.diff.row_origins import Piece, find_origins
-from lance_nb.table.diff.transactions_between import deleted_offsets
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_id_index import live_offsets

@@ -32,7 +32,9 @@ from lance_nb.format.fragment import DataFile, DeletionFile, Fragment
 from lance_nb.format.manifest import BasePath
 from lance_nb.format.serialized_fragments import with_bases
 from lance_nb.storage.registry import split_uri
+from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.merge_base import Ends
+from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 
@@ -316,3 +318,15 @@ def _file_rows(change: str, snapshot: Snapshot, fragment: Fragment | None) -> di
             "columns": [name for name in names if name is not None],
         }
     return found
+
+
+def fragments_at(snapshot: Snapshot, positions: Any) -> Iterator[Fragment]:
+    """Yield the fragments at some positions of a version."""
+    return (snapshot.manifest.fragments[at] for at in positions.tolist())
+
+
+def deleted_offsets(snapshot: Snapshot, fragment: Fragment) -> np.ndarray:
+    """Return the offsets of the deleted rows, ascending (int64)."""
+    count = 0 if fragment.deletion_file is None else confirmed_rows(snapshot, fragment)
+    vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+    return np.zeros(0, np.int64) if vector is None else vector.offsets().astype(np.int64)

@@ -34,8 +34,7 @@ from lance_nb.format.transaction_effects import restored_version
 from lance_nb.table.diff.columns import find_renames, pair_columns
 from lance_nb.table.diff.compare_plan import has_row_ids
 from lance_nb.table.diff.feed import QUIET
-from lance_nb.table.diff.fragments import match_fragments
-from lance_nb.table.diff.manifest_tables import fragments_at
+from lance_nb.table.diff.fragments import fragments_at, match_fragments
 from lance_nb.table.diff.merge_base import Source, VersionPath, find_ends
 from lance_nb.table.diff.row_compare import Sides
 from lance_nb.table.diff.row_locator import (

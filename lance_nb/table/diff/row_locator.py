@@ -18,10 +18,8 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.row_sequences import Range, RowIdSegments
-from lance_nb.table.diff.fragments import FragmentMatch
-from lance_nb.table.diff.manifest_tables import fragments_at
+from lance_nb.table.diff.fragments import FragmentMatch, deleted_offsets, fragments_at
 from lance_nb.table.diff.row_compare import differing
-from lance_nb.table.diff.transactions_between import deleted_offsets
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import Projection, project

@@ -31,7 +31,7 @@ import pyarrow as pa
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment_list import FragmentCounts
-from lance_nb.table.diff import manifest_tables, transactions_between
+from lance_nb.table.diff import change_tables
 from lance_nb.table.diff.columns import ColumnPair, choose_columns, find_renames, pair_columns
 from lance_nb.table.diff.compare_plan import Identity, choose_identity
 from lance_nb.table.diff.drift import ColumnDrift, column_drifts
@@ -263,8 +263,8 @@ class Diff:
         """The versions between: side, branch, version, time, operation, message, description."""
         return self._once(
             "transactions",
-            lambda: transactions_between.transactions_table(
-                self.ends, transactions_between.versions_between(self.ends)
+            lambda: change_tables.transactions_table(
+                self.ends, change_tables.versions_between(self.ends)
             ),
         )
 
@@ -272,7 +272,7 @@ class Diff:
     def schema(self) -> pa.Table:
         """The fields that differ: added, removed, renamed, changed."""
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
-        return self._once("schema", lambda: manifest_tables.schema_table(a, b, self.renamed))
+        return self._once("schema", lambda: change_tables.schema_table(a, b, self.renamed))
 
     @property
     def fragments(self) -> pa.Table:
@@ -289,7 +289,7 @@ class Diff:
         """The fragments that both have and whose deleted rows differ. Reads deletion files."""
         return self._once(
             "deletions",
-            lambda: transactions_between.deletions_table(
+            lambda: change_tables.deletions_table(
                 self.ends, [one for one in self.match.changed if one.deletions_differ]
             ),
         )
@@ -297,16 +297,14 @@ class Diff:
     @property
     def indices(self) -> pa.Table:
         """The index segments that came, went or changed."""
-        return self._once(
-            "indices", lambda: manifest_tables.indices_table(self.ends.a, self.ends.b)
-        )
+        return self._once("indices", lambda: change_tables.indices_table(self.ends.a, self.ends.b))
 
     @property
     def config(self) -> pa.Table:
         """The settings that differ: configuration, table metadata, schema metadata."""
         return self._once(
             "config",
-            lambda: manifest_tables.config_table(self.ends.a.manifest, self.ends.b.manifest),
+            lambda: change_tables.config_table(self.ends.a.manifest, self.ends.b.manifest),
         )
 
     @property

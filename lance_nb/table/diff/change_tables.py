@@ -1,29 +1,46 @@
-"""The manifest level of a diff as Arrow tables: schema, indices, settings.
+"""The tables of a diff: schema, indices, settings, deletions, and the transactions between.
 
-Each function spells out the schema of its table; ``change`` is ``added``, ``removed``, ``changed``
-or, for a field that kept its id, ``renamed``. Everything comes from the two manifests.
+Each table has a constant with its schema; ``change`` is ``added``, ``removed``, ``changed`` or, for
+a field that kept its id, ``renamed``. Schema, indices and settings come from the two manifests.
+``transactions`` has one row per version after the common ancestor, oldest first, side by side for
+forks; a version that was cleaned up has no row.
 
-Limits: values of settings are shown as text; one that is not UTF-8 with replacement characters.
-Source: message Manifest of lance.table.
+Limits: values of settings are shown as text; one that is not UTF-8 with replacement characters. As
+many manifests are read as there are versions between, and none twice.
+Source: messages Manifest and Transaction of lance.table; table/history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.field import Field
-from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata, index_type
 from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
+from lance_nb.table.diff.fragments import Pair, deleted_offsets
+from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 
 ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
 
+TRANSACTIONS = pa.schema([
+    ("side", pa.string()), ("branch", pa.string()), ("version", pa.uint64()),
+    ("timestamp", pa.timestamp("us", "UTC")), ("operation", pa.string()), ("message", pa.string()),
+    ("description", pa.string()), ("read_version", pa.uint64()), ("uuid", pa.string()),
+])  # fmt: skip
+DELETIONS = pa.schema([
+    ("fragment_id", pa.uint64()), ("physical_rows", pa.uint64()), ("deleted_before", pa.uint64()),
+    ("deleted_after", pa.uint64()), ("rows_deleted", pa.uint64()), ("rows_undeleted", pa.uint64()),
+])  # fmt: skip
 SCHEMA = pa.schema([
     ("change", pa.string()), ("column", pa.string()), ("old_column", pa.string()),
     ("old_type", pa.string()), ("new_type", pa.string()), ("old_nullable", pa.bool_()),
@@ -86,11 +103,6 @@ def _field_row(
         and other is not None
         and (dict(one.metadata) != dict(other.metadata) or one.keys != other.keys),
     }
-
-
-def fragments_at(snapshot: Snapshot, positions: Any) -> Iterator[Fragment]:
-    """Yield the fragments at some positions of a version."""
-    return (snapshot.manifest.fragments[at] for at in positions.tolist())
 
 
 def indices_table(a: Snapshot, b: Snapshot) -> pa.Table:
@@ -157,3 +169,67 @@ def config_table(a: Manifest, b: Manifest) -> pa.Table:
 
 def _text(value: Any) -> str | None:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True, slots=True)
+class VersionBetween:
+    """A version after the common ancestor, on side "a" or "b"."""
+
+    side: str
+    branch: str | None
+    version: int
+
+
+def versions_between(ends: Ends) -> list[VersionBetween]:
+    """List the versions between, oldest first; lists names only."""
+    found = []
+    for stretch in ends.between:
+        numbers = ends.source.log(stretch.branch).numbers()
+        first, stop = bisect_right(numbers, stretch.after), bisect_right(numbers, stretch.upto)
+        found += [
+            VersionBetween(stretch.side, stretch.branch, number) for number in numbers[first:stop]
+        ]
+    return found
+
+
+def transactions_table(ends: Ends, versions: Sequence[VersionBetween]) -> pa.Table:
+    """Describe the transactions of some versions. Raises CorruptFileError."""
+    found = [row for one in versions if (row := _transaction(ends, one)) is not None]
+    return pa.Table.from_pylist(found, schema=TRANSACTIONS)
+
+
+def _transaction(ends: Ends, one: VersionBetween) -> dict[str, Any] | None:
+    log = ends.source.log(one.branch)
+    try:
+        info, done = log.describe(one.version, {}), log.transaction(one.version)
+    except VersionNotFoundError:
+        return None  # cleaned up since it was listed
+    return {
+        "side": one.side,
+        "branch": one.branch,
+        "version": one.version,
+        "timestamp": info.timestamp,
+        "operation": info.operation,
+        "message": info.message,
+        "description": None if done is None else done.description,
+        "read_version": None if done is None else done.read_version,
+        "uuid": None if done is None else done.uuid,
+    }
+
+
+def deletions_table(ends: Ends, pairs: Sequence[Pair]) -> pa.Table:
+    """One row per shared fragment; those of a diff whose deletions differ. Reads deletion files."""
+    rows = []
+    for pair in pairs:
+        before, after = deleted_offsets(ends.a, pair.a), deleted_offsets(ends.b, pair.b)
+        rows.append(
+            {
+                "fragment_id": pair.b.id,
+                "physical_rows": pair.b.physical_rows or None,
+                "deleted_before": before.size,
+                "deleted_after": after.size,
+                "rows_deleted": np.setdiff1d(after, before, assume_unique=True).size,
+                "rows_undeleted": np.setdiff1d(before, after, assume_unique=True).size,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=DELETIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lance_nb
-from lance_nb.table.diff.transactions_between import transactions_table, versions_between
+from lance_nb.table.diff.change_tables import transactions_table, versions_between
 from tests.unit.table.diff.conftest import rows
 
 
