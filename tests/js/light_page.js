@@ -60,6 +60,17 @@ window.HTMLCanvasElement.prototype.getContext = () => ({
 });
 for (const name of ["scrollIntoView", "setPointerCapture", "setRangeText", "select"])
   window.HTMLElement.prototype[name] ??= () => {};
+window.HTMLInputElement.prototype.checked = false;
+Object.defineProperty(window.HTMLSelectElement.prototype, "value", {
+  get() {
+    const options = [...this.querySelectorAll("option")].map((one) => one.getAttribute("value"));
+    const selected = this.querySelector("option[selected]")?.getAttribute("value");
+    return options.includes(this.chosen) ? this.chosen : (selected ?? options[0] ?? "");
+  },
+  set(value) {
+    this.chosen = value;
+  },
+});
 window.HTMLElement.prototype.focus = function focus() {
   document.lastFocused = this;
 };
@@ -76,6 +87,21 @@ export function send(element, type, properties = {}) {
 /** The texts of all elements that a selector finds. */
 export const texts = (element, selector) =>
   [...element.querySelectorAll(selector)].map((found) => found.textContent);
+
+/**
+ * What is shown in an element as one line: texts are divided by "|", a button is [words], or (words)
+ * when it is disabled, a field <label: value>, a title {title}; what is hidden is left out.
+ */
+export function shown(node) {
+  if (node.nodeType === 3) return node.data.trim();
+  if (node.hidden) return "";
+  const inner = [...node.childNodes].map(shown).filter(Boolean).join("|");
+  const title = node.getAttribute("title") ? `{${node.getAttribute("title")}}` : "";
+  if (node.localName === "button") return (node.disabled ? `(${inner})` : `[${inner}]`) + title;
+  if (["input", "select"].includes(node.localName))
+    return `<${node.getAttribute("aria-label")}: ${node.value ?? ""}>`;
+  return `${inner}${title}`;
+}
 
 /** The button with these words. */
 export const button = (element, words) =>

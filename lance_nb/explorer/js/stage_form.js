@@ -41,7 +41,7 @@ const ENGINES = [
  */
 
 const NAME = /`(?:[^`]|``)*$|[A-Za-z_][\w.]*$/;
-const PART = /`(?:[^`]|``)*`|[^,]+/g;
+const PART = /\s*`(?:[^`]|``)*`|[^,]+/g;
 let instances = 0;
 
 /**

@@ -1,0 +1,626 @@
+// What writes: forms of refs, their cards, the merge page, staged changes.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { mergePage } from "../../lance_nb/explorer/js/merge_page.js";
+import { placeText, refCard } from "../../lance_nb/explorer/js/ref_card.js";
+import { refForm, writeGuard } from "../../lance_nb/explorer/js/ref_form.js";
+import { isOpen, stageCard } from "../../lance_nb/explorer/js/stage_card.js";
+import { stageForm } from "../../lance_nb/explorer/js/stage_form.js";
+import { fakeContext, settled } from "./fake_context.js";
+import { button, send, shown } from "./light_page.js";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] }));
+afterEach(() => {
+  mock.timers.reset();
+  document.body.replaceChildren();
+});
+
+function tools(ctx) {
+  const did = [];
+  const note =
+    (name) =>
+    (...what) =>
+      did.push([name, ...what.filter((one) => one?.type !== "click")]);
+  const names = ["done", "close", "again", "show", "create", "merge"];
+  return { did, guard: writeGuard(ctx), ...Object.fromEntries(names.map((n) => [n, note(n)])) };
+}
+
+function form(of) {
+  const ctx = fakeContext({ locked: false });
+  const own = tools(ctx);
+  const element = refForm(ctx, { kind: "tag", action: "create", at: "main:3", ...of }, own);
+  document.body.append(element);
+  return { ctx, element, ...own };
+}
+
+const CHECKED = {
+  reason: "",
+  problem: "",
+  consequences: [{ level: "ok", text: "free" }, { level: "warn", text: "note it" }], // biome-ignore format: pairs
+  place: { branch: null, version: 3, label: "main:3" },
+  code: { python: "ds.tags.create()" },
+};
+
+test("a new tag is checked while it is typed, then written", async () => {
+  const { ctx, element, did } = form({});
+  const check = ctx.kernel.last("refs.check");
+  assert.deepEqual(check.args, { kind: "tag", action: "create", name: "", at: "main:3" });
+  const [name, note] = element.querySelectorAll(":scope > .lnb-rf-fields > input");
+  assert.equal(
+    shown(element),
+    "New tag|<name of the tag: >|at|<version: main:3>|<note: >|(make it at …)|[cancel]",
+  );
+  check.answer(CHECKED); // without a name it cannot be made
+  assert.match(shown(element), /\|✓\|free\|!\|note it\|\(make it at main:3\)\|\[cancel\]$/);
+  assert.deepEqual(ctx.codes, [CHECKED.code]);
+  name.value = " v1 ";
+  send(name, "input");
+  assert.equal(ctx.kernel.last("refs.check").args.name, "v1");
+  ctx.kernel.last("refs.check").answer({ ...CHECKED, code: null });
+  assert.equal(ctx.codes.length, 1);
+  note.value = "first";
+  button(element, "make it").click();
+  const create = ctx.kernel.last("refs.create");
+  const args = { kind: "tag", name: "v1", branch: null, version: 3, note: "first" };
+  assert.deepEqual(create.args, args);
+  await create.answer({ made: 1 });
+  assert.deepEqual(did, [["close"], ["done", { made: 1 }]]);
+});
+
+test("what stops a ref from being written is said", async () => {
+  const { ctx, element, did } = form({});
+  const [name] = element.querySelectorAll("input");
+  name.value = "v1";
+  const answer = (change) => {
+    send(name, "input");
+    ctx.kernel.last("refs.check").answer({ ...CHECKED, ...change });
+    return shown(element).split("<note: >|")[1];
+  };
+  assert.equal(answer({ reason: "taken" }), "taken|✓|free|!|note it|(make it at main:3)|[cancel]");
+  assert.equal(name.getAttribute("aria-invalid"), "true");
+  assert.equal(
+    answer({ problem: "no such version", place: null }),
+    "no such version|(make it at …)|[cancel]",
+  );
+  assert.equal(name.getAttribute("aria-invalid"), "false");
+  const version = element.querySelector(".lnb-ref-box input");
+  assert.equal(version.getAttribute("aria-invalid"), "true");
+  assert.equal(
+    answer({ consequences: [{ level: "stop", text: "never" }] }),
+    "✕|never|(make it at main:3)|[cancel]",
+  );
+  assert.equal(answer({ consequences: [] }), "[make it at main:3]|[cancel]");
+  button(element, "make it").click();
+  await ctx.kernel.last("refs.create").fail({ message: "somebody was faster" });
+  assert.match(shown(element), /problem: somebody was faster\|\[look again\]/);
+  button(element, "look again").click();
+  button(element, "cancel").click();
+  assert.deepEqual(did, [["again"], ["close"]]);
+  send(name, "input");
+  ctx.kernel.last("refs.check").fail({ message: "no kernel" });
+  assert.match(shown(element), /problem: no kernel/);
+});
+
+test("a tag is moved to another version", async () => {
+  const { ctx, element, did } = form({ action: "move", name: "v1", seen: "s", at: "2" });
+  assert.equal(shown(element), "Move tag v1|to|<version: 2>|(move it to …)|[cancel]");
+  assert.deepEqual(ctx.kernel.last("refs.check").args, {
+    kind: "tag",
+    action: "move",
+    name: "v1",
+    at: "2",
+  });
+  ctx.kernel.last("refs.check").answer(CHECKED);
+  button(element, "move it to main:3").click();
+  const args = { name: "v1", branch: null, version: 3, seen: "s" };
+  assert.deepEqual(ctx.kernel.last("refs.move").args, args);
+  await ctx.kernel.last("refs.move").answer({});
+  assert.deepEqual(did, [["close"], ["done", {}]]);
+});
+
+const REF = {
+  kind: "branch",
+  name: "dev",
+  label: "dev",
+  note: "a note",
+  seen: "s",
+  place: { branch: "dev", version: 5, label: "dev:5" },
+  fork: { branch: null, version: 3, label: "main:3" },
+  facts: [{ label: "rows", value: "7" }],
+  metadata: [{ label: "key", value: "v" }],
+  tags: { lines: [{ name: "v1", label: "v1", place: { label: "dev:4" } }], hidden: 2 },
+  children: { lines: [], hidden: 0 },
+};
+
+function card(model) {
+  const ctx = fakeContext({ locked: false });
+  const own = tools(ctx);
+  const element = refCard(ctx, { ...REF, ...model }, own);
+  document.body.append(element);
+  return { ctx, element, ...own };
+}
+
+test("a branch has its facts, its tags and what can be done with it", () => {
+  const { ctx, element, did } = card({});
+  assert.equal(
+    shown(element),
+    "a note|rows|7|[go to it]|[compare with fork]{what changed from main:3 to dev:5}|[merge…]" +
+      "|[new tag…]|[new branch…]|[note…]|[delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
+  );
+  for (const words of ["go to it", "compare", "merge", "new tag", "new branch", "v1"])
+    button(element, words).click();
+  assert.deepEqual(ctx.travels, [{ branch: "dev", version: 5 }]);
+  const pair = { a: { branch: null, version: 3 }, b: { branch: "dev", version: 5 } };
+  assert.deepEqual(ctx.went, [["changes", pair]]);
+  assert.deepEqual(did, [
+    ["merge", { source: "dev", into: "main" }],
+    ["create", "tag", "dev:5"],
+    ["create", "branch", "dev:5"],
+    ["show", "tag", "v1"],
+  ]);
+  const main = card({ name: null, label: "main", note: "", fork: null, metadata: [] });
+  assert.equal(
+    shown(main.element),
+    "rows|7|[go to it]|[merge…]|[new tag…]|[new branch…]|Tags on it|[v1]|dev:4|and 2 more",
+  );
+  button(main.element, "merge").click();
+  assert.deepEqual(main.did, [["merge", { into: "main" }]]);
+  assert.equal(placeText({ branch: null, version: 2 }), "main:2");
+});
+
+test("a tag is moved, noted and deleted from its card", async () => {
+  const { ctx, element, did } = card({ kind: "tag", name: "v1", label: "v1", fork: null });
+  assert.match(shown(element), /\[new branch…\]\|\[move…\]\|\[note…\]\|\[delete…\]\|Metadata/);
+  assert.match(shown(element), /Other tags there/);
+  button(element, "move").click();
+  assert.match(shown(element), /Move tag v1\|to\|<version: main:3>/);
+  button(element, "cancel").click();
+  assert.doesNotMatch(shown(element), /Move tag/);
+  button(element, "note").click();
+  const note = element.querySelector(".lnb-rf-note");
+  assert.equal(note.getAttribute("value"), "a note");
+  note.value = "new";
+  button(element, "write").click();
+  const args = { kind: "tag", name: "v1", note: "new", before: "a note" };
+  assert.deepEqual(ctx.kernel.last("refs.note").args, args);
+  await ctx.kernel.last("refs.note").answer({ n: 1 });
+  assert.deepEqual(did.splice(0), [["done", { n: 1 }], ["show", "tag", "v1"]]); // biome-ignore format: pairs
+  button(element, "write").click();
+  await ctx.kernel.last("refs.note").fail({ message: "changed since" });
+  assert.match(shown(element), /problem: changed since\|\[look again\]/);
+  button(element, "look again").click();
+  assert.deepEqual(did.splice(0), [["show", "tag", "v1"]]);
+  button(element, "delete").click();
+  assert.match(shown(element), /looking who needs it…\|\[cancel\]/);
+  assert.deepEqual(ctx.kernel.last("refs.explain").args, { kind: "tag", name: "v1" });
+  await ctx.kernel.last("refs.explain").answer({
+    code: { python: "del" },
+    consequences: [{ level: "warn", text: "unprotected" }],
+    seen: "known",
+    refused: false,
+  });
+  await settled();
+  assert.deepEqual(ctx.codes, [{ python: "del" }]);
+  assert.match(
+    shown(element),
+    /Delete tag v1\?\|!\|unprotected\|\[delete v1\]\|\[how many bytes\?\]\|\[keep it\]/,
+  );
+  button(element, "how many bytes").click();
+  assert.deepEqual(ctx.kernel.last("refs.bytes").args, { name: "v1" });
+  ctx.kernel.last("refs.bytes").options.progress(1, 2);
+  assert.match(shown(element), /counting… 1 of 2 manifests/);
+  await ctx.kernel.last("refs.bytes").answer({ words: "3 MB" });
+  await settled();
+  assert.match(shown(element), /\|3 MB\|\[delete v1\]/);
+  button(element, "delete v1").click();
+  assert.deepEqual(ctx.kernel.last("refs.delete").args, { kind: "tag", name: "v1", seen: "known" });
+  await ctx.kernel.last("refs.delete").answer({ deleted: 1 });
+  await settled();
+  assert.deepEqual(did, [["done", { deleted: 1 }]]);
+  assert.equal(ctx.details.at(-1), null);
+});
+
+test("a branch that is needed is not deleted", async () => {
+  const { ctx, element, did } = card({});
+  button(element, "delete").click();
+  await ctx.kernel.last("refs.explain").answer({ consequences: [], seen: "", refused: true });
+  await settled();
+  assert.match(shown(element), /Delete branch dev\?\|\(delete dev\)\|\[keep it\]/);
+  button(element, "keep it").click();
+  assert.doesNotMatch(shown(element), /Delete branch/);
+  button(element, "delete").click();
+  await ctx.kernel.last("refs.explain").fail({ message: "lost" });
+  await settled();
+  assert.match(shown(element), /problem: lost\|\[look again\]/);
+  button(element, "look again").click();
+  assert.equal(ctx.kernel.count("refs.explain"), 3);
+  assert.deepEqual(did, []);
+});
+
+const PLAN = {
+  plan: 7,
+  kind: "merge",
+  title: "dev into main",
+  words: "merge",
+  strategy: "replay",
+  base: { label: "main:3" },
+  source: { label: "dev:5" },
+  target: { label: "main:7", branch: null },
+  unresolved: 0,
+  code: { python: "ds.merge()" },
+  rows: [10, 12],
+  columns: ["n"],
+  operation: "Update",
+  fragments: { new: 1, changed: 2, dropped: 0, lines: [], hidden: 0 },
+  conflicts: [],
+  hidden_conflicts: 0,
+  grid: { source: [], target: [], cells: [], verdicts: [], hidden_source: 0, hidden_target: 0 },
+  sample: { columns: [], rows: [] },
+  notes: ["a note"],
+};
+
+function merging() {
+  const ctx = fakeContext({ locked: false });
+  const own = tools(ctx);
+  const page = mergePage(ctx, own);
+  document.body.append(page.element);
+  return { ctx, page, element: page.element, ...own };
+}
+
+test("a merge is shown before it is made", async () => {
+  const { ctx, page, element, did } = merging();
+  assert.equal(element.hidden, true);
+  page.open({ source: "dev" });
+  assert.equal(element.hidden, false);
+  assert.equal(document.lastFocused, element);
+  assert.match(
+    shown(element),
+    /^\[← branches and tags\]\|\[Merge\]\|\[Cherry-pick\]\|\[Revert\]\|merge\|<source: dev>\|into\|<target branch: main>\|\[preview\]/,
+  );
+  assert.deepEqual(ctx.kernel.last("refs.plan").args, {
+    kind: "merge",
+    source: "dev",
+    into: "main",
+    strategy: "auto",
+    on_conflict: "fail",
+    key: "",
+    copy: false,
+  });
+  await ctx.kernel.last("refs.plan").answer(PLAN);
+  await settled();
+  assert.deepEqual(ctx.codes, [PLAN.code]);
+  assert.deepEqual(ctx.announced, ["merge"]);
+  assert.match(
+    shown(element),
+    /dev into main\|merge\|base main:3\|rows 10 → 12 \(\+2\) · fragments: .* · recorded as Update\|columns: n\|.*a note\|<commit message: >\|\[merge into main\]$/,
+  );
+  element.querySelector(".lnb-mp-acts input").value = "why";
+  button(element, "merge into").click();
+  assert.deepEqual(ctx.kernel.last("refs.merge").args, { plan: 7, message: "why" });
+  await ctx.kernel.last("refs.merge").answer({ version: 8 });
+  await settled();
+  assert.deepEqual(did, [["close"], ["done", { version: 8 }, { travel: true }]]);
+});
+
+test("conflicts are listed, and have to be decided", async () => {
+  const { ctx, page, element } = merging();
+  page.open({ source: "dev", into: "main" });
+  const sample = {
+    columns: ["id", "n"],
+    rows: [{ base: ["1", "2"], source: ["1", "3"], target: null }, { base: null, source: ["4", null], target: ["4", "5"] }], // biome-ignore format: rows
+  };
+  await ctx.kernel.last("refs.plan").answer({
+    ...PLAN,
+    unresolved: 2,
+    rows: [12, 10],
+    sample,
+    conflicts: [
+      { kind: "rows", text: "2 rows", resolution: null, remedy: "Choose a side." },
+      { kind: "column", text: "n", resolution: "ours" },
+      { kind: "config", text: "k", resolution: "theirs" },
+    ],
+    hidden_conflicts: 4,
+  });
+  await settled();
+  assert.deepEqual(ctx.announced, ["2 conflicts"]);
+  const text = shown(element);
+  assert.match(text, /rows 12 → 10 \(−2\)/);
+  assert.match(text, /as far as it is decided: what is in conflict is not counted/);
+  assert.match(
+    text,
+    /✕\|rows\|2 rows\.\|Choose a side\.\|!\|column\|n\.\|The target's is kept\.\|!\|config\|k\.\|The source's is taken\.\|and 4 more/,
+  );
+  assert.match(
+    text,
+    /id\|n\|main:3\|1\|2\|dev:5\|1\|3\|main:7\|deleted\|main:3\|not there yet\|dev:5\|4\|null\|main:7\|4\|5/,
+  );
+  assert.deepEqual(
+    [...element.querySelectorAll(".lnb-mp-cell")].map((cell) => cell.textContent),
+    ["3"],
+  );
+  assert.match(text, /\(merge into main\)\|2 conflicts to decide first$/);
+});
+
+test("what is shown belongs to what is asked", async () => {
+  const { ctx, page, element } = merging();
+  page.open({});
+  assert.equal(ctx.kernel.count("refs.plan"), 0);
+  assert.equal(document.lastFocused, element.querySelector("input"));
+  const source = element.querySelector("input");
+  source.value = "main:6";
+  button(element, "Revert").click();
+  assert.match(shown(element), /undo the change of\|<source: main:6>\|on\|/);
+  assert.equal(element.querySelector('select[aria-label="strategy"]').hidden, true);
+  send(element.querySelector("form"), "submit");
+  assert.equal(ctx.kernel.last("refs.plan").args.kind, "revert");
+  const before = ctx.kernel.last("refs.plan");
+  button(element, "Cherry-pick").click();
+  assert.match(shown(element), /do the change of\|<source: main:6>\|again on\|/);
+  await before.answer(PLAN);
+  await settled();
+  assert.doesNotMatch(shown(element), /dev into main/);
+  send(element.querySelector("form"), "submit");
+  await ctx.kernel
+    .last("refs.plan")
+    .answer({ ...PLAN, kind: "cherry-pick", strategy: "up-to-date", target: { label: "b:2" } });
+  await settled();
+  assert.match(
+    shown(element),
+    /\|base main:3\|Nothing happened on dev:5 that b:2 has not\.\|a note$/,
+  );
+});
+
+const CARD = {
+  id: "c1",
+  title: "delete n > 1",
+  on: "main:3",
+  state: "ready",
+  lines: ["2 rows go"],
+  facts: [{ label: "rows", value: "2" }],
+  problem: null,
+  where: { name: "local", reason: "small", size: "1 MB", tasks: 1, movable: false, asked: "auto" },
+  samples: [
+    { label: "gone", sign: "−", columns: [{ name: "n", type: "int64" }], rows: [["2"]], cut: 0 },
+  ],
+  fragments: [{ change: "changed", id: 4, before: 1000, after: 1 }],
+  num_fragments: 1,
+  meetings: [],
+  has_rows: true,
+  message: "",
+  outcome: null,
+};
+
+function staged(change = {}, how = {}) {
+  const did = [];
+  const names = ["commit", "prepare", "rerun", "look", "remove", "earlier", "undo", "go"];
+  const act = Object.fromEntries(
+    names.map((name) => [
+      name,
+      (...what) => did.push([name, ...what.filter((one) => one?.type !== "click")]),
+    ]),
+  );
+  const element = stageCard({ ...CARD, ...change }, { first: true, locked: false, ...how }, act);
+  return { did, element };
+}
+
+test("a staged change says what it does, and is committed with a message", () => {
+  const { did, element } = staged();
+  assert.equal(
+    shown(element),
+    "delete n > 1|main:3|[×]{discard: its files are deleted}".replace("main:3", "main:3|ready") +
+      "|2 rows go|rows|2|ran here: small|gone|sign|n{int64}|−|2" +
+      "|fragments touched: 1|~ fragment 4: 1,000 → 1 row" +
+      "|✓ nobody has committed since main:3|<commit message: >|[Commit]",
+  );
+  element.querySelector(".lnb-sg-message").value = "why";
+  button(element, "Commit").click();
+  button(element, "×").click();
+  assert.deepEqual(did, [["commit", "why"], ["remove"]]);
+  assert.equal(send(element.querySelector(".lnb-sg-message"), "keydown").cancelBubble, true);
+});
+
+test("a change that is planned can be prepared, moved and done earlier", () => {
+  const where = { ...CARD.where, tasks: 3, movable: true, reason: "large", name: "spark" };
+  const { did, element } = staged({ state: "planned", where }, { first: false });
+  assert.match(
+    shown(element),
+    /\|planned\|\[↑\]\{commit this one earlier: .* numbers the versions\}/,
+  );
+  assert.match(shown(element), /will run on Spark: large · 1 MB in 3 tasks\|<run somewhere else: /);
+  assert.match(
+    shown(element),
+    /\[Prepare\]\{run the work now and look at the result; nothing is committed\}\|\[Commit\]$/,
+  );
+  assert.doesNotMatch(shown(element), /nobody has committed/);
+  button(element, "↑").click();
+  button(element, "Prepare").click();
+  const select = element.querySelector("select");
+  select.value = "local";
+  send(select, "change");
+  assert.deepEqual(did, [["earlier"], ["prepare", null], ["prepare", "local"]]);
+  const reason = { ...where, reason: "12 tasks" };
+  assert.match(shown(staged({ where: reason }).element), /ran on Spark: 12 tasks\|</);
+  const locked = staged({ state: "planned", where }, { first: false, locked: true });
+  assert.match(shown(locked.element), /\(↑\).*\(×\).*\(Prepare\).*\(Commit\)/);
+});
+
+test("commits of others are listed with what they mean", () => {
+  const meeting = {
+    verdict: "rebasable",
+    version: 4,
+    operation: "Append",
+    author: "",
+    time: null,
+    message: "",
+    words: "fits",
+    overlap: "",
+  };
+  const other = {
+    ...meeting,
+    verdict: "incompatible",
+    version: 5,
+    author: "ann",
+    time: Date.now() - 60000,
+    message: "new",
+    words: "the same rows",
+    overlap: "2 rows",
+  };
+  const fits = staged({ meetings: [meeting] });
+  assert.match(
+    shown(fits.element),
+    /1 version by others since main:3:\|↷\|version 4, Append\|: fits\|/,
+  );
+  assert.match(shown(fits.element), /\[re-run on the newest\]\{.*\}\|\[Commit\]$/);
+  assert.match(button(fits.element, "Commit").className, /lnb-sg-go/);
+  const { did, element } = staged({ meetings: [meeting, other] });
+  assert.match(
+    shown(element),
+    /2 versions by .*✕\|version 5, Append\|by ann\|1 minute ago\|“new”\|: the same rows\|\(2 rows\)/,
+  );
+  assert.match(shown(element), /\[Commit\]\{a commit now would be refused\}$/);
+  assert.doesNotMatch(button(element, "Commit").className, /lnb-sg-go/);
+  assert.match(button(element, "re-run").className, /lnb-sg-go/);
+  button(element, "re-run").click();
+  assert.deepEqual(did, [["rerun"]]);
+  const failed = staged({ state: "failed" });
+  assert.match(shown(failed.element), /\|! not committed\|/);
+  assert.match(shown(failed.element), /\[re-run on the newest\]\{[^}]*\}$/);
+  const tag = staged({ has_rows: false, state: "ready" });
+  assert.doesNotMatch(shown(tag.element), /commit message|nobody has committed/);
+});
+
+test("a commit leads to its version, or is asked about when it is not known", () => {
+  const outcome = { version: 8, text: "version 8", undo: { version: 7 } };
+  const done = staged({ state: "committed", outcome }, { locked: true });
+  assert.match(
+    shown(done.element),
+    /\|✓ committed\|\[×\]\{put away\}\|.*✓ version 8\|\[show version 8\]\|\(undo: restore version 7\)\{/,
+  );
+  assert.doesNotMatch(shown(done.element), /ran here|fragments touched|gone/);
+  button(done.element, "show version").click();
+  assert.deepEqual(done.did, [["go"]]);
+  const plain = staged({ state: "committed", outcome: { version: null, text: "tag made" } });
+  assert.match(shown(plain.element), /✓ tag made$/);
+  const unknown = staged({ state: "unknown" });
+  button(unknown.element, "look again").click();
+  button(unknown.element, "commit again").click();
+  assert.deepEqual(unknown.did, [["look"], ["commit", ""]]);
+  const states = ["planned", "ready", "failed", "unknown", "committed"];
+  assert.deepEqual(
+    states.map((state) => isOpen({ state })),
+    [true, true, true, false, false],
+  );
+});
+
+const MENU = {
+  verbs: [
+    {
+      name: "delete",
+      label: "Delete rows",
+      group: "Rows",
+      is_heavy: true,
+      fields: [{ name: "where", kind: "filter", label: "where", hint: "n > 1" }],
+    },
+    {
+      name: "compact",
+      label: "Compact",
+      group: "Files",
+      is_heavy: false,
+      fields: [
+        { name: "mode", kind: "choice", label: "mode", hint: "", choices: ["fast", "small"] },
+        { name: "columns", kind: "columns", label: "columns", hint: "" },
+        { name: "set", kind: "set", label: "set", hint: "sql" },
+        { name: "tag", kind: "tag", label: "tag", hint: "" },
+      ],
+    },
+  ],
+  columns: [
+    { name: "n", type: "int64", value: "n", sql: "n" },
+    { name: "a,b", type: "text", value: "a,b", sql: "`a,b`" },
+  ],
+  versions: ["7"],
+  tags: ["v1", "v2"],
+  branches: ["dev"],
+  rows: [],
+};
+
+function staging() {
+  const ctx = fakeContext();
+  const [wishes, codes] = [[], []];
+  const part = stageForm(ctx, { stage: (wish) => wishes.push(wish), code: (c) => codes.push(c) });
+  document.body.append(part.element);
+  part.offer(structuredClone(MENU));
+  return { ctx, wishes, codes, part, element: part.element };
+}
+
+test("a change is checked while it is typed", () => {
+  const { ctx, wishes, codes, part, element } = staging();
+  assert.equal(part.verb, "delete");
+  const asked = () => ctx.kernel.last("stage.check");
+  const wish = { verb: "delete", args: { where: "" }, engine: "auto" };
+  assert.deepEqual(asked().args, { branch: null, version: 3, ...wish });
+  asked().fail({ message: "where is missing" });
+  const said = element.querySelector(".lnb-sg-said");
+  assert.equal(said.textContent, "");
+  assert.equal(codes.at(-1), null);
+  const input = element.querySelector(".lnb-sg-fields input");
+  input.value = "n > x";
+  send(input, "input");
+  asked().fail({ message: "unknown column in n > x" });
+  assert.equal(said.textContent, "unknown column in n > x");
+  assert.equal(said.classList.contains("lnb-sg-wrong"), true);
+  assert.equal(input.getAttribute("aria-invalid"), "true");
+  input.value = "n > 1";
+  send(input, "input");
+  asked().answer({ note: "2 rows", where: { name: "spark", reason: "large" }, code: "c" });
+  assert.equal(said.textContent, "2 rows · runs on Spark: large");
+  assert.equal(input.hasAttribute("aria-invalid"), false);
+  assert.equal(codes.at(-1), "c");
+  send(input, "input");
+  asked().answer({ note: "", where: { name: "local", reason: "small" }, code: "c" });
+  assert.equal(said.textContent, "runs here: small");
+  assert.equal(send(element, "submit").defaultPrevented, true);
+  assert.deepEqual(wishes, [{ ...wish, args: { where: "n > 1" } }]);
+  part.enable(false);
+  assert.match(shown(element), /\(Stage\)/);
+  part.clear();
+  assert.equal(element.querySelector(".lnb-sg-fields input").value, "");
+  ctx.kernel.state = "static";
+  const count = ctx.kernel.count("stage.check");
+  part.ask();
+  assert.equal(ctx.kernel.count("stage.check"), count);
+});
+
+test("a form is filled from another view, its fields by kind", () => {
+  const { ctx, part, element } = staging();
+  part.fill({ verb: "materialize", columns: ["n", "a,b"], set: { n: "1" }, tag: "v" });
+  assert.equal(part.verb, "compact");
+  assert.deepEqual(ctx.kernel.last("stage.check").args, {
+    branch: null,
+    version: 3,
+    verb: "compact",
+    args: { mode: "fast", columns: ["n", "a,b"], set: { n: "1" }, tag: "v" },
+    engine: "auto",
+  });
+  const fields = element.querySelectorAll(".lnb-sg-fields input");
+  assert.equal(fields[0].value, "n, `a,b`");
+  button(element, "+ column").click();
+  const pair = [...element.querySelectorAll(".lnb-sg-pair")].at(-1).querySelectorAll("input");
+  pair[0].value = "m";
+  pair[1].value = "n + 1";
+  send(pair[1], "input");
+  assert.deepEqual(ctx.kernel.last("stage.check").args.args.set, { n: "1", m: "n + 1" });
+  const tag = [...element.querySelectorAll(".lnb-sg-tag input")][0];
+  send(tag, "focus");
+  const offered = () =>
+    [...tag.parentElement.querySelectorAll("[role=option]")].map((one) => one.textContent);
+  assert.deepEqual(offered(), ["v1", "v2"]);
+  tag.value = "2";
+  send(tag, "input");
+  assert.deepEqual(offered(), ["v2"]);
+  part.offer({ ...structuredClone(MENU), tags: ["v1", "v22"] });
+  assert.equal(part.verb, "compact");
+  assert.equal(tag.value, "2"); // what is typed stays
+});
