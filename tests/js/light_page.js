@@ -40,7 +40,8 @@ Object.assign(globalThis, {
   ResizeObserver: Observer,
   IntersectionObserver: Observer,
   getSelection: () => null,
-  getComputedStyle: () => ({
+  getComputedStyle: (element) => ({
+    color: element.style?.color,
     fontSize: "12px",
     fontFamily: "sans",
     paddingLeft: "4px",
@@ -55,9 +56,25 @@ Object.assign(globalThis, {
 });
 Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
 Object.defineProperty(document, "hidden", { value: false, configurable: true });
-window.HTMLCanvasElement.prototype.getContext = () => ({
-  measureText: (text) => ({ width: 7 * text.length }),
-});
+/** A pen that keeps what it filled since it last cleared: `drawn` has [style, x, y, width, height]. */
+function makePen() {
+  const round = (value) => Math.round(value * 100) / 100;
+  const pen = {
+    drawn: [],
+    fillRect: (...box) => pen.drawn.push([pen.fillStyle, ...box.map(round)]),
+    strokeRect: (...box) => pen.drawn.push([pen.strokeStyle, ...box.map(round)]),
+    clearRect: () => pen.drawn.splice(0),
+    measureText: (text) => ({ width: 7 * text.length }),
+    createPattern: () => "hatch",
+  };
+  for (const name of ["setTransform", "beginPath", "moveTo", "lineTo", "stroke", "drawImage"])
+    pen[name] = () => {};
+  return pen;
+}
+window.HTMLCanvasElement.prototype.getContext = function getContext() {
+  this.pen ??= makePen();
+  return this.pen;
+};
 for (const name of ["scrollIntoView", "setPointerCapture", "setRangeText", "select"])
   window.HTMLElement.prototype[name] ??= () => {};
 window.HTMLInputElement.prototype.checked = false;

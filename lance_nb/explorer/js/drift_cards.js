@@ -91,13 +91,13 @@ export function driftCards(ctx, { pair, names, code }) {
       (state.total === null || state.found.length < Math.min(state.total, state.upto))
     ) {
       say();
-      running = ctx.kernel.ask(
+      const mine = (running = ctx.kernel.ask(
         "changes.drift",
         { ...pair(), first: state.found.length, count: AT_ONCE, exact: state.exact },
         { progress() {} },
-      );
+      ));
       try {
-        const { result } = await running;
+        const { result } = await mine;
         if (turn !== state.turn) return;
         state.total = result.num_columns;
         state.found.push(...result.columns);
@@ -109,7 +109,7 @@ export function driftCards(ctx, { pair, names, code }) {
         if (error.card?.kind !== "CancelledError") show(problem, ctx.problem(error));
         break;
       } finally {
-        running = null;
+        if (running === mine) running = null;
       }
     }
     if (turn === state.turn) rest();
