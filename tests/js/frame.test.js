@@ -12,8 +12,9 @@ import { playButton } from "../../lance_nb/explorer/js/play.js";
 import { LONGEST_MS, modeSwitch, tabHost } from "../../lance_nb/explorer/js/tab_host.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
+import { mountOverview } from "../../lance_nb/explorer/widgets/overview.js";
 import { fakeContext, settled, timeline } from "./fake_context.js";
-import { button, observers, send } from "./light_page.js";
+import { button, observers, send, shown } from "./light_page.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
 afterEach(() => {
@@ -335,6 +336,74 @@ test("the same as code, in two languages", async () => {
   own = { python: undefined, magic: undefined };
   paint();
   assert.equal(line(), "");
+});
+
+const CARD = {
+  name: "d.lance",
+  uri: "s3://b/d.lance",
+  label: "main:3",
+  latest: 3,
+  tags: ["v1"],
+  facts: [
+    { key: "rows", value: "1", title: "t" },
+    { key: "format", value: "2.0", title: "" },
+    { key: "files", value: "4", title: "" },
+  ],
+};
+
+test("the header names the dataset, its version, figures and tags", () => {
+  const ctx = fakeContext({ card: CARD });
+  const el = h("div");
+  mountOverview(el, ctx);
+  const text = () => shown(el).replace(/\|<go to.*?>/, "");
+  assert.match(
+    text(),
+    /^d\.lance\{s3:\/\/b\/d\.lance\}\|main:3\{the version shown\}\|⚑\|v1\{tag v1\}/,
+  );
+  assert.match(text(), /\|row\|1\{t\}\|file format\|2\.0\|files\|4\|0 requests/);
+  assert.equal(el.querySelector(".lnb-lock"), null);
+  const marks = () => shown(el.querySelector(".lnb-marks")).replace("⚑|v1{tag v1}", "");
+  assert.equal(marks(), "");
+  ctx.show({ card: { ...CARD, latest: 5 } });
+  assert.equal(marks(), "|[newest is 5 →]{go to the newest version of this branch, 5}");
+  button(el, "newest").click();
+  ctx.show({ news: { added: 2, latest: 7, gone: true } });
+  assert.match(marks(), /^\|this version was cleaned up\{.*\}\|\[2 new versions → 7\]\{/);
+  button(el, "2 new").click();
+  assert.deepEqual(ctx.travels, [
+    { branch: null, version: 5 },
+    { branch: null, version: 7 },
+  ]);
+  const way = { branch: "b", version: 9, label: "b:9" };
+  ctx.show({ news: { lost: "the branch is gone", way } });
+  assert.match(marks(), /^\|the branch is gone\{.*\}\|\[go to b:9\]$/);
+  button(el, "go to b:9").click();
+  assert.deepEqual(ctx.travels.at(-1), { branch: "b", version: 9 });
+  ctx.show({ news: { lost: "the dataset is gone", way: null } });
+  assert.equal(el.querySelector(".lnb-marks button"), null);
+  const error = { title: "Damaged", message: "m", where: "", hint: "", kind: "" };
+  ctx.show({ card: { error } });
+  assert.equal(shown(el), "!|Damaged|m");
+});
+
+test("the header says when there is no kernel", () => {
+  const ctx = fakeContext({ card: CARD });
+  ctx.writes = true;
+  const el = h("div");
+  mountOverview(el, ctx);
+  const badge = () => shown(el.querySelector(".lnb-title > .lnb-badge"));
+  const setState = (state, isLost = false) => {
+    Object.assign(ctx.kernel, { state, isLost });
+    for (const listener of ctx.kernel.stateListeners) listener(state);
+    return badge();
+  };
+  assert.equal(badge(), "");
+  assert.equal(setState("static"), "static snapshot – run the cell to go on");
+  assert.equal(setState("static", true), "the kernel was restarted – run the cell to go on");
+  assert.equal(setState("live"), "");
+  assert.notEqual(el.querySelector(".lnb-lock"), null);
+  ctx.close();
+  assert.equal(ctx.kernel.stateListeners.size, 0);
 });
 
 test("data or diff", () => {

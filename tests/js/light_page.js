@@ -56,19 +56,20 @@ Object.assign(globalThis, {
 });
 Object.defineProperty(document, "visibilityState", { value: "visible", configurable: true });
 Object.defineProperty(document, "hidden", { value: false, configurable: true });
-/** A pen that keeps what it filled since it last cleared: `drawn` has [style, x, y, width, height]. */
+/** A pen that keeps what it filled since it was cleared: [style, x, y, width, height]. */
 function makePen() {
   const round = (value) => Math.round(value * 100) / 100;
   const pen = {
     drawn: [],
+    lines: [],
     fillRect: (...box) => pen.drawn.push([pen.fillStyle, ...box.map(round)]),
     strokeRect: (...box) => pen.drawn.push([pen.strokeStyle, ...box.map(round)]),
     clearRect: () => pen.drawn.splice(0),
     measureText: (text) => ({ width: 7 * text.length }),
     createPattern: () => "hatch",
   };
-  for (const name of ["setTransform", "beginPath", "moveTo", "lineTo", "stroke", "drawImage"])
-    pen[name] = () => {};
+  for (const name of ["setTransform", "beginPath", "stroke", "drawImage"]) pen[name] = () => {};
+  for (const name of ["moveTo", "lineTo"]) pen[name] = (...point) => pen.lines.push(point);
   return pen;
 }
 window.HTMLCanvasElement.prototype.getContext = function getContext() {
@@ -106,8 +107,8 @@ export const texts = (element, selector) =>
   [...element.querySelectorAll(selector)].map((found) => found.textContent);
 
 /**
- * What is shown in an element as one line: texts are divided by "|", a button is [words], or (words)
- * when it is disabled, a field <label: value>, a title {title}; what is hidden is left out.
+ * What is shown in an element as one line: texts are divided by "|", a button is [words], or
+ * (words) when it is disabled, a field <label: value>, a title {title}; what is hidden is left out.
  */
 export function shown(node) {
   if (node.nodeType === 3) return node.data.trim();

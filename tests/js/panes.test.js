@@ -332,7 +332,15 @@ test("steps of a life say what happened, where, and to which values", async () =
   await ctx.kernel.last("biography.find").answer({ fragment: 1, offset: 2 });
   const { content } = last(ctx);
   const steps = [
-    { ...STEP, cells: [["n", "1", "2"], ["m", null, "4"]], hidden: 2, message: "why" }, // biome-ignore format: pairs
+    {
+      ...STEP,
+      cells: [
+        ["n", "1", "2"],
+        ["m", null, "4"],
+      ],
+      hidden: 2,
+      message: "why",
+    },
     { ...STEP, event: "created", operation: "Append", changes: false, cells: [["n", null, "1"]] },
     { ...STEP, event: "other", operation: "", time_ms: Date.now() - 7200000 },
   ];
@@ -399,7 +407,7 @@ test("a column has its values, bounds and orders in the pane", async () => {
   assert.equal(last(ctx).title, "n");
   assert.match(
     shown(content),
-    /^int64\|.*\|<from: >\|to\|<to: >\|\[filter\]\|\[a\]\{only rows with this value\}\|1,500\|\(empty text\)/,
+    /^int64\|.*<from: >\|to\|<to: >\|\[filter\]\|\[a\]\{.* value\}\|1,500\|\(empty text\)/,
   );
   assert.match(shown(content), /\[null\]\|25\.0 %\|\[count every row\]\|\[no filter here\]/);
   button(content, "a").click();

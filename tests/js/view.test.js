@@ -14,7 +14,7 @@ import { widget } from "../../lance_nb/explorer/js/view.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
 import registration from "../../lance_nb/explorer/js/view_registration.js";
 import { fakeContext, settled } from "./fake_context.js";
-import { button, send, texts } from "./light_page.js";
+import { button, send, shown, texts } from "./light_page.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] }));
 afterEach(() => {
@@ -513,6 +513,100 @@ test("conditions of columns are put together", () => {
   assert.equal(applied(), "(x = 1 or y = 2) AND a > 6");
   bar.brush("a", null);
   assert.equal(applied(), "x = 1 or y = 2");
+});
+
+test("the bar says what is shown, how it is read, and what is wrong", () => {
+  const { bar, calls, filter, now } = filterBar();
+  const tools = () => shown(bar.element.querySelector(".lnb-rows-tools"));
+  const plan = bar.element.querySelector(".lnb-filter-plan");
+  assert.match(tools(), /<filter of rows, SQL: >\|<find a column: >\|\[row ids\]\{/);
+  bar.busy(0, 0);
+  assert.match(tools(), /\|…\|\[cancel\]\|/);
+  bar.busy(2, 3);
+  assert.match(tools(), /\|66 %\|\[cancel\]\|/);
+  button(bar.element, "cancel").click();
+  assert.equal(calls.pop(), "cancel");
+  bar.say({ num_rows: 1200, words: "", reads: null });
+  assert.doesNotMatch(tools(), /cancel|pass/);
+  assert.equal(plan.hidden, true);
+  Object.assign(now, { filter: "a > 1", system: true, order: { column: "a", ascending: true } });
+  const reads = { columns: ["a", "b"], rows: 1200, skipped: null, fragments: 1 };
+  bar.say({ num_rows: 1200, words: "sorted by a", reads });
+  assert.match(tools(), /\|1,200 pass\|/);
+  assert.equal(button(bar.element, "row ids").getAttribute("aria-pressed"), "true");
+  assert.equal(
+    shown(plan),
+    "sorted by a|[unsorted]|reads a, b of 1,200 rows in 1 fragment" +
+      " · these files have no page statistics: no row is skipped" +
+      " · other columns only where rows pass",
+  );
+  button(plan, "unsorted").click();
+  assert.deepEqual(calls.pop(), { order: null, near: null });
+  bar.say({ num_rows: 1, words: "", reads: { ...reads, skipped: 1, fragments: 2 } });
+  assert.match(shown(plan), /in 2 fragments · 1 row skipped by page statistics · /);
+  filter.value = "a >";
+  bar.fail(Object.assign(new Error("near the end"), { card: { title: "Not SQL" } }));
+  const problem = bar.element.querySelector(".lnb-filter-problem");
+  assert.equal(shown(problem), "Not SQL|near the end|Still shown:|a > 1");
+  assert.doesNotMatch(tools(), /pass/);
+  filter.value = " a > 1 ";
+  bar.fail(new Error("lost"));
+  assert.equal(shown(problem), "The filter cannot be used|lost");
+  bar.say({ num_rows: 1, words: "", reads: null });
+  assert.equal(problem.hidden, true);
+});
+
+test("neighbours are asked for by number and metric", () => {
+  const { bar, calls, now } = filterBar();
+  const near = { like: 1, k: 10, metric: "cosine", row: "5", column: "v", at: 2 };
+  Object.assign(now, { filter: "a > 1", near });
+  bar.say({ num_rows: 10, words: "", reads: null });
+  const plan = bar.element.querySelector(".lnb-filter-plan");
+  assert.equal(
+    shown(plan),
+    "to row 5 by v|<how many neighbours: 10>|<metric: cosine>|[back to all rows]",
+  );
+  assert.doesNotMatch(shown(bar.element), /pass/);
+  const [k, metric] = plan.querySelectorAll("input, select");
+  const wanted = ["20.4", "0", "5000", "-3", "x"].map((text) => {
+    k.value = text;
+    send(k, "change");
+    return calls.pop().near.k;
+  });
+  assert.deepEqual(wanted, [20, 10, 1000, 1, 10]);
+  metric.value = "dot";
+  send(metric, "change");
+  assert.deepEqual(calls.pop(), { near: { ...near, metric: "dot" } });
+  assert.equal(send(k, "keydown", { key: "a" }).cancelBubble, true);
+});
+
+test("names are completed in the filter, not within texts", () => {
+  const { ctx, bar, calls, filter, press } = filterBar();
+  const type = (text) => {
+    filter.value = text;
+    filter.selectionStart = text.length;
+    send(filter, "input");
+  };
+  const count = () => ctx.kernel.count("rows.columns");
+  type("a = 'pr");
+  type("");
+  assert.equal(count(), 0);
+  type("x > 1 AND t.pr");
+  assert.equal(ctx.kernel.last("rows.columns").args.text, "t.pr");
+  focusOn(filter);
+  const columns = [{ at: 1, name: "t.price", type: "int64", sql: "t.price" }];
+  ctx.kernel.last("rows.columns").answer({ columns });
+  const options = () => texts(bar.element, ".lnb-filter-box [role=option]").length;
+  assert.equal(options(), 1);
+  press(filter, "Enter"); // no line was chosen: it applies
+  assert.deepEqual(calls, [{ filter: "x > 1 AND t.pr" }]);
+  type("pr");
+  ctx.kernel.last("rows.columns").fail({ message: "busy" });
+  assert.equal(bar.element.querySelector("[role=listbox]").hidden, true);
+  ctx.kernel.state = "static";
+  const before = count();
+  type("pri");
+  assert.equal(count(), before);
 });
 
 test("columns are found, also when Enter is faster than the list", () => {
