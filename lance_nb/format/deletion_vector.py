@@ -89,11 +89,6 @@ class DeletionVector:
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.to_bytes(DeletionFileType.BITMAP),)
 
-    @property
-    def largest(self) -> int:
-        """The largest deleted offset; -1 if there is none."""
-        return int(self._bitmap.max()) if self._bitmap else -1
-
     def contains(self, offsets: npt.NDArray[np.integer]) -> Mask:
         """Return for each offset whether it is deleted."""
         ours = self.offsets()
@@ -116,19 +111,6 @@ class DeletionVector:
         Offsets of ``num_rows`` and above are left out.
         """
         return mask_from_bitmap(self._bitmap.serialize(), num_rows)
-
-    def live_ranges(self, num_rows: int) -> npt.NDArray[np.int64]:
-        """Return the runs of live rows as an array of shape (n, 2): [start, stop)."""
-        offsets = self.offsets().astype(np.int64)
-        offsets = offsets[offsets < num_rows]
-        starts = np.concatenate(([0], offsets + 1))
-        stops = np.concatenate((offsets, [num_rows]))
-        keep = starts < stops
-        return np.stack((starts[keep], stops[keep]), axis=1)
-
-    def live_offsets(self, num_rows: int) -> npt.NDArray[np.int64]:
-        """Return the offsets of the live rows, ascending (int64)."""
-        return np.flatnonzero(~self.to_mask(num_rows))
 
     # --- bytes ----------------------------------------------------------------------------------
 

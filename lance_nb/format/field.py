@@ -60,11 +60,6 @@ class Field:
     keys: Keys = _NO_KEYS
     unknown: bytes = b""
 
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the field has no children."""
-        return not self.children
-
     def walk(self) -> Iterator[Field]:
         """Yield this field and everything below it, depth first."""
         stack = [self]

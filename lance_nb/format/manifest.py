@@ -184,15 +184,6 @@ class Manifest:
         """
         return bool(self.unknown) or any(one.unknown for one in self.schema.walk())
 
-    def base_path(self, base_id: int | None) -> BasePath | None:
-        """Return the base path with that id; None for no id. Raises CorruptFileError if unknown."""
-        if base_id is None:
-            return None
-        for base in self.base_paths:
-            if base.id == base_id:
-                return base
-        raise CorruptFileError(self.path, None, f"a base path with id {base_id}", "none")
-
     @classmethod
     def from_pb(
         cls,

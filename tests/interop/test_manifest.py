@@ -129,7 +129,8 @@ def test_a_branch_says_where_its_files_are(history: Path):
     first = manifests(history / "tree" / "side")[0][1]
     assert first.branch == "side"
     assert first.version == 3
-    base = first.base_path(first.fragments[0].files[0].base_id)
+    base_id = first.fragments[0].files[0].base_id
+    base = next(base for base in first.base_paths if base.id == base_id)
     assert (base.id, base.path, base.is_dataset_root) == (0, str(history), True)
     transaction = summarize_transaction(first.transaction_section.data)
     assert transaction.operation == "Clone"
@@ -190,7 +191,7 @@ def _live(root: Path, one: Any) -> np.ndarray:
     data = (root / one.deletion_file.location(one.id)).read_bytes()
     file = one.deletion_file
     vector = DeletionVector.from_bytes(data, file.file_type, physical_rows=one.physical_rows)
-    return vector.live_offsets(one.physical_rows)
+    return np.flatnonzero(~vector.to_mask(one.physical_rows))
 
 
 def test_indices_equal_those_of_pylance(eventful: Any):

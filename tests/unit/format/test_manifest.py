@@ -113,14 +113,6 @@ def test_a_summary_tells_the_same_without_the_schema(data: bytes):
     assert summary.totals.num_rows == int(parsed.fragments.counts().num_rows.sum())
 
 
-def test_base_paths_are_looked_up_by_id():
-    assert manifest().base_path(0).path == "/abs/root"
-    assert manifest().base_path(7).name == "side"
-    assert manifest().base_path(None) is None
-    with pytest.raises(CorruptFileError, match="id 5"):
-        manifest().base_path(5)
-
-
 def test_a_changed_manifest_is_a_new_one(data: bytes):
     changed = dataclasses.replace(
         parse_manifest(data, "x"), version=8, fragments=FragmentList.of([fragment(9)])
@@ -238,14 +230,6 @@ def test_what_a_manifest_says_of_newer_writers() -> None:
     assert replace(known, unknown=b"\xfa\x3f\x01x").has_unknown_fields
     inner = replace(DICTIONARY, unknown=b"\xfa\x3f\x01x")
     assert replace(known, schema=Schema((inner,))).has_unknown_fields
-
-
-def test_base_paths_are_found_by_their_id() -> None:
-    bases = (BasePath(0, "/a"), BasePath(4, "/b"))
-    manifest = Manifest(3, Schema((DICTIONARY,)), base_paths=bases, path="m")
-    assert [manifest.base_path(one) for one in (None, 0, 4)] == [None, *bases]
-    with pytest.raises(CorruptFileError, match="a base path with id 3"):
-        manifest.base_path(3)
 
 
 @pytest.mark.parametrize(

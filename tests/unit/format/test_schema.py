@@ -311,7 +311,6 @@ def test_the_largest_id_of_no_fields_is_minus_one(schema: Schema) -> None:
     assert [one.name for one in schema.leaves()] == [
         "id", "a", "item", "key", "x", "p", "q", "v"
     ]  # fmt: skip
-    assert [one.is_leaf for one in schema] == [True, False, False, False, True]
 
 
 BAD_VALUE = {b"good": b"ok", b"k": b"\xff\x00"}
