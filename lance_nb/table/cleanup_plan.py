@@ -33,7 +33,7 @@ _DEEP = 2  # slashes in "data/<stem>/<bits>.blob"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One file that goes. ``version``: the newest version that refers to it, None if none does."""
+    """One file to delete. ``version``: the newest version that refers to it, None if none does."""
 
     file: StoredFile
     unverified: bool
@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def reason(self) -> str:
-        """Why it goes, in words."""
+        """Why it is deleted, as text."""
         if self.file.kind == MANIFEST:
             return f"version {self.version} is deleted"
         if self.version is not None:
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What goes: ``names`` are the versions, ``manifests`` and ``others`` the files."""
+    """What a clean-up deletes: ``names`` are the versions, ``manifests`` and ``others`` files."""
 
     folder: str
     names: tuple[ManifestName, ...]
@@ -68,7 +68,7 @@ class CleanupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a file that no version refers to may go."""
+    """When a file that no version refers to may be deleted."""
 
     now: datetime
     delete_unverified: bool = False
@@ -89,7 +89,7 @@ def make_plan(
 ) -> CleanupPlan:
     """Plan the deletion of versions of the branch in ``folder``.
 
-    ``also_gone`` are versions of other branches that are taken for deleted (folder -> numbers).
+    ``also_gone`` are versions of other branches that count as deleted (folder -> numbers).
     """
     gone = {**also_gone, folder: {one.version for one in names}}
     manifests = []
@@ -158,7 +158,7 @@ def _is_needed(file: StoredFile, identity: int, references: References, needed: 
 
 
 def _is_left_over(survey: Survey, file: StoredFile) -> bool:
-    """Tell whether a manifest that is not under its final name can be done without.
+    """Tell whether a manifest that is not under its final name can be deleted.
 
     An external manifest store may still point to a staged one, if it is of the newest version.
     """

@@ -142,7 +142,7 @@ def space_of(survey: Survey, references: References, now: datetime) -> Space:
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What a clean-up would free. ``paths`` are the files that would go."""
+    """What a clean-up would free. ``paths`` are the files that it would delete."""
 
     size_bytes: int
     num_versions: int
@@ -152,7 +152,7 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Refs that are taken for deleted, the branch that is cleaned up, and whether orphans go."""
+    """Refs that count as deleted, the branch to clean up, and whether recent orphans go too."""
 
     tags: frozenset[str] = frozenset()
     branches: frozenset[str] = frozenset()

@@ -106,7 +106,7 @@ class Unusable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was there. ``lines`` by folder; ``manifests`` are the listed files by their path."""
+    """The result of a survey. ``lines`` by folder; ``manifests`` are the listed files by path."""
 
     root: Store
     files: tuple[StoredFile, ...]
@@ -149,9 +149,9 @@ class Survey:
 
 
 def take_survey(root: Store, *, tolerant: bool = False) -> Survey:
-    """Look at a dataset.
+    """Survey a dataset.
 
-    ``tolerant`` leaves out what cannot be used and notes it; else raises FormatError for a damaged
+    ``tolerant`` skips what cannot be used and records it; else raises FormatError for a damaged
     tag or branch, for one that no folder can be named after, and for manifests that are named in
     two ways. Raises StorageError.
     """
@@ -176,7 +176,7 @@ def refs_of(
 ) -> tuple[dict[str, Branch], dict[str, Tag]]:
     """Read all branches and tags; main is None in them, whichever way it was written.
 
-    What is damaged goes to ``unusable``; without it, raises FormatError.
+    Damaged records are added to ``unusable``; without it, raises FormatError.
     """
     branches = {
         name: _normal_branch(one)
@@ -233,10 +233,10 @@ def _homes(
             check_path(layout.branch_root(name))
             usable.append(name)
         except InvalidInputError as error:
-            told = _unusable(root, name)
+            damage = _unusable(root, name)
             if unusable is None:
-                raise told from error
-            unusable.append(Unusable("name", name, told))
+                raise damage from error
+            unusable.append(Unusable("name", name, damage))
     return homes_in(listing, usable)
 
 
@@ -255,8 +255,8 @@ def line_of(
 ) -> LineOfVersions:
     """List the versions of a branch now; ``listed`` are names that were seen before.
 
-    A version that was seen before and is gone now stays in: reading it will tell. Of manifests that
-    are named in two ways, those of the usual one are taken, and ``unusable`` is told.
+    A version that was listed before and is deleted now is included; reading it fails. Of manifests
+    that are named in two ways, those of the usual one are taken, and ``unusable`` records it.
     """
     home = root.child(folder) if folder else root
     names = {*home.list_names(layout.VERSIONS), *listed}
@@ -307,7 +307,7 @@ def homes_in(listing: Listing, branches: Iterable[str]) -> list[str]:
 
 
 def classified(listing: Listing, homes: Iterable[str]) -> list[StoredFile]:
-    """Tell the files of a listing apart, in the order of their paths."""
+    """Classify the files of a listing by branch and kind, sorted by path."""
     folders = set(homes)
     foreign = _foreign_datasets(listing, folders)
     found = []

@@ -21,7 +21,7 @@ from lance_nb.table.verification.findings import Finding
 
 
 class ChecksumChecks:
-    """Checks files, each once, and counts: files compared and without checksum, bytes read."""
+    """Compares files, each once, and counts files compared, files without checksum, bytes read."""
 
     def __init__(self) -> None:
         self.num_checked = self.num_without = self.bytes_read = 0
@@ -43,7 +43,7 @@ class ChecksumChecks:
                 store, path = snapshot.locations.locate(inside, described.base_id)
                 paths = list(files_beside(self._sums, store, path))
             except LanceError:
-                continue  # the checks of the fragment say so
+                continue  # reported by the checks of the fragment
             for one in paths:
                 yield from self._file(store, one, snapshot, fragment.id)
 
@@ -55,12 +55,12 @@ class ChecksumChecks:
             paths = {f"{inside}/{one.path}" for one in index.files}
             paths.update(self._sums.below(store, inside))
         except LanceError:
-            return  # the checks of the index say so
+            return  # reported by the checks of the index
         for path in sorted(paths):
             yield from self._file(store, path, snapshot, None)
 
     def records(self, root: Store) -> Iterator[Finding]:
-        """Find records that could not be read."""
+        """Report the records of checksums that could not be read."""
         for one in self._sums.damaged:
             home = one.store.uri.removeprefix(root.uri).strip("/")
             yield Finding(
@@ -86,7 +86,7 @@ class ChecksumChecks:
             branch, version = snapshot.branch, snapshot.version
             yield Finding("checksum-wrong", str(error), path, branch, version, fragment, error)
         except LanceError:
-            return  # missing or unreadable: the other checks say so
+            return  # missing or unreadable: reported by other checks
 
     def _read(self, size_bytes: int) -> None:
         self.bytes_read += size_bytes

@@ -148,7 +148,7 @@ def _check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
 def _check_size(snapshot: Snapshot, _: Fragment, file: DataFile) -> int:
     store, path = snapshot.locations.locate(file.location(snapshot.manifest.path), file.base_id)
     found = store.size(path)
-    # The sizes that releases 0.34 to 4.0 recorded of 0.1 files are wrong, and nobody uses them.
+    # The sizes that releases 0.34 to 4.0 recorded of 0.1 files are wrong, and no reader uses them.
     if file.size_bytes not in (0, found) and not file.is_legacy:
         said = f"{file.size_bytes} bytes, as the manifest says"
         raise CorruptFileError(f"{store.uri}/{path}", None, said, f"{found} bytes")
@@ -282,7 +282,7 @@ def check_row_versions(snapshot: Snapshot, fragment: Fragment) -> int:
 def repeated_row_id(snapshot: Snapshot) -> tuple[int, int, int] | None:
     """Return (id, fragment, fragment) of an id that two live rows have, None if there is none.
 
-    Fragments whose ids or deletions cannot be read are left out: their own checks tell.
+    Fragments whose ids or deletions cannot be read are skipped: their own checks report them.
     """
     pieces: list[Piece] = []
     deletions: dict[int, DeletionVector | None] = {}

@@ -97,7 +97,7 @@ Values = tuple[pa.Array, U64s]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment, in the version in which it is looked at, and the fragments it speaks for."""
+    """One segment, in the version in which it is checked, and the fragments that it covers."""
 
     snapshot: Snapshot
     index: IndexMetadata
@@ -234,9 +234,9 @@ def _row_text(segment: Segment, row: int, what: str) -> str:
 
 
 def _expected(segment: Segment) -> Iterator[U64s]:
-    """Yield the live rows that the segment speaks for, ascending, so many at a time.
+    """Yield the live rows that the segment covers, ascending, in bounded parts.
 
-    Fragments that cannot be read are left out: their own checks tell.
+    Fragments that cannot be read are skipped: their own checks report them.
     """
     parts: list[U64s] = []
     held = 0
@@ -255,7 +255,7 @@ def _expected(segment: Segment) -> Iterator[U64s]:
 
 
 def _ascending(parts: list[U64s]) -> U64s:
-    """Return all parts in one, sorted, and forget them."""
+    """Return all parts in one sorted array, and clear the list."""
     found = np.concatenate(parts)
     parts.clear()
     found.sort()
@@ -296,13 +296,13 @@ def _unknown_rows(segment: Segment, reader: FileReader) -> Iterator[int]:
 
 
 def _rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
-    """Yield the rows in the file as they are today, in pieces."""
+    """Yield the rows in the file at their present addresses, in pieces."""
     found = _stored_rows(segment, reader)
     if not segment.by_address:
         yield from found
         return
     for rows in found:
-        yield _today(segment, rows)
+        yield _present_addresses(segment, rows)
 
 
 def _stored_rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
@@ -375,7 +375,7 @@ def _in_pieces(offsets: BitMap, key: int) -> Iterator[U64s]:
 
 
 def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
-    """Find a row whose value in the column has not the row in its set."""
+    """Find a row that is not in the set of its value."""
     column = column_of(segment.snapshot, segment.index)
     if column is None:
         return
@@ -384,7 +384,7 @@ def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[F
     for keys, sets in zip(_column(reader, "keys"), _column(reader, "bitmaps"), strict=True):
         for key, data in zip(keys.to_pylist(), sets.to_pylist(), strict=True):
             for rows in _rows_of_set(segment, data or _COUNT.pack(0), reader.path):
-                parts.setdefault(key, []).append(_today(segment, rows))
+                parts.setdefault(key, []).append(_present_addresses(segment, rows))
                 held += len(rows)
                 if held > ROWS_AT_ONCE:
                     return
@@ -398,11 +398,11 @@ def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[F
 
 
 def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
-    """Find a live row in no zone, or with a value that its zone leaves out."""
+    """Find a live row in no zone, or with a value outside of the bounds of its zone."""
     wanted = [one for one in reader.schema.names if one in _ZONE]
     zones = Zones.of({one: _whole(reader, one) for one in wanted})
     if remap_row_addrs(segment.snapshot, pa.array(zones.starts)) is not None:
-        return  # compactions have moved rows, and zones stay where they were
+        return  # compactions have moved rows, and zones do not follow
     for expected in _expected(segment):
         missing = expected[zones.at(expected) < 0]
         if missing.size:
@@ -434,7 +434,7 @@ def _whole(reader: FileReader, name: str) -> pa.Array:
 
 
 def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
-    """Yield the values of fragments that can be read: the checks of the others tell."""
+    """Yield the values of fragments that can be read: other checks report the rest."""
     for fragment in segment.fragments:
         try:
             yield from column_values(
@@ -444,8 +444,8 @@ def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
             continue
 
 
-def _today(segment: Segment, rows: U64s) -> U64s:
-    """Return rows where compactions that an index has not followed have moved them."""
+def _present_addresses(segment: Segment, rows: U64s) -> U64s:
+    """Return the addresses of rows after compactions that the index has not followed."""
     moved = remap_row_addrs(segment.snapshot, pa.array(rows)) if segment.by_address else None
     return rows if moved is None else moved.drop_null().to_numpy()
 

@@ -31,7 +31,7 @@ REWRITE = "write_dataset(ds, ds.uri, mode='overwrite') rewrites the dataset"
 
 
 def manifest_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield what is wrong with the numbers of a version; opens no file of it.
+    """Find inconsistent numbers in the manifest of a version; opens no file of it.
 
     Raises CorruptFileError when it cannot be decoded.
     """
@@ -64,7 +64,7 @@ def manifest_findings(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def newest_findings(snapshot: Snapshot) -> Iterator[Finding]:
-    """Yield what is wrong with a version as a whole, its files opened where they must be.
+    """Find inconsistencies of a whole version; opens its files where that is necessary.
 
     Raises CorruptFileError, ObjectNotFoundError.
     """
@@ -109,7 +109,7 @@ def _type_problem(snapshot: Snapshot) -> str | None:
 
 
 class OldState(NamedTuple):
-    """An odd state: the code of a finding, the fragment that has it if it is one, and words."""
+    """A state that an old release left: the code of the finding, the fragment, and a text."""
 
     code: str
     fragment: int | None
@@ -117,9 +117,9 @@ class OldState(NamedTuple):
 
 
 def refused_states(snapshot: Snapshot) -> Iterator[OldState]:
-    """Yield what old releases left and ``validate`` of pylance refuses, in words.
+    """Yield the states of old releases that ``validate`` of pylance refuses.
 
-    Raises as reading them does.
+    Raises as reading the version does.
     """
     fragments = snapshot.manifest.fragments
     repeated = fragments.repeated_id()
@@ -188,7 +188,7 @@ def _file_states(snapshot: Snapshot) -> Iterator[OldState]:
 
 
 def tolerated_states(snapshot: Snapshot) -> Iterator[OldState]:
-    """Yield what old releases left and ``validate`` of pylance lets pass, in words.
+    """Yield the states of old releases that ``validate`` of pylance accepts.
 
     Raises CorruptFileError.
     """

@@ -70,7 +70,7 @@ _HINTS_SINCE = 14  # major release of pylance
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What is verified: the survey, the references, and how to load a version and find files."""
+    """The dataset that is verified: survey, references, and functions that load and locate."""
 
     survey: Survey
     references: References
@@ -86,7 +86,7 @@ class Dataset:
 
 
 def line_findings(survey: Survey, references: References, folder: str) -> Iterator[Finding]:
-    """Check what the names of files say of one line of versions, and what could not be read."""
+    """Check the versions of one branch by the names of files, and report unreadable manifests."""
     line, read = survey.lines[folder], references.lines.get(folder)
     yield from _unreadable(line, read)
     if not line.names:
@@ -112,7 +112,7 @@ def _unreadable(line: LineOfVersions, read: Line | None) -> Iterator[Finding]:
 
 
 def as_newest(found: Finding, good: int | None) -> Finding:
-    """Say that what cannot be read is the newest version; ``good`` is the last that can be."""
+    """Report an unreadable manifest as the newest version; ``good`` is the last readable one."""
     if found.code != "manifest-unreadable":
         return found
     if good is None:
@@ -124,7 +124,10 @@ def as_newest(found: Finding, good: int | None) -> Finding:
 
 
 def read_hint(home: Store) -> int | None:
-    """Return what the hint says, None if there is none. Raises LanceError if it says nothing."""
+    """Return the version of the hint, None without a hint, -1 if it cannot be parsed.
+
+    Raises LanceError if it cannot be read.
+    """
     try:
         data = home.read_tail(HINT_PATH, HINT_BYTES_MAX)[0]
     except ObjectNotFoundError:
@@ -160,7 +163,7 @@ def _hint(home: Store, line: LineOfVersions) -> Iterator[Finding]:
 
 
 def missing_hint(snapshot: Snapshot) -> Iterator[Finding]:
-    """Find that the hint is gone, where the newest version is by a writer that leaves one.
+    """Find a missing hint, where the newest version is by a writer that leaves one.
 
     Raises StorageError.
     """
@@ -180,7 +183,7 @@ def _versions_now(home: Store) -> set[int]:
 
 
 def put_aside(survey: Survey, folder: str) -> set[int]:
-    """Return the versions of which a repair has put the manifest aside."""
+    """Return the versions whose manifests a repair has moved to quarantine."""
     versions = f"{folder}/{VERSIONS}" if folder else VERSIONS
     found = set()
     for one in survey.files:
@@ -195,9 +198,9 @@ def put_aside(survey: Survey, folder: str) -> set[int]:
 def _gaps(
     line: LineOfVersions, references: References, files: Sequence[StoredFile], aside: set[int]
 ) -> Iterator[Finding]:
-    """Find versions that are missing although what they wrote is still there.
+    """Find missing versions whose transactions still exist.
 
-    ``aside`` are those that a repair has put aside.
+    ``aside`` are versions whose manifests a repair has moved to quarantine.
     """
     known = {one.version for one in line.names} | aside
     first, last = line.names[0].version, line.names[-1].version
@@ -311,7 +314,7 @@ def _wrong_size(survey: Survey, line: LineOfVersions, version: int, said: int) -
 
 
 def file_findings(dataset: Dataset) -> Iterator[Finding]:
-    """Find files that versions name and that are not there, or not where a base path says."""
+    """Find files that versions name and that do not exist, also under base paths."""
     there = {one.path for one in dataset.survey.files}
     folders = {one.path.rpartition("/")[0] for one in dataset.survey.files}
     refused: set[tuple[str, int | None]] = set()

@@ -18,7 +18,7 @@ _SEED_MAX = 2**32
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which files are read: their identities, how many of how many, and of how many bytes."""
+    """The files of a sample by identity; their number and bytes, and those of all files."""
 
     chosen: frozenset[str]
     num_files: int
@@ -41,10 +41,10 @@ class Sample:
 
 
 def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = None) -> Sample:
-    """Choose files by chance: a share of the bytes (a float up to 1.0), or a number of files.
+    """Choose files at random: a share of the bytes (a float up to 1.0), or a number of files.
 
-    ``sizes`` are sizes in bytes by identity. Without ``seed`` one is drawn, and told in the result.
-    Raises InvalidInputError for another number.
+    ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used, which the result
+    has. Raises InvalidInputError for another number.
     """
     is_share = isinstance(wanted, float)
     if isinstance(wanted, bool) or not (0 < wanted <= 1 if is_share else wanted >= 1):

@@ -41,7 +41,7 @@ Fragments = dict[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What the next version is compared with: fragments by id, and segments of indices by uuid."""
+    """A version as it is compared: fragments by id, segments by uuid, settings, columns."""
 
     version: int
     fragments: Fragments
@@ -133,7 +133,7 @@ def _stored(snapshot: Snapshot, name: str) -> memoryview:
 def change_findings(
     before: Step | None, snapshot: Snapshot, effects: TransactionEffects | None
 ) -> Iterator[Finding]:
-    """Find settings and columns that the transaction made and the version has not, and lost ones.
+    """Find settings and columns that the version lacks although its transaction made or kept them.
 
     ``before`` is the version before, where it is there and can be read.
     """
@@ -228,7 +228,7 @@ def step_findings(
 
 
 def _index_difference(old: IndexMetadata, new: IndexMetadata) -> str:
-    """Return what is said otherwise of the same segment, which never changes but for coverage."""
+    """Return what differs in the same segment, of which only the coverage may change."""
     for what in ("name", "fields", "kind", "index_version", "files"):
         was, now = getattr(old, what), getattr(new, what)
         if was != now and was not in ((), None, ""):  # what an old writer left out may be added
@@ -248,12 +248,12 @@ def _deletion(fragment: Fragment) -> str | None:
 
 
 def _changed_entry(old: Fragment, new: Fragment) -> str:
-    """Return what a fragment says otherwise of the same data file, "" if nothing."""
+    """Return what differs in the entries of the same data file, "" if nothing."""
     stored = [one for file in old.files for one in file.fields if one != TOMBSTONE]
     if len(set(stored)) < len(stored):
         return ""  # releases up to 0.10.5: the next version renumbers these fields
     known: dict[tuple[str, int | None], list[DataFile]] = {}
-    for file in new.files:  # a file that was left and taken up again may be there twice
+    for file in new.files:  # a file that was removed and added again may occur twice
         known.setdefault((file.path, file.base_id), []).append(file)
     for file in old.files:
         now = known.get((file.path, file.base_id), [])

@@ -66,7 +66,7 @@ _MISSING = ("data-file-missing", "deletion-file-missing", "index-missing")
 
 
 class _Progress:
-    """What was looked at. ``done`` are the identities of files that were read."""
+    """What has been checked so far. ``done`` are the identities of files that were read."""
 
     def __init__(self) -> None:
         self.opened_version: int | None = None
@@ -78,7 +78,7 @@ class _Progress:
         self.sample: Sample | None = None
 
     def reads(self, identity: str) -> bool:
-        """Tell whether the content of a file is to be looked at."""
+        """Tell whether the content of a file is checked."""
         return self.sample is None or identity in self.sample.chosen
 
 
@@ -91,7 +91,7 @@ def verify(
     seed: int | None = None,
     tick: Tick = lambda: None,
 ) -> Verification:
-    """Look at everything; ``values`` False leaves out decoding. ``tick`` is called per version.
+    """Verify everything; ``values`` False skips decoding. ``tick`` is called per version.
 
     ``checksums`` False leaves out comparing files with their sums. ``sample``: of which share
     of the bytes, or how many files, the content is read (see sample.py). Raises
@@ -109,7 +109,7 @@ def verify(
     known = {(one.branch, one.path) for one in missing if one.code in _MISSING}
     for folder, line in dataset.references.lines.items():
         if folder != line.home:
-            continue  # read a second time
+            continue  # a line that was read a second time
         histories = _history_findings(dataset, folder, line, progress)
         files = _file_contents(dataset, folder, line, progress, values=values, tick=tick)
         for one in (histories, files):
@@ -159,7 +159,7 @@ def _report(dataset: Dataset, progress: _Progress, found: Bounded) -> Verificati
 def _without_echoes(
     findings: Iterable[Finding], known: set[tuple[str | None, str]]
 ) -> Iterator[Finding]:
-    """Leave out what only says once more that a file is missing."""
+    """Drop findings that only repeat that a file is missing."""
     folders = {(branch, path) for branch, path in known if path.startswith("_indices/")}
     for one in findings:
         folder = "/".join(one.path.split("/")[:2])
@@ -176,12 +176,12 @@ def _without_echoes(
 def _history_findings(
     dataset: Dataset, folder: str, line: Line, progress: _Progress
 ) -> Iterator[Finding]:
-    """Check what versions say of themselves, and of the one before.
+    """Check each version for consistency, and against the one before.
 
-    What several versions in a row have is told once, of the newest of them.
+    A finding of several consecutive versions is reported once, with the newest of them.
     """
     branch = dataset.branch(folder)
-    told: dict[tuple[str, int | None, str], Finding] = {}
+    reported: dict[tuple[str, int | None, str], Finding] = {}
     before: Step | None = None
     fields = _Fields.of(dataset, folder)
     unreadable: list[Finding] = []
@@ -207,8 +207,8 @@ def _history_findings(
             good = one.version
         for each in found:
             path = "" if each.path.startswith("_versions/") else each.path
-            told[each.code, each.fragment, path] = each
-    yield from told.values()
+            reported[each.code, each.fragment, path] = each
+    yield from reported.values()
     if folder == "":
         progress.opened_version = good
     for each in unreadable:
@@ -222,9 +222,9 @@ def _unreadable(branch: str | None, version: int, path: str, error: LanceError) 
 
 
 class _Fields:
-    """The field ids that any version ever had, as far as all versions are there.
+    """The field ids that any version ever had, if all versions exist.
 
-    A data file may hold columns that have been dropped. It cannot hold one that never was.
+    A data file may hold columns that have been dropped. It cannot hold one that never existed.
     """
 
     def __init__(self, known: set[int] | None) -> None:
@@ -232,7 +232,7 @@ class _Fields:
 
     @classmethod
     def of(cls, dataset: Dataset, folder: str) -> _Fields:
-        """Read the schemas of a line; nothing is known when the first versions are gone."""
+        """Read the schemas of a branch; without its first versions, the ids are not known."""
         line = dataset.references.lines[folder]
         numbers = sorted(one.version for one in line.versions if one.version < DETACHED_BIT)
         if folder or numbers != list(range(1, len(numbers) + 1)):
@@ -247,7 +247,7 @@ class _Fields:
         return cls(known)
 
     def unknown(self, snapshot: Snapshot) -> Iterator[Finding]:
-        """Find data files that name a field that never was."""
+        """Find data files that name a field that never existed."""
         if self._known is None:
             return
         for fragment in snapshot.manifest.fragments:
@@ -276,7 +276,7 @@ def _file_contents(
             snapshot = dataset.load(branch, version)
             snapshot.manifest.fragments.counts()
         except LanceError:
-            continue  # told with the manifests
+            continue  # reported with the manifests
         yield from _located(snapshot, _snapshot_findings(snapshot, progress, values=values))
         read = set(filter(progress.reads, wanted))
         if progress.sums is not None:
@@ -370,13 +370,13 @@ def _index_sums(snapshot: Snapshot, wanted: set[str], sums: ChecksumChecks) -> I
             if _index_identity(index.uuid) in wanted:
                 yield from sums.index(snapshot, index)
     except LanceError:
-        return  # told with the indices
+        return  # reported with the indices
 
 
 def _whole_findings(
     snapshot: Snapshot, wanted: set[str], read: set[str], *, is_newest: bool, contents: bool
 ) -> Iterator[Finding]:
-    """Check what is said of the whole version: its numbers, row ids that differ, its indices."""
+    """Check a version as a whole: its numbers, repeated row ids, its indices."""
     try:
         if is_newest:
             yield from missing_hint(snapshot)
@@ -387,7 +387,7 @@ def _whole_findings(
             contents=lambda uuid: contents and _index_identity(uuid) in read,
         )
     except (ObjectNotFoundError, NotSupportedError):
-        pass  # told with the files
+        pass  # reported with the files
     except LanceError as error:
         yield _unreadable(snapshot.branch, snapshot.version, snapshot.manifest.path, error)
     if not is_newest or not snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
