@@ -43,8 +43,8 @@ class Sample:
 def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = None) -> Sample:
     """Choose files at random: a share of the bytes (a float up to 1.0), or a number of files.
 
-    ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used, which the result
-    has. Raises InvalidInputError for another number.
+    ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used; the result
+    has it. Raises InvalidInputError for another number.
     """
     is_share = isinstance(wanted, float)
     if isinstance(wanted, bool) or not (0 < wanted <= 1 if is_share else wanted >= 1):

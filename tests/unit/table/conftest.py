@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from uuid import uuid4
 
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.dataset import base_paths
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Ref
@@ -39,3 +42,11 @@ def at(history: Store) -> Callable[[Ref | None], Snapshot]:
 def as_another_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Forget which base paths this process put into datasets."""
     return lambda: monkeypatch.setattr(base_paths, "_created", {})
+
+
+@pytest.fixture
+def two_fragments() -> lance_nb.LanceDataset:
+    """Write four rows into two fragments, with stable row ids."""
+    table = pa.table({"id": range(4), "v": [0.0, 1.0, 2.0, 3.0]})
+    uri = f"memory://two-fragments-{uuid4().hex}/d.lance"
+    return lance_nb.write_dataset(table, uri, max_rows_per_file=2, enable_stable_row_ids=True)

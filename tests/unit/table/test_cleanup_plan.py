@@ -11,9 +11,17 @@ from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import ObjectInfo
 from lance_nb.storage.memory import MemoryStore
-from lance_nb.table.cleanup_plan import CleanupPlan, Rule, make_plan
+from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References
-from lance_nb.table.survey import LineOfVersions, Survey, classified, homes_in
+from lance_nb.table.survey import (
+    MANIFEST,
+    TEMPORARY_MANIFEST,
+    LineOfVersions,
+    StoredFile,
+    Survey,
+    classified,
+    homes_in,
+)
 from tests.unit.format.test_manifest_history import UUID, IndexMetadata, manifest
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -109,3 +117,16 @@ def test_hostile_names_delete_nothing(name: str):
 def test_what_nobody_knows_stays():
     files = dict.fromkeys(("README.md", "data/a.txt", "_refs/tags/a.json", "x/y.lance"), OLD)
     assert paths(planned(files, [holding(1)], everything=True)) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "reason"),
+    [
+        (MANIFEST, 3, "version 3 is deleted"), ("data", 0, "the newest is 0"),
+        ("data", 3, "the newest is 3"), (TEMPORARY_MANIFEST, None, "interrupted"),
+        ("data", None, "no version refers to it"), (TEMPORARY_MANIFEST, 4, "the newest is 4"),
+    ],
+)  # fmt: skip
+def test_a_file_that_goes_has_a_reason(kind: str, version: int | None, reason: str) -> None:
+    file = StoredFile("data/a.lance", 7, datetime(2026, 6, 1, tzinfo=UTC), "", kind)
+    assert reason in Candidate(file, False, version).reason

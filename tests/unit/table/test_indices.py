@@ -267,3 +267,7 @@ def test_a_damaged_map_is_said_to_be_damaged(rows: bytes) -> None:
     made._change(CreateIndex((reuse,)))
     with pytest.raises(CorruptFileError):
         remap_row_addrs(made.opened[1], pa.array([0], pa.uint64()))
+
+
+def test_no_column_of_the_coverage_is_ever_null(two_fragments) -> None:
+    assert [one.name for one in two_fragments.index_coverage().schema if one.nullable] == []

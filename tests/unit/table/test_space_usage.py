@@ -179,3 +179,15 @@ def test_without_a_rule_no_version_is_freed(grown: LanceDataset, monkeypatch: py
     freed = grown.space().freed_if()
 
     assert (freed.num_versions, freed.paths) == (0, ())
+
+
+def test_the_versions_of_dropped_branches_are_counted(two_fragments) -> None:
+    dev = two_fragments.create_branch("dev", 1)
+    dev.insert(two_fragments.to_table())
+    dev.create_branch("deep").delete("id = 1")
+    space = two_fragments.space()
+    counted = {
+        names: space.freed_if(drop_branches=names).num_versions
+        for names in ((), ("deep",), ("deep", "dev"))
+    }
+    assert counted == {(): 0, ("deep",): 2, ("deep", "dev"): 4}

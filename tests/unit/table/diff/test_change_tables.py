@@ -1,11 +1,15 @@
-"""The versions between two others, listed at once and described in windows."""
+"""The tables of a diff: transactions between two versions, and indices that differ."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 import lance_nb
 from lance_nb.table.diff.change_tables import transactions_table, versions_between
+from lance_nb.transactions.operations.create_index import CreateIndex
+from tests.support.versions import index
 from tests.unit.table.diff.conftest import rows
 
 
@@ -44,3 +48,24 @@ def test_both_sides_of_a_fork_are_listed(past) -> None:
     assert [(one.side, one.branch, one.version) for one in found] == [
         ("a", None, 3), ("b", "dev", 3),
     ]  # fmt: skip
+
+
+def test_indices_come_stay_and_go(two_fragments) -> None:
+    field = two_fragments.lance_schema.field("id").id()
+    first, second = (index(name, field, covers=(0, 1)) for name in ("one", "two"))
+    two_fragments._change(CreateIndex((first, second)))
+    two_fragments.drop_index("two")
+    less = replace(first, fragment_bitmap=index("one", covers=(1,)).fragment_bitmap)
+    two_fragments._change(CreateIndex((less,), (first,)))
+
+    def told(a: int, b: int) -> list[tuple]:
+        names = ("change", "name", "fragments_before", "fragments_after")
+        return [
+            tuple(row[one] for one in names) for row in two_fragments.diff(a, b).indices.to_pylist()
+        ]
+
+    assert told(1, 2) == [("added", "one", None, 2), ("added", "two", None, 2)]
+    assert told(2, 3) == [("removed", "two", 2, None)]
+    assert told(3, 2) == [("added", "two", None, 2)]
+    assert told(3, 4) == [("changed", "one", 2, 1)]
+    assert told(2, 2) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -100,3 +101,23 @@ def test_a_deleted_row_has_the_columns_of_the_version_before(past) -> None:
     feed = lance_nb.dataset(ds.uri).changes(4, columns=["w"]).read_all()
 
     assert feed.column("w").to_pylist() == [8]
+
+
+def test_a_feed_has_the_types_of_the_newest_version(two_fragments) -> None:
+    two_fragments.update({"v": "v + 0.5"}, where="id = 1")
+    two_fragments.alter_columns({"path": "v", "data_type": pa.float32()})
+    two_fragments.update({"v": "v + 1"}, where="id = 2")
+    feed = two_fragments.changes(1).read_all()
+    assert feed.schema.field("v").type == pa.float32()
+    rows = zip(feed["_commit_version"].to_pylist(), feed["v"].to_pylist(), strict=True)
+    assert list(rows) == [(2, 1.0), (2, 1.5), (4, 2.0), (4, 3.0)]
+
+
+def test_values_of_a_feed_that_the_newest_type_cannot_hold_are_null(two_fragments) -> None:
+    two_fragments.add_columns({"n": "id + 5000000000"})
+    first = two_fragments.version
+    two_fragments.update({"n": "id"}, where="true")
+    two_fragments.alter_columns({"path": "n", "data_type": pa.int32()})
+    feed = two_fragments.changes(first).read_all()
+    assert feed.schema.field("n").type == pa.int32()
+    assert feed["n"].to_pylist() == [None] * 4 + [0, 1, 2, 3]

@@ -7,6 +7,7 @@ import pytest
 import lance_nb
 from lance_nb.storage import memory
 from lance_nb.table import filtered_scan
+from lance_nb.table.diff.version_diff import Diff
 from tests.unit.table.diff.conftest import rows
 
 
@@ -242,3 +243,12 @@ def test_new_columns_count_as_changes_only_where_that_is_asked_for(past) -> None
     assert diff.cells().read_all().num_rows == 0
     assert diff.rows(new_columns=True).read_all().num_rows == 14
     assert diff.cells(new_columns=True).read_all().num_rows == 14
+
+
+def test_what_a_diff_has_computed_is_no_part_of_it(two_fragments) -> None:
+    two_fragments.delete("id = 1")
+    diff = two_fragments.diff(1, 2)
+    same = Diff(diff.ends, diff.matched_by)
+    assert diff.counts.rows_out == 1
+    assert diff == same
+    assert repr(diff) == repr(same)

@@ -149,3 +149,29 @@ def test_an_interrupted_verification_changes_nothing(grown: LanceDataset, files:
     with pytest.raises(KeyboardInterrupt):
         grown.verify(progress=stop)
     assert files() == before
+
+
+def test_old_files_are_verified_beyond_versions_without_any_of_their_own(two_fragments) -> None:
+    lance_nb.write_dataset(
+        two_fragments.to_table().slice(0, 3), two_fragments.uri, mode="overwrite"
+    )
+    newest = lance_nb.dataset(two_fragments.uri)
+    newest.update_config({"a": "1"})
+    newest.update_config({"a": "2"})
+    assert newest.verify().num_values == 2 * (4 + 3)
+
+
+def test_damage_is_found_in_every_version_that_has_it(two_fragments) -> None:
+    for _ in range(3):
+        lance_nb.write_dataset(two_fragments.to_table(), two_fragments.uri, mode="overwrite")
+    newest = lance_nb.dataset(two_fragments.uri)
+    root = newest.opened[0].root
+    numbers = (1, 3)
+    files = [newest.checkout_version(one).get_fragments()[0].data_files()[0] for one in numbers]
+    for file in files:
+        whole = bytes(root.read(f"data/{file.path}"))
+        root.write(f"data/{file.path}", whole[:40] + bytes(8) + whole[48:-4] + b"FAIL")
+    found = {(one.version, one.path) for one in newest.verify().findings}
+    assert {
+        (number, f"data/{file.path}") for number, file in zip(numbers, files, strict=True)
+    } <= found
