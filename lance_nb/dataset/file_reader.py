@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_nb.dataset.opening import check_refused
 from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import InternalError, InvalidInputError
-from lance_nb.file.page_listing import describe
+from lance_nb.file.metadata import describe_page
 from lance_nb.file.reader import FileReader
 from lance_nb.storage.registry import StorageOptions, split_uri
 from lance_nb.table.blob_scan import batch_with_payloads, binary_schema
@@ -253,7 +253,7 @@ class LanceFileReader:
             tuple(
                 LancePageMetadata(
                     tuple(map(LanceBufferDescriptor, page.buffer_offsets, page.buffer_sizes)),
-                    describe(page),
+                    describe_page(page),
                     page.num_rows,
                 )
                 for page in pages

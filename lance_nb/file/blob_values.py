@@ -1,17 +1,21 @@
-"""Values of blob columns as callers have them, brought into one form, and looked at as bytes.
+"""Values of blob columns: brought into one form, and read as bytes in bounded memory.
 
 Layout of the one form: ``BLOB_VALUES``; of a value that is not null exactly one of ``data``,
 ``uri`` and ``object`` is set. Plain binary columns are taken, and for blobs of the second
 generation structs of ``data``, ``uri``, ``position`` and ``size`` or some of these.
 
-Limits: payloads stay where they are; what is returned are ranges of the array's buffer or of stored
-objects.
+Payloads that are stored already are copied: a writer is given their objects by number
+(``StoredPayloads``) and copies ranges of them. Payloads up to ``COPY_BYTES`` are read in groups of
+about that size, larger ones piece by piece.
+
+Limits: payloads stay where they are; ranges of the array's buffer or of stored objects are
+returned. Memory holds one group, at most twice ``COPY_BYTES`` of payloads, and the piece before it.
 Source: ``BlobType`` of pylance 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,13 +25,14 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_parts import list_ranges, nulls_of
 from lance_nb.encodings.base import Bytes, Ints
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
-from lance_nb.file.stored_payloads import COPY_BYTES, StoredPayloads
 from lance_nb.format.blob_fields import BLOB_INPUT, BLOB_VALUES
+from lance_nb.storage.base import ByteRange, Store
 
 IN_MEMORY = -1
 
 _NO_BYTES: Bytes = np.zeros(0, np.uint8)
 _SPARSE_GAP = 64  # bytes between payloads that are read together: what aligns them
+COPY_BYTES = 8 * 1024 * 1024
 
 
 def fit_blobs(array: pa.Array, path: str) -> pa.Array:
@@ -209,3 +214,42 @@ def check_one_form(has_data: np.ndarray, has_uri: np.ndarray, nulls: np.ndarray,
     if wrong.size:
         problem = "both data and uri" if has_data[wrong[0]] else "neither data nor uri"
         raise InvalidInputError(f"column {path!r}: a blob (value {int(wrong[0])}) has {problem}")
+
+
+class StoredPayloads:
+    """The objects that payloads are copied from, by number."""
+
+    def __init__(self) -> None:
+        self._objects: list[tuple[Store, str]] = []
+        self._numbers: dict[tuple[int, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def add(self, store: Store, path: str) -> int:
+        """Return the number of an object."""
+        key = (id(store), path)  # the store is kept, so its id is not used again
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._objects)
+            self._objects.append((store, path))
+        return number
+
+    def read(self, number: int, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        """Read ``(start, stop)`` ranges of an object. Raises StorageError, CorruptFileError."""
+        store, path = self._object(number)
+        return store.read_ranges(path, [ByteRange(start, stop) for start, stop in ranges])
+
+    def pieces(self, number: int, start: int, size_bytes: int) -> Iterator[memoryview]:
+        """Read a range of an object piece by piece, each of at most ``COPY_BYTES``."""
+        store, path = self._object(number)
+        for first in range(start, start + size_bytes, COPY_BYTES):
+            stop = min(first + COPY_BYTES, start + size_bytes)
+            yield store.read_range(path, ByteRange(first, stop))
+
+    def _object(self, number: int) -> tuple[Store, str]:
+        if number >= len(self._objects):
+            raise InvalidInputError(
+                f"a blob refers to stored object {number} of {len(self._objects)}"
+            )
+        return self._objects[number]

@@ -15,7 +15,7 @@ kind        payload                                     default
 
 Where external blobs are taken in (``ingest``), values that have a uri are read and stored as the
 others are. Payloads that are stored already are copied, the larger ones in pieces, so that memory
-does not grow with them (stored_payloads.py).
+does not grow with them (``blob_values``).
 
 Not supported: lists of blobs of the first generation.
 Source: message BlobLayout; files of pylance 14.0.2.
@@ -33,9 +33,8 @@ from lance_nb.encodings.page_encoder import EncodedPage, encode_blob_page
 from lance_nb.encodings.repdef import Entries, StripedLeaf, page_levels
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.file.blob_values import IN_MEMORY, Payloads, check_one_form
-from lance_nb.file.column_writer import LeafWriter
+from lance_nb.file.column_writer import LeafPlan, LeafWriter
 from lance_nb.file.sink import ALIGNMENT, FileSink
-from lance_nb.file.write_plan import LeafPlan
 from lance_nb.format.blob_fields import DESCRIPTION_V2, blob_threshold
 
 _INLINE_BYTES = 64 * 1024

@@ -3,13 +3,20 @@
 Layout: global buffer 0 is a FileDescriptor; each column has a ColumnMetadata message whose pages
 carry an ``Any`` with the page's layout (2.1, 2.2) or array encoding (2.0).
 
-Limits: every buffer must lie inside the file, page rows must add up.
+``constant_columns`` reads small files whose only page is one constant straight from the metadata: a
+file of one row has nothing else, and its pages need no buffer. It returns None for any other file,
+and for a damaged one, which ``FileReader`` reads or refuses.
+
+Limits: every buffer must lie inside the file, page rows must add up. ``constant_columns``: file
+version 2.2 only.
 Not supported: encodings stored outside the message (``indirect``): no release writes them.
-Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.file.v2.
+Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.file.v2;
+ConstantLayout of lance.encodings21, as pylance 14.0.2 writes it.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +26,7 @@ from google.protobuf.message import DecodeError
 from lance_nb._pb import encodings, encodings21, file, file2
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.file.footer import TABLE_ENTRY_BYTES, parse_footer
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
@@ -28,6 +36,8 @@ _WITHOUT_LISTS = ((encodings21.REPDEF_ALL_VALID_ITEM,), (encodings21.REPDEF_NULL
 VALUES_ENCODING = encodings.ColumnEncoding(
     values=encodings.ColumnEncoding.Values()
 ).SerializeToString()
+CONSTANTS_VERSION = (2, 2)
+_ENTRY = struct.Struct("<QQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +202,61 @@ def descriptor_bytes(
 def _wrapped(type_url: str, message: bytes) -> file2.Encoding:
     inner = encodings.Any(type_url=type_url, value=message).SerializeToString()
     return file2.Encoding(direct=file2.Encoding.Direct(encoding=inner))
+
+
+@dataclass(frozen=True, slots=True)
+class PageListing:
+    """A page: where it is, how big, how encoded; what is known of its values.
+
+    ``column`` is a column number, in 0.1 files a field id. ``size_bytes`` and what follows
+    ``encoding`` are None where the file does not say.
+    """
+
+    column: int
+    page: int
+    num_rows: int
+    size_bytes: int | None
+    offset_bytes: int | None
+    encoding: str
+    null_count: int | None = None
+    min_value: str | None = None
+    max_value: str | None = None
+
+
+def describe_page(page: PageMetadata) -> str:
+    """Spell out how a 2.x page is encoded; "?" and the type url where that is not known."""
+    from lance_nb.encodings.describe import describe_array_encoding, describe_layout  # inspection
+
+    try:
+        if page.encoding_url == ARRAY_ENCODING_URL:
+            return describe_array_encoding(page.array_encoding())
+        return describe_layout(page.layout())
+    except (NotSupportedError, CorruptFileError, DecodeError):
+        return f"? ({page.encoding_url[:80]})"
+
+
+def constant_columns(data: memoryview, columns: Sequence[int], num_rows: int) -> list[bytes] | None:
+    """Return the value of each of these columns of a whole file, None unless all are constant.
+
+    Every column must have ``num_rows`` rows.
+    """
+    size = len(data)
+    try:
+        footer = parse_footer(data, size, "")
+    except (CorruptFileError, NotSupportedError):
+        return None
+    if footer.file_version != CONSTANTS_VERSION:
+        return None
+    values = []
+    for column in columns:
+        if not 0 <= column < footer.num_columns:
+            return None
+        entry = footer.column_table_start + column * TABLE_ENTRY_BYTES
+        position, length = _ENTRY.unpack_from(data, entry)
+        if position + length > size:
+            return None
+        value = constant_page(data[position : position + length], num_rows)
+        if value is None:
+            return None
+        values.append(value)
+    return values

@@ -12,18 +12,16 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.footer import parse_version
+from lance_nb.file.metadata import PageListing
 from lance_nb.file.reader import FileReader
 from lance_nb.file.source import FileSource
 from lance_nb.storage.base import Store
-
-if TYPE_CHECKING:
-    from lance_nb.file.page_listing import PageListing
 
 
 class DataFileReader(Protocol):
@@ -124,7 +122,7 @@ def _opened(store: Store, source: FileSource, size_bytes: int) -> DataFileReader
         expected = f"{size_bytes} bytes as the manifest says"
         raise CorruptFileError(source.path, None, expected, f"{source.size_bytes} bytes")
     if is_legacy:
-        from lance_nb.file.legacy_reader import LegacyReader
+        from lance_nb.file.v0_1_reader import LegacyReader
 
         return LegacyReader(source)
     return FileReader(store, path, size_bytes, source)

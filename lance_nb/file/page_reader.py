@@ -1,18 +1,27 @@
-"""From wanted rows of a column to pages that can decode them: split by page, open, fetch.
+"""From wanted rows of a column to decoded pages: split by page, open, fetch, decode.
 
 Two rounds of reading at most: index buffers (chunk tables, row indices, dictionaries) of pages that
 are opened for the first time, then the bytes of the rows. Opened pages stay with their column.
+
+Lists make small pages (some 60,000 items), and the cost of a page besides its bytes is the same for
+all. So whole mini-block pages that lie one after the other in a mapped file, and are described
+alike, are decoded as one run of up to ``RUN_VALUES`` values.
+
+Limits: pages are joined only where their bytes are at hand without copying.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
 from lance_nb.encodings.base import (
+    DecodedPage,
     Layout,
     PageBuffer,
     PageReader,
@@ -20,11 +29,19 @@ from lance_nb.encodings.base import (
     Rows,
     Span,
 )
+from lance_nb.encodings.mini_block_page import MiniBlockPage
 from lance_nb.encodings.registry import LAYOUTS, codecs, layout_of
 from lance_nb.encodings.slicing import split_at
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
 from lance_nb.file.source import FileSource
+from lance_nb.storage.threads import cpu_count, run_side_by_side
+
+T = TypeVar("T")
+Buffers: TypeAlias = dict[int, PageBuffer]
+RUN_VALUES = 1 << 20
+PARALLEL_BYTES = 1 << 22  # of pages: below, threads cost more than they bring
+_CHUNKS = 1  # the page buffer that holds them
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +179,151 @@ def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int
         data = mine[0][1] if len(mine) == 1 else np.concatenate([array for _, array in mine])
         buffers[number] = PageBuffer(data, starts, np.cumsum(sizes) - sizes)
     return buffers
+
+
+@dataclass(frozen=True, slots=True)
+class PageRun:
+    """Wanted rows of one page, or all rows of several pages. ``reader`` decodes them."""
+
+    parts: tuple[PageRows, ...]
+    reader: PageReader
+    rows: Rows
+
+    @property
+    def place(self) -> str:
+        """Name the pages for an error message."""
+        if len(self.parts) == 1:
+            return self.parts[0].place
+        first, last = self.parts[0], self.parts[-1]
+        return f"column {first.column.name!r}, pages {first.page} to {last.page}"
+
+    @property
+    def whole_bytes(self) -> int:
+        """Bytes of the pages in the file."""
+        return sum(sum(part.metadata.buffer_sizes) for part in self.parts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the pages in the file, the share of the wanted rows."""
+        num_rows = sum(part.metadata.num_rows for part in self.parts)
+        return self.whole_bytes * self.rows.num_rows // max(num_rows, 1)
+
+    @property
+    def offset_bytes(self) -> int | None:
+        """Where the first page begins in the file."""
+        offsets = self.parts[0].metadata.buffer_offsets
+        return offsets[0] if offsets else None
+
+    def buffers(self, source: FileSource) -> dict[int, PageBuffer]:
+        """View the bytes of the pages in a mapped file; the share of the wanted rows is counted."""
+        one = self.parts[0] if len(self.parts) == 1 else None
+        requests = len(one.metadata.buffer_sizes) if one else 1
+        source.count_view(self.whole_bytes, self.size_bytes, requests)
+        if one:
+            return whole_buffers(source, one)
+        last = self.parts[-1].metadata
+        stop = last.buffer_offsets[_CHUNKS] + last.buffer_sizes[_CHUNKS]
+        (data,) = source.views([(self.parts[0].metadata.buffer_offsets[_CHUNKS], stop)])
+        return {_CHUNKS: PageBuffer(data)}
+
+
+def decode_columns(
+    source: FileSource,
+    wanted: Sequence[Sequence[PageRows]],
+    finish: Callable[[int, DecodedPage, int], T],
+) -> list[list[T]]:
+    """Decode the wanted rows of some columns, pages in order.
+
+    ``finish`` makes the result of the number of a column, some decoded rows and their number; it
+    may run in any thread.
+    """
+    open_pages(source, [part for mine in wanted for part in mine])
+    if source.is_mapped and len(wanted) == 1 and len(wanted[0]) == 1:
+        return [[_decode(source, _run(wanted[0]), None, partial(finish, 0))]]
+    if source.is_mapped:
+        runs = [join_runs(mine) for mine in wanted]
+    else:
+        runs = [[_run([part]) for part in mine] for mine in wanted]
+    flat = [(number, run) for number, mine in enumerate(runs) for run in mine]
+    fetched: Sequence[Buffers | None] = [None] * len(flat)
+    if not source.is_mapped:
+        spans = [run.reader.spans(run.rows) for _, run in flat]
+        fetched = fetch(source, [run.parts[0] for _, run in flat], spans)
+    tasks = [
+        partial(_decode, source, run, buffers, partial(finish, number))
+        for (number, run), buffers in zip(flat, fetched, strict=True)
+    ]
+    several = len(tasks) > 1 and sum(run.size_bytes for _, run in flat) >= PARALLEL_BYTES
+    done = run_side_by_side(tasks, cpu_count() if several else 1)
+    return [[next(done) for _ in mine] for mine in runs]
+
+
+def _decode(
+    source: FileSource,
+    run: PageRun,
+    buffers: Buffers | None,
+    finish: Callable[[DecodedPage, int], T],
+) -> T:
+    """Decode a run; errors say where it lies."""
+    try:
+        page = run.reader.decode(run.rows, buffers or run.buffers(source))
+        return finish(page, run.rows.num_rows)
+    except CorruptFileError as exc:
+        raise exc.located(source.path, run.offset_bytes, run.place) from exc
+    except NotSupportedError as exc:
+        exc.add_note(f"{source.path}, {run.place}")
+        raise
+
+
+def join_runs(parts: Sequence[PageRows]) -> list[PageRun]:
+    """Group the wanted rows of a column, in order; every page has been opened."""
+    if len(parts) == 1:
+        return [_run(parts)]
+    runs: list[PageRun] = []
+    waiting: list[PageRows] = []
+    key: bytes | None = None
+    room = 0
+    for part in parts:
+        reader = _joinable(part)
+        mine = None if reader is None else reader.join_key
+        fits = waiting and mine is not None and mine == key and room > 0
+        if waiting and not (fits and _follows(waiting[-1], part)):
+            runs.append(_run(waiting))
+            waiting = []
+        if not waiting:
+            key, room = mine, RUN_VALUES
+        waiting.append(part)
+        room -= 0 if reader is None else reader.num_values
+    if waiting:
+        runs.append(_run(waiting))
+    return runs
+
+
+def _joinable(part: PageRows) -> MiniBlockPage | None:
+    """Return the page's reader if all of its rows are wanted and its kind can be joined."""
+    reader = part.column.opened[part.page]
+    if not isinstance(reader, MiniBlockPage) or part.rows.num_rows != part.metadata.num_rows:
+        return None
+    return reader
+
+
+def _follows(before: PageRows, after: PageRows) -> bool:
+    """Tell whether one page lies behind the other in the file."""
+    first, second = before.metadata, after.metadata
+    return first.buffer_offsets[_CHUNKS] < second.buffer_offsets[_CHUNKS]
+
+
+def _run(parts: Sequence[PageRows]) -> PageRun:
+    first = parts[0]
+    reader = first.column.opened[first.page]
+    if len(parts) == 1 or not isinstance(reader, MiniBlockPage):
+        return PageRun((first,), reader, first.rows)
+    begin = first.metadata.buffer_offsets[_CHUNKS]
+    others = []
+    for part in parts[1:]:
+        other = part.column.opened[part.page]
+        if isinstance(other, MiniBlockPage):
+            others.append((other, part.metadata.buffer_offsets[_CHUNKS] - begin))
+    joined = reader.joined(others)
+    every = Rows(np.zeros(1, np.int64), np.array([joined.num_rows], np.int64))
+    return PageRun(tuple(parts), joined, every)

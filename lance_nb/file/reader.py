@@ -17,16 +17,20 @@ from lance_nb.encodings.base import Rows
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart, as_written, leaf_part, narrowed
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, Footer, parse_footer, parse_table
-from lance_nb.file.metadata import ColumnMetadata, parse_column, parse_descriptor
-from lance_nb.file.page_reader import Column, split_rows
-from lance_nb.file.page_runs import decode_columns
+from lance_nb.file.metadata import (
+    ColumnMetadata,
+    PageListing,
+    describe_page,
+    parse_column,
+    parse_descriptor,
+)
+from lance_nb.file.page_reader import Column, decode_columns, split_rows
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 
 if TYPE_CHECKING:
-    from lance_nb.file.array_reader import ArrayReader
-    from lance_nb.file.page_listing import PageListing
+    from lance_nb.file.v2_0_reader import ArrayReader
 
 READABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
@@ -63,7 +67,7 @@ class FileReader:
         self._arrays: ArrayReader | None = None
         if self.file_version < (2, 1):
             file_buffers = [(start, start + size) for start, size in self.global_buffers()]
-            from lance_nb.file.array_reader import ArrayReader
+            from lance_nb.file.v2_0_reader import ArrayReader
 
             self._arrays = ArrayReader(self._source, self._column, file_buffers)
 
@@ -180,8 +184,6 @@ class FileReader:
 
     def list_pages(self) -> Iterator[PageListing]:
         """List the pages of every column, from the metadata alone."""
-        from lance_nb.file.page_listing import PageListing, describe
-
         for column in range(self.num_columns):
             for number, page in enumerate(self.column_metadata(column).pages):
                 yield PageListing(
@@ -190,7 +192,7 @@ class FileReader:
                     page.num_rows,
                     sum(page.buffer_sizes),
                     min(page.buffer_offsets, default=None),
-                    describe(page),
+                    describe_page(page),
                 )
 
     def _table(self, start: int, count: int) -> list[tuple[int, int]]:

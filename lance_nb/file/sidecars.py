@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lance_nb.errors import LanceError
+from lance_nb.file.blob_values import StoredPayloads
 from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
-from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.storage.base import Buffer, ObjectWriter, Store
 from lance_nb.storage.summed_writer import SummedWriter
 

@@ -7,6 +7,10 @@ pages go to the store at once.
 Limits: rows of one file are counted in 64 bits; fragments hold fewer than 2**32.
 Not supported: what a version cannot hold (maps before 2.2, null structs in 2.0): refused by name.
 Source: spec page "file format"; layout of files of pylance 14.0.2.
+
+Which writer a column of a 2.1 or 2.2 file gets: plain values, blobs, structs without fields.
+
+Source: files of pylance 14.0.2.
 """
 
 from __future__ import annotations
@@ -26,21 +30,28 @@ from lance_nb.errors import (
     NotSupportedError,
     SchemaMismatchError,
 )
-from lance_nb.file.array_writer import ArrayColumnWriter, check_fields
-from lance_nb.file.column_writer import ColumnWriter
+from lance_nb.file.blob_values import StoredPayloads
+from lance_nb.file.blob_writer import BlobLeafWriter, BlobV2LeafWriter
+from lance_nb.file.column_writer import (
+    ColumnPlan,
+    ColumnWriter,
+    EmptyStructWriter,
+    LeafPlan,
+    LeafWriter,
+    plan_column,
+)
 from lance_nb.file.external_blobs import NO_BASES, BlobBases, ExternalBlobs
 from lance_nb.file.fitting import fit
-from lance_nb.file.leaf_writers import leaf_writer
 from lance_nb.file.metadata import descriptor_bytes
 from lance_nb.file.sidecars import PACK_BYTES, Sidecars
 from lance_nb.file.sink import FileSink
-from lance_nb.file.stored_payloads import StoredPayloads
+from lance_nb.file.v2_0_writer import ArrayColumnWriter, check_fields
 from lance_nb.file.versions import DEFAULT_VERSION, WRITABLE_VERSIONS, version_name
-from lance_nb.file.write_plan import ColumnPlan, plan_column
 from lance_nb.format.arrow_schema import field_to_arrow
-from lance_nb.format.blob_fields import descriptor_field, input_type
+from lance_nb.format.blob_fields import descriptor_field, input_type, is_blob_v1, is_blob_v2
 from lance_nb.format.checksums import FileSum
 from lance_nb.format.field import fields_to_pb
+from lance_nb.format.logical_types import STRUCT
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.storage.summed_writer import SummedWriter
@@ -262,3 +273,18 @@ def _plan(schema: Schema, file_version: tuple[int, int]) -> list[_MakeColumn]:
 def _structural_column(plan: ColumnPlan, sink: FileSink, page_bytes: int) -> _Column:
     leaves = [leaf_writer(leaf, sink, page_bytes) for leaf in plan.leaves]
     return ColumnWriter(plan, leaves, page_bytes)
+
+
+def leaf_writer(plan: LeafPlan, sink: FileSink, page_bytes: int) -> LeafWriter:
+    """Begin the column of a leaf. Raises NotSupportedError for blobs of another type."""
+    if is_blob_v2(plan.field):
+        return BlobV2LeafWriter(plan, sink, page_bytes)
+    if plan.field.logical_type == STRUCT and not plan.field.children:
+        return EmptyStructWriter(plan, sink, page_bytes)
+    if not is_blob_v1(plan.field):
+        return LeafWriter(plan, sink, page_bytes)
+    if plan.field.logical_type != "large_binary":
+        raise NotSupportedError(
+            f"column {plan.field.name!r}: blobs are large_binary, not {plan.field.logical_type}"
+        )
+    return BlobLeafWriter(plan, sink, page_bytes)

@@ -18,8 +18,7 @@ import pyarrow as pa
 from lance_nb.encodings.arrow_parts import nulls_of
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.blob_values import blob_values
-from lance_nb.file.stored_payloads import StoredPayloads
+from lance_nb.file.blob_values import StoredPayloads, blob_values
 from lance_nb.format.arrow_schema import field_to_arrow
 from lance_nb.format.blob_fields import holds_blobs, input_type, is_blob
 from lance_nb.format.schema import Field

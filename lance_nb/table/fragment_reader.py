@@ -54,7 +54,7 @@ def read_rows(
         reader = open_file(snapshot, fragment, fragment.files[number])
         owners: Mapping[int, int] = plan.owners[number]
         if reader.file_version < (2, 0):
-            from lance_nb.file.legacy_reader import LegacyReader
+            from lance_nb.file.v0_1_reader import LegacyReader
 
             if isinstance(reader, LegacyReader):
                 owners = reader.own_ids(fragment.files[number].fields)

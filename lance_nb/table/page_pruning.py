@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.errors import CorruptFileError
-from lance_nb.file.legacy_reader import LegacyReader
+from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.fragment_reader import open_file
 from lance_nb.table.predicate import Filter, comparison

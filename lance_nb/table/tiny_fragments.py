@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_nb.errors import ObjectNotFoundError, StorageError
-from lance_nb.file.constant_columns import FILE_VERSION, constant_columns
+from lance_nb.file.metadata import CONSTANTS_VERSION, constant_columns
 from lance_nb.format.layout import DATA
 from lance_nb.format.serialized_fragments import PlainFragment, plain_fragment
 from lance_nb.table.projection import Projection, result_table
@@ -80,7 +80,7 @@ class _Run:
     def add(self, raw: bytes) -> bool:
         """Read a serialized fragment; return False, and add nothing, if it is of another kind."""
         fragment = plain_fragment(raw)
-        if fragment is None or fragment.file_version != FILE_VERSION or not fragment.num_rows:
+        if fragment is None or fragment.file_version != CONSTANTS_VERSION or not fragment.num_rows:
             return False
         if fragment.size_bytes > _FILE_BYTES_MAX:
             return False

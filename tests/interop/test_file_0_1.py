@@ -17,8 +17,8 @@ import pytest
 import lance_nb
 from lance_nb.errors import LanceError
 from lance_nb.file.columns import assemble, leaves_of
-from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.opening import open_data_file
+from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.storage.registry import open_store
 from tests.interop.matrix import FAMILIES, PATTERNS, columns
 from tests.interop.predicates import filtered_differences

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.file import legacy_pages
+from lance_nb.file import v0_1_reader
 from lance_nb.table import page_pruning
 from tests.support.reading import same
 from tests.support.requirements import require_pylance
@@ -91,14 +91,14 @@ def test_pages_that_cannot_hold_a_row_are_not_read(
 ) -> None:
     ours, _ = pair
     read: set[tuple[str, int]] = set()
-    whole = legacy_pages.LegacyPages._array
+    whole = v0_1_reader.LegacyPages._array
 
     def watched(self: Any, leaf: Any, batch: int, rows: Any) -> Any:
         if not leaf.name.isdigit() and "." not in leaf.name:
             read.add((self.source.path, batch))
         return whole(self, leaf, batch, rows)
 
-    monkeypatch.setattr(legacy_pages.LegacyPages, "_array", watched)
+    monkeypatch.setattr(v0_1_reader.LegacyPages, "_array", watched)
     ours.to_table(filter=condition, columns=["id"])
 
     assert len(read) <= pages

@@ -15,8 +15,8 @@ from lance_nb.encodings import registry
 from lance_nb.encodings.compress_base import BlockCompressor, ChunkCompressor, ValueCompressor
 from lance_nb.encodings.page_encoder import COMPRESSORS, LAYOUT_ENCODERS
 from lance_nb.encodings.v2_0.array_encodings import ARMS as ARRAY_ARMS
-from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.reader import READABLE_VERSIONS
+from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.file.versions import WRITABLE_VERSIONS
 from lance_nb.format.feature_flags import FLAGS
 from lance_nb.format.logical_types import SIMPLE_TYPES

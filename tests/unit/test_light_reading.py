@@ -17,8 +17,8 @@ NOT_FOR_A_PREVIEW = (
     *(f"lance_nb.{name}" for name in (
         "dataset.file_reader", "encodings.v2_0.array_encodings", "encodings.describe",
         "encodings.page_encoder", "encodings.compression.general", "encodings.kernels.fsst_encode",
-        "encodings.layouts.full_zip_layout", "file.array_reader",
-        "file.legacy_reader", "file.page_listing", "file.writer", "format.deletion_vector",
+        "encodings.layouts.full_zip_layout", "file.v2_0_reader",
+        "file.v0_1_reader", "file.writer", "format.deletion_vector",
         "format.index_metadata", "format.manifest_history", "format.refs",
         "format.transaction_summary", "format.row_sequences", "storage.fsspec_store", "table.blobs",
         "table.deletions", "table.filtered_scan", "table.history", "table.indices",

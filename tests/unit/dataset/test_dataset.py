@@ -237,10 +237,10 @@ def ten_million(tmp_path_factory):
 @pytest.fixture
 def decoded(monkeypatch):
     """The number of values decoded from pages, counted while the test runs."""
-    from lance_nb.file import page_runs
+    from lance_nb.file import page_reader
 
     counted = []
-    decode = page_runs._decode
+    decode = page_reader._decode
 
     def counting(source, run, buffers, finish):
         def counted_and_finished(page, num_rows):
@@ -249,7 +249,7 @@ def decoded(monkeypatch):
 
         return decode(source, run, buffers, counted_and_finished)
 
-    monkeypatch.setattr(page_runs, "_decode", counting)
+    monkeypatch.setattr(page_reader, "_decode", counting)
     return counted
 
 

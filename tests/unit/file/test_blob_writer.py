@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import InvalidInputError, NotSupportedError, ObjectNotFoundError
+from lance_nb.file.blob_values import StoredPayloads
 from lance_nb.file.columns import Leaf
 from lance_nb.file.external_blobs import ExternalBlobs
 from lance_nb.file.reader import FileReader
-from lance_nb.file.stored_payloads import StoredPayloads
 from lance_nb.file.writer import FileOptions, FileWriter
 from lance_nb.format.blob_fields import BLOB_VALUES, DESCRIPTION_V2, with_blobs
 from lance_nb.format.schema import Schema

@@ -1,7 +1,8 @@
-"""Column metadata and the file descriptor: protobuf in, checked values out."""
+"""Column metadata, the file descriptor and constant columns: protobuf in, checked values out."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,9 @@ from lance_nb.file.metadata import (
     ARRAY_ENCODING_URL,
     PAGE_LAYOUT_URL,
     PageMetadata,
+    constant_columns,
     constant_page,
+    describe_page,
     parse_column,
     parse_descriptor,
 )
@@ -205,3 +208,86 @@ def test_a_page_may_end_where_the_file_does() -> None:
     assert parsed(message).pages[0].buffer_sizes[1] == SIZE - 128
     message.pages[0].length = 2**48
     assert parsed(message).num_rows == 2**48
+
+
+FLAT = encodings.ArrayEncoding(flat=encodings.Flat(bits_per_value=16)).SerializeToString()
+CONSTANT = encodings21.PageLayout(
+    constant_layout=encodings21.ConstantLayout(inline_value=b"\1", layers=[1])
+).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("url", "encoding", "found"),
+    [
+        (ARRAY_ENCODING_URL, FLAT, "flat[16]"),
+        (PAGE_LAYOUT_URL, CONSTANT, "constant(inline)"),
+        (PAGE_LAYOUT_URL, b"\xff", f"? ({PAGE_LAYOUT_URL})"),
+        (ARRAY_ENCODING_URL, b"\xff", f"? ({ARRAY_ENCODING_URL})"),
+        ("x" * 100, CONSTANT, f"? ({'x' * 80})"),
+    ],
+)
+def test_a_page_is_described_or_named_by_its_url(url: str, encoding: bytes, found: str) -> None:
+    assert describe_page(PageMetadata((), (), 1, url, encoding)) == found
+
+
+NULLABLE, LIST = encodings21.REPDEF_NULLABLE_ITEM, encodings21.REPDEF_ALL_VALID_LIST
+
+
+def constant_column(
+    value=b"\x05\0\0\0", rows=1, layers=(NULLABLE,), pages=1, url=PAGE_LAYOUT_URL, **more
+):
+    layout = encodings21.PageLayout()
+    layout.constant_layout.layers.extend(layers)
+    if value is not None:
+        layout.constant_layout.inline_value = value
+    wrapped = encodings.Any(type_url=url, value=layout.SerializeToString())
+    message = file2.ColumnMetadata()
+    message.encoding.direct.encoding = b""
+    for _ in range(pages):
+        page = message.pages.add(length=rows, **more)
+        page.encoding.direct.encoding = wrapped.SerializeToString()
+    return message.SerializeToString()
+
+
+def file_of(*columns, version=(2, 2), magic=b"LANC", shift=0):
+    table = b""
+    at = 0
+    for one in columns:
+        table += struct.pack("<QQ", at + shift, len(one))
+        at += len(one)
+    footer = struct.pack("<QQQIIHH4s", 0, at, at, 0, len(columns), *version, magic)
+    return memoryview(b"".join(columns) + table + footer)
+
+
+def test_values_come_in_the_order_asked_for():
+    data = file_of(constant_column(), constant_column(b"\x07\0", rows=1))
+    assert constant_columns(data, [1, 0], 1) == [b"\x07\0", b"\x05\0\0\0"]
+    assert constant_columns(data, [], 1) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        file_of(constant_column(rows=2)),
+        file_of(constant_column(pages=2)),
+        file_of(constant_column(pages=0)),
+        file_of(constant_column(None)),
+        file_of(constant_column(layers=(NULLABLE, LIST))),
+        file_of(constant_column(layers=())),
+        file_of(constant_column(url="/lance.encodings.ArrayEncoding")),
+        file_of(constant_column(buffer_offsets=[0], buffer_sizes=[1])),
+        file_of(constant_column(), version=(2, 1)),
+        file_of(constant_column(), magic=b"LANX"),
+        file_of(constant_column(), shift=10**6),
+        file_of(constant_column()[:-3]),
+        file_of(),
+        memoryview(b""),
+    ],
+)
+def test_what_is_odd_in_any_way_is_left_alone(data):
+    assert constant_columns(data, [0], 1) is None
+
+
+def test_a_column_that_the_file_does_not_have_is_left_alone():
+    assert constant_columns(file_of(constant_column()), [-1], 1) is None
+    assert constant_columns(file_of(constant_column()), [1], 1) is None

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.opening import RecentFiles, open_data_file
 from lance_nb.file.reader import FileReader
 from lance_nb.file.source import FileSource
+from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.storage.local import LocalStore
 from tests.support.legacy_files import example
 from tests.support.reading import BytesStore

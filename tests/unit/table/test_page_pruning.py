@@ -11,7 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CorruptFileError
-from lance_nb.file.legacy_reader import LegacyReader
+from lance_nb.file.v0_1_reader import LegacyReader
 from lance_nb.table import filtered_scan, page_pruning
 from lance_nb.table.page_pruning import rows_that_may_pass
 from lance_nb.table.predicate import Filter, compile_filter

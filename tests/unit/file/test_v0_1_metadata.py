@@ -1,3 +1,5 @@
+"""Footer, messages and page table of 0.1 files."""
+
 from __future__ import annotations
 
 import struct
@@ -5,8 +7,8 @@ import struct
 import pytest
 
 from lance_nb.errors import CorruptFileError
-from lance_nb.file.legacy_metadata import LegacyPage, read_legacy_metadata
 from lance_nb.file.source import FileSource
+from lance_nb.file.v0_1_metadata import LegacyPage, read_legacy_metadata
 from tests.support.legacy_files import LegacyFile, example, node
 from tests.support.reading import BytesStore
 

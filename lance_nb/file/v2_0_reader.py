@@ -5,8 +5,8 @@ on each page of the list column, so a page's items begin where those of the page
 Columns of structs hold nothing. Pages of one column are cut anywhere, whatever others do.
 Writers up to 0.12 stored strings as lists, too: their bytes are the next column.
 
-How: lists are opened from the outside in, one round for all leaves; then the pages of all leaves
-are decoded side by side.
+How: lists are opened from the outside in, one round of reads for all leaves; then the pages of all
+leaves are decoded side by side (``encodings.steps``).
 
 Not supported: maps, which 2.0 files cannot hold.
 Source: messages ArrayEncoding and ColumnEncoding of lance.encodings; checked with pylance 14.0.2.
@@ -15,11 +15,14 @@ Source: messages ArrayEncoding and ColumnEncoding of lance.encodings; checked wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_arrays import to_arrow
+from lance_nb.encodings.arrow_parts import concatenated
 from lance_nb.encodings.base import (
     VALUES_MAX,
     DataBlock,
@@ -30,22 +33,18 @@ from lance_nb.encodings.base import (
     Rows,
     VariableWidth,
 )
-from lance_nb.encodings.steps import Region, Steps
+from lance_nb.encodings.repdef import Level
+from lance_nb.encodings.slicing import merged
+from lance_nb.encodings.steps import Region, Steps, together
 from lance_nb.encodings.v2_0.array_encodings import array_codecs
 from lance_nb.encodings.v2_0.base import ItemRanges, Page, Values
 from lance_nb.encodings.v2_0.blobs import holds_blobs, read_payloads
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart
-from lance_nb.file.list_levels import (
-    ListLevel,
-    is_list,
-    joined_pages,
-    leaf_parts,
-    rows_below,
-)
 from lance_nb.file.page_reader import Column, PageRows, split_rows
 from lance_nb.file.source import FileSource
-from lance_nb.file.stepping import located, run
+
+T = TypeVar("T")
 
 
 class ArrayReader:
@@ -252,3 +251,89 @@ def structs_without_fields(type_: pa.DataType, num_rows: int) -> pa.Array:
     """Build structs whose fields are all missing from the file."""
     fields = [pa.nulls(num_rows, type_.field(i).type) for i in range(type_.num_fields)]
     return pa.Array.from_buffers(type_, num_rows, [None], children=fields)
+
+
+@dataclass(frozen=True, slots=True)
+class ListLevel:
+    """Rows of one list field: their level, and the items they have in the child columns."""
+
+    level: Level
+    items: Rows
+
+
+def is_list(type_: pa.DataType, name: str) -> bool:
+    """Tell a list from a struct. Raises NotSupportedError for any other nesting."""
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return True
+    if pa.types.is_struct(type_):
+        return False
+    raise NotSupportedError(f"column {name!r}: file version 2.0 cannot hold {type_} fields")
+
+
+def rows_below(
+    leaf: Leaf, lists: Mapping[int, ListLevel], rows: Rows, depth: int | None = None
+) -> Rows:
+    """Return the rows wanted of a field below ``ancestors[:depth]`` (all of them for None)."""
+    for field_id, _ in reversed(leaf.ancestors[:depth]):
+        if field_id in lists:
+            return lists[field_id].items
+    return rows
+
+
+def joined_pages(pages: Sequence[Values]) -> ListLevel:
+    """Join the pages of one list field."""
+    none = np.zeros(0, np.int64)
+    blocks = [page.block for page in pages if isinstance(page.block, ItemRanges)]
+    starts = np.concatenate([none, *(block.starts for block in blocks)])
+    stops = np.concatenate([none, *(block.stops for block in blocks)])
+    offsets: Ints = np.zeros(starts.size + 1, np.int64)
+    np.cumsum(stops - starts, out=offsets[1:])
+    validity = None
+    if any(page.validity is not None for page in pages):
+        validity = np.concatenate(
+            [
+                np.ones(block.starts.size, bool) if page.validity is None else page.validity
+                for page, block in zip(pages, blocks, strict=True)
+            ]
+        )
+    return ListLevel(Level(int(starts.size), validity, offsets), merged(starts, stops))
+
+
+def leaf_parts(
+    leaf: Leaf, arrays: Sequence[pa.Array], lists: Mapping[int, ListLevel], rows: Rows
+) -> list[LeafPart]:
+    """Put levels over the arrays: one part per page, or one for all below a list."""
+    if not any(field_id in lists for field_id, _ in leaf.ancestors):
+        return [LeafPart((Level(len(array), None),) * leaf.depth, array) for array in arrays]
+    values = concatenated(arrays) if arrays else pa.nulls(0, leaf.type)
+    levels = []
+    length = rows.num_rows
+    for field_id, _ in leaf.ancestors:
+        level = lists[field_id].level if field_id in lists else Level(length, None)
+        levels.append(level)
+        length = level.length if level.offsets is None else int(level.offsets[-1])
+    return [LeafPart((*levels, Level(len(values), None)), values)]
+
+
+def run(source: FileSource, decoders: Sequence[Steps[T]]) -> list[T]:
+    """Run decoders side by side: each round of reading serves all of them."""
+    steps = together(decoders)
+    try:
+        wanted = next(steps)
+        while True:
+            wanted = steps.send(source.arrays(wanted))
+    except StopIteration as end:
+        results: list[T] = end.value
+        return results
+
+
+def located(steps: Steps[T], path: str, offset_bytes: int | None, place: str) -> Steps[T]:
+    """Run a decoder and add to its errors where in the file it was reading."""
+    try:
+        result = yield from steps
+    except CorruptFileError as exc:
+        raise exc.located(path, offset_bytes, place) from exc
+    except NotSupportedError as exc:
+        exc.add_note(f"{path}, {place}")
+        raise
+    return result

@@ -1,3 +1,5 @@
+"""Reading 0.1 files: leaves, values of every type, statistics, and what is refused."""
+
 from __future__ import annotations
 
 import random
@@ -7,12 +9,19 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lance_nb.encodings.base import Rows
+from lance_nb._pb import file as pb
+from lance_nb.encodings.arrow_arrays import to_arrow
+from lance_nb.encodings.base import FixedWidth, Rows
+from lance_nb.encodings.steps import Region
+from lance_nb.encodings.v2_0.base import ItemRanges
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
 from lance_nb.file.columns import assemble, leaves_of
-from lance_nb.file.legacy_reader import LegacyReader
 from lance_nb.file.opening import open_data_file
-from tests.support.legacy_files import EXAMPLE_ROWS, LegacyFile, example, node
+from lance_nb.file.source import FileSource
+from lance_nb.file.v0_1_metadata import LegacyPage, read_legacy_metadata
+from lance_nb.file.v0_1_reader import LegacyReader, decode_items, decode_values, read_statistics
+from tests.support.array_pages import run
+from tests.support.legacy_files import EXAMPLE_ROWS, LegacyFile, example, node, strings
 from tests.support.reading import BytesStore, positions_of, rows_of, single_rows
 
 
@@ -265,3 +274,202 @@ def test_columns_are_read_by_the_ids_of_the_manifest() -> None:
         found = reader.read_leaves(leaves, moved, rows_of((0, 5)))
         built = assemble(renamed, arrow.type, found, 5)
         assert built.to_pylist() == EXAMPLE_ROWS[name]
+
+
+def decode(
+    data: bytes, position: int, num_values: int, kind: pa.DataType, *rows: tuple[int, int]
+) -> list[object]:
+    page, whole = LegacyPage(position, num_values), Region(0, len(data), True)
+    values, _ = run(decode_values(kind, page, rows_of(*rows), whole), data)
+    assert not isinstance(values.block, ItemRanges)
+    found: list[object] = to_arrow(values.block, kind, values.validity).to_pylist()
+    return found
+
+
+def test_fixed_width_values_lie_anywhere() -> None:
+    data = b"\xee" + struct.pack("<3q", 5, -6, 7)
+
+    assert decode(data, 1, 3, pa.int64(), (0, 3)) == [5, -6, 7]
+    assert decode(data, 1, 3, pa.int64(), (0, 1), (2, 3)) == [5, 7]
+    assert decode(b"abcdef", 2, 2, pa.binary(2), (1, 2)) == [b"ef"]
+
+
+def test_flags_are_bits_and_lists_of_them_too() -> None:
+    assert decode(b"\x05", 0, 3, pa.bool_(), (0, 3)) == [True, False, True]
+    kind = pa.list_(pa.bool_(), 3)
+    assert decode(b"\x35\x01", 0, 3, kind, (1, 3)) == [[False, True, True], [False, False, True]]
+
+
+def test_an_empty_string_is_null_where_it_may_be() -> None:
+    body, position = strings(3, [b"ab", b"", b"c"])
+    data = b"\xee" * 3 + body
+
+    assert decode(data, position, 3, pa.string(), (0, 3)) == ["ab", None, "c"]
+    assert decode(data, position, 3, pa.large_binary(), (2, 3)) == [b"c"]
+    page, whole = LegacyPage(position, 3), Region(0, len(data), False)
+    steps = decode_values(pa.string(), page, rows_of((0, 1), (2, 3)), whole, nullable=False)
+    values, asked = run(steps, data)
+    assert values.validity is None
+    assert asked[-2:] == [(3, 5), (5, 6)] or asked[-1] == (3, 6)
+
+
+def test_a_dictionary_page_holds_its_keys() -> None:
+    kind = pa.dictionary(pa.int8(), pa.string())
+    values, _ = run(
+        decode_values(kind, LegacyPage(0, 3), rows_of((1, 3)), Region(0, 3, True)), b"\x00\x01\x02"
+    )
+
+    assert isinstance(values.block, FixedWidth)
+    assert values.block.data.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(pa.list_(pa.int8()), "i"), (pa.large_list(pa.int8()), "q")]
+)
+def test_lists_are_ranges_of_items(kind: pa.DataType, code: str) -> None:
+    data = struct.pack(f"<5{code}", 0, 2, 2, 5, 6)
+    steps = decode_items(kind, LegacyPage(0, 5), rows_of((0, 1), (2, 4)), Region(0, 40, False))
+    items, _ = run(steps, data.ljust(40, b"\xee"))
+
+    assert list(zip(items.starts.tolist(), items.stops.tolist(), strict=True)) == [
+        (0, 2),
+        (2, 5),
+        (5, 6),
+    ]
+
+
+def test_one_offset_too_few_is_refused() -> None:
+    with pytest.raises(CorruptFileError, match="5 offsets"):
+        run(
+            decode_items(
+                pa.list_(pa.int8()), LegacyPage(0, 4), rows_of((0, 4)), Region(0, 99, True)
+            ),
+            bytes(99),
+        )
+
+
+def test_nulls_need_no_bytes() -> None:
+    assert decode(b"", 0, 9, pa.null(), (3, 5)) == [None, None]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.string(), 2),
+        pa.list_(pa.struct([("x", pa.int8())]), 2),
+        pa.map_(pa.string(), pa.int8()),
+    ],
+)
+def test_types_that_the_version_cannot_hold_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(NotSupportedError, match=r"0\.1 cannot hold"):
+        decode(bytes(99), 0, 3, kind, (0, 1))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.large_list(pa.int8())])
+def test_no_rows_have_no_items(kind: pa.DataType) -> None:
+    items, asked = run(decode_items(kind, LegacyPage(0, 5), rows_of(), Region(0, 0, False)), b"")
+    assert (items.starts.size, items.stops.size, asked) == (0, 0, [])
+
+
+def test_no_rows_have_no_text() -> None:
+    assert decode(b"", 0, 5, pa.string()) == []
+
+
+def test_flags_anywhere_in_a_page() -> None:
+    bits = 0b1011_0010_0110_1101
+    data = b"\xee" + bits.to_bytes(2, "little")
+    expected = [bool(bits >> at & 1) for at in range(16)]
+    for rows in [(0, 16)], [(3, 11)], [(7, 9), (15, 16)]:
+        wanted = [expected[at] for start, stop in rows for at in range(start, stop)]
+        assert decode(data, 1, 16, pa.bool_(), *rows) == wanted
+
+
+@pytest.mark.parametrize("bounds", [(1, 0, 2), (-1, 0, 0), (0, 2, 1), (3, 1, 4)], ids=str)
+def test_offsets_that_go_down_are_refused(bounds: tuple[int, ...]) -> None:
+    data = struct.pack("<3i", *bounds)
+    with pytest.raises(CorruptFileError, match="offsets"):
+        run(
+            decode_items(
+                pa.list_(pa.int8()), LegacyPage(0, 3), rows_of((0, 2)), Region(0, 12, True)
+            ),
+            data,
+        )
+
+
+def test_rows_apart_may_not_go_down_either() -> None:
+    data = struct.pack("<5i", 0, 9, 9, 3, 4)
+    with pytest.raises(CorruptFileError, match="never go down"):
+        run(
+            decode_items(
+                pa.list_(pa.int8()), LegacyPage(0, 5), rows_of((0, 1), (3, 4)), Region(0, 20, True)
+            ),
+            data,
+        )
+
+
+def file_with_statistics(num_rows: int = 2) -> bytes:
+    """Two batches of one column; bounds of the second one are not known."""
+    made = LegacyFile([node(3, "t", "string")], [0, 2, 3])
+    made.add_strings(3, 0, [b"b", b"a"])
+    made.add_strings(3, 1, [b""])
+    own = LegacyFile([], [0, 2], bytearray(made.body))
+    own.fields = [
+        node(0, "3", "struct", nullable=False),
+        node(1, "null_count", "int64", 0, nullable=False),
+        node(2, "min_value", "string", 0),
+        node(3, "max_value", "string", 0),
+        node(4, "more", "int8"),
+    ]
+    own.add(1, 0, struct.pack("<2q", 0, 1), num_rows)
+    own.add_strings(2, 0, [b"a", b""])
+    own.add_strings(3, 0, [b"b", b""])
+    own.add(4, 0, b"xy", 2)
+    made.body = own.body
+    made.statistics = pb.Metadata.Statistics(
+        schema=own.fields, fields=[0, 1, 2, 3, 4], page_table_position=len(own.body)
+    )
+    made.body += own.page_table(1, [0, 4])
+    return made.finish()
+
+
+def test_statistics_are_a_row_per_batch_and_a_column_per_field() -> None:
+    source = FileSource(BytesStore(file_with_statistics()), "old.lance")
+    found = read_statistics(source, read_legacy_metadata(source))
+
+    assert found is not None
+    assert found.to_pydict() == {
+        "3": [
+            {"null_count": 0, "min_value": "a", "max_value": "b"},
+            {"null_count": 1, "min_value": None, "max_value": None},
+        ]
+    }
+
+
+def test_statistics_shorter_than_the_batches_are_refused() -> None:
+    source = FileSource(BytesStore(file_with_statistics(1)), "old.lance")
+
+    with pytest.raises(CorruptFileError):
+        read_statistics(source, read_legacy_metadata(source))
+
+
+def test_statistics_of_no_batches_have_no_rows() -> None:
+    made = LegacyFile([node(3, "t", "string")], [])
+    own = LegacyFile([], [0, 0], bytearray(made.body))
+    own.fields = [node(0, "3", "struct", nullable=False), node(1, "null_count", "int64", 0)]
+    made.statistics = pb.Metadata.Statistics(
+        schema=own.fields, fields=[0, 1], page_table_position=len(own.body)
+    )
+    made.body += own.page_table(1, [0, 1])
+    opened = FileSource(BytesStore(made.finish()), "old.lance")
+    found = read_statistics(opened, read_legacy_metadata(opened))
+    assert found is not None
+    assert (found.num_rows, found.column_names) == (0, ["3"])
+
+
+def test_a_listing_of_pages_has_their_statistics() -> None:
+    reader = LegacyReader(FileSource(BytesStore(file_with_statistics()), "old.lance"))
+    found = [
+        (one.column, one.page, one.null_count, one.min_value, one.max_value)
+        for one in reader.list_pages()
+    ]
+    assert found == [(3, 0, 0, "a", "b"), (3, 1, 1, None, None)]

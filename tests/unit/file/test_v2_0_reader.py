@@ -1,4 +1,4 @@
-"""Golden 2.0 files of pylance, files written by hand, and what a reader refuses."""
+"""Golden 2.0 files of pylance, files and lists written by hand, and what a reader refuses."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import random
 import struct
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_nb._pb import encodings as pb
 from lance_nb._pb import file as file_pb
 from lance_nb._pb import file2
-from lance_nb.encodings.base import Rows
+from lance_nb.encodings.base import FixedWidth, Rows
+from lance_nb.encodings.v2_0.base import ItemRanges, Values
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
-from lance_nb.file.columns import assemble, leaves_of
+from lance_nb.file.columns import Leaf, assemble, leaves_of
 from lance_nb.file.reader import FileReader
+from lance_nb.file.v2_0_reader import is_list, joined_pages, leaf_parts, rows_below
 from lance_nb.format.schema import Schema
 from tests.hostile.golden.generate import tables
 from tests.hostile.mutate import mutate
@@ -311,3 +314,88 @@ def test_damaged_files_end_in_data_or_in_an_error(name: str) -> None:
             str(exc)
             refused += 1
     assert refused > 10
+
+
+POINT = pa.struct([("x", pa.int32())])
+LISTS_LISTS = pa.list_(POINT)
+# A list (field 1) of structs (2) of lists (3) of numbers.
+LEAF = Leaf(4, "c", pa.int32(), 4, ((1, LISTS_LISTS), (2, POINT), (3, pa.list_(pa.int32()))))
+
+
+def items(*ranges: tuple[int, int], valid: list[bool] | None = None) -> Values:
+    starts, stops = np.array(ranges, np.int64).reshape(-1, 2).T
+    return Values(ItemRanges(starts, stops), None if valid is None else np.array(valid))
+
+
+@pytest.mark.parametrize(
+    ("type_", "found"),
+    [(LISTS_LISTS, True), (pa.large_list(pa.int8()), True), (POINT, False)],
+)
+def test_lists_are_told_from_structs(type_: pa.DataType, found: bool) -> None:
+    assert is_list(type_, "c") is found
+
+
+@pytest.mark.parametrize("type_", [pa.map_(pa.string(), pa.int8()), pa.list_(POINT, 2), pa.int8()])
+def test_other_nesting_is_refused_with_its_column(type_: pa.DataType) -> None:
+    with pytest.raises(NotSupportedError, match="column 'c': file version"):
+        is_list(type_, "c")
+
+
+def test_pages_of_lists_are_joined() -> None:
+    found = joined_pages([items((0, 2), (2, 2)), items((7, 10), (10, 11))])
+    assert found.level.length == 4
+    assert found.level.validity is None
+    assert found.level.offsets is not None
+    assert found.level.offsets.tolist() == [0, 2, 2, 5, 6]
+    assert (found.items.starts.tolist(), found.items.stops.tolist()) == ([0, 7], [2, 11])
+
+
+def test_a_page_without_nulls_is_valid_beside_one_with() -> None:
+    found = joined_pages([items((0, 2)), items((2, 2), (2, 3), valid=[False, True])])
+    assert found.level.validity is not None
+    assert found.level.validity.tolist() == [True, False, True]
+
+
+def test_no_pages_are_no_lists() -> None:
+    found = joined_pages([])
+    assert (found.level.length, found.items.num_rows) == (0, 0)
+    assert found.level.offsets is not None
+    assert found.level.offsets.tolist() == [0]
+    assert not joined_pages([Values(FixedWidth(8, 0, np.zeros(0, np.uint8)))]).level.length
+
+
+def test_rows_below_a_list_are_its_items() -> None:
+    rows = rows_of((5, 7))
+    outer, inner = joined_pages([items((2, 4))]), joined_pages([items((9, 12))])
+    assert rows_below(LEAF, {}, rows) is rows
+    assert rows_below(LEAF, {1: outer}, rows) is outer.items
+    assert rows_below(LEAF, {1: outer, 3: inner}, rows) is inner.items
+    assert rows_below(LEAF, {1: outer, 3: inner}, rows, 2) is outer.items
+    assert rows_below(LEAF, {1: outer, 3: inner}, rows, 0) is rows
+
+
+def test_levels_lie_over_the_values_of_all_pages() -> None:
+    outer = joined_pages([items((0, 2), (2, 2), (2, 3), valid=[True, False, True])])
+    inner = joined_pages([items((0, 1), (1, 1), (1, 4))])
+    arrays = [pa.array([1, 2], pa.int32()), pa.array([3, 4], pa.int32())]
+    (part,) = leaf_parts(LEAF, arrays, {1: outer, 3: inner}, rows_of((0, 3)))
+    assert part.values.to_pylist() == [1, 2, 3, 4]
+    assert [level.length for level in part.levels] == [3, 3, 3, 4]
+    assert part.levels[0] is outer.level
+    assert part.levels[2] is inner.level
+    assert part.levels[1].offsets is None
+
+
+def test_without_a_list_every_page_is_a_part() -> None:
+    leaf = Leaf(2, "c", pa.int32(), 2, ((1, POINT),))
+    arrays = [pa.array([1, 2], pa.int32()), pa.array([3], pa.int32())]
+    parts = leaf_parts(leaf, arrays, {}, rows_of((0, 3)))
+    assert [[level.length for level in part.levels] for part in parts] == [[2, 2], [1, 1]]
+    assert leaf_parts(leaf, [], {}, rows_of()) == []
+
+
+def test_lists_without_items_have_empty_values_of_their_type() -> None:
+    outer, inner = joined_pages([items((0, 0))]), joined_pages([])
+    (part,) = leaf_parts(LEAF, [], {1: outer, 3: inner}, rows_of((0, 1)))
+    assert part.values.type == pa.int32()
+    assert [level.length for level in part.levels] == [1, 0, 0, 0]
