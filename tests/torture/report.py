@@ -62,6 +62,14 @@ ROWS: dict[str, tuple[str, str, str]] = {
             ("dynamodb", "DynamoDB (moto)"),
         )
     },
+    "spark_failures": (
+        (
+            "Jobs on Spark: a task raises, its worker or executor is killed, the reply to the "
+            "commit is lost, the driver is killed"
+        ),
+        "{rounds:,} rounds, {num_verbs} verbs",
+        "reads every result; it has no jobs on Spark",
+    ),
     "fault_cells": (
         "Every step of a change fails, in memory: each fault alone, then with a second one",
         "{cells:,} cells",
