@@ -17,9 +17,8 @@ from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import load_latest, version_names
-from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.merge_base import Side
-from lance_nb.transactions.branch_merge.planning import MergeRequest, plan_merge
+from lance_nb.transactions.branch_merge.merge_plan import MergeRequest, commit_merge, plan_merge
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.cloning import deep_clone, shallow_clone
 from lance_nb.transactions.commit import commit, commit_batch

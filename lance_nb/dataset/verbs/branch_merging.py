@@ -40,18 +40,18 @@ from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.backoff import retrying
-from lance_nb.transactions.branch_merge.committing import commit_merge
 from lance_nb.transactions.branch_merge.conflicts import FAIL, MergeConflict, check_choice
 from lance_nb.transactions.branch_merge.merge_base import Side
-from lance_nb.transactions.branch_merge.planning import (
+from lance_nb.transactions.branch_merge.merge_plan import (
     FAST_FORWARD,
     UP_TO_DATE,
     MergeRequest,
     Planned,
+    commit_merge,
     plan_change,
     plan_merge,
 )
-from lance_nb.transactions.branch_merge.records import PICK, REVERT
+from lance_nb.transactions.branch_merge.merge_record import PICK, REVERT
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import operation_name

@@ -191,7 +191,7 @@ def _is_about(
     fragments: frozenset[int],
     verdict: Verdict,
 ) -> bool:
-    """Tell whether a pair has a part in a conflict."""
+    """Return whether a pair has a part in a conflict."""
     if conflict.kind == SETTINGS:
         keys = set(conflict.keys)
         left = {key for _, _, key in mine.settings.keys}

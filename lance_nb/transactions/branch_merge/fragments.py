@@ -18,11 +18,14 @@ import numpy as np
 from lance_nb.encodings.base import Ints
 from lance_nb.format.fragment import TOMBSTONE, Fragment
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, FRAGMENTS, THEIRS, Findings
-from lance_nb.transactions.branch_merge.homes import Homes, homes_of, same_deletions
+from lance_nb.transactions.branch_merge.file_locations import (
+    FieldFiles,
+    FileLocations,
+    files_by_field,
+    same_deletions,
+)
 from lance_nb.transactions.branch_merge.matching import Match, file_name, merged_stamps
-from lance_nb.transactions.branch_merge.merge_base import Ends
-from lance_nb.transactions.branch_merge.places import FilePlaces
-from lance_nb.transactions.branch_merge.rows import revived_rows
+from lance_nb.transactions.branch_merge.merge_base import Ends, Side
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 
 NO_ROWS: Ints = np.empty(0, np.int64)
@@ -91,7 +94,7 @@ class FragmentMerge:
         ends: Ends,
         matches: Matches,
         schema: MergedSchema,
-        places: FilePlaces,
+        places: FileLocations,
         findings: Findings,
         *,
         rewritten: tuple[frozenset[str], frozenset[str]],
@@ -228,7 +231,7 @@ class FragmentMerge:
         """Merge a fragment that is newer than the base and on both sides: picked or merged."""
         theirs, mine = self._ends.source.deleted(s), self._ends.target.deleted(t)
         deleted = np.union1d(theirs, mine)
-        here, there = self._homes(s), homes_of(self._ends.target, t)
+        here, there = self._homes(s), files_by_field(self._ends.target, t)
         fields = {one for one, name in here.items() if there.get(one) != name}
         taken = {one for one in fields if one not in there or one in self._schema.added}
         kept = self._with_files(s, t, taken) if taken else t
@@ -247,7 +250,7 @@ class FragmentMerge:
 
     def _taken(self, base: Fragment, s: Fragment, t: Fragment, fields: set[int]) -> set[int]:
         """Return the fields whose data the source has written, conflicts decided."""
-        before, here = self._base_homes(base), homes_of(self._ends.target, t)
+        before, here = self._base_homes(base), files_by_field(self._ends.target, t)
         there = self._homes(s)
         taken = {one for one in fields if here.get(one) != there[one]}
         rivals = {one for one in taken if here.get(one) != before.get(one)}
@@ -272,7 +275,7 @@ class FragmentMerge:
             if taken.isdisjoint(fields):
                 continue
             chosen = tuple(one if one in taken else TOMBSTONE for one in fields)
-            files.append(replace(self._places.file(file), fields=chosen))
+            files.append(replace(self._places.translated(file), fields=chosen))
         left = (one for one in files if any(number != TOMBSTONE for number in one.fields))
         return replace(t, files=tuple(left))
 
@@ -286,14 +289,21 @@ class FragmentMerge:
         }
 
     def _written_on_target(self, base: Fragment, t: Fragment) -> set[int]:
-        before, here = self._base_homes(base), homes_of(self._ends.target, t)
+        before, here = self._base_homes(base), files_by_field(self._ends.target, t)
         known = self._schema.schema.field_by_id
         return {
             one for one, name in here.items() if before.get(one) != name and known(one) is not None
         }
 
-    def _base_homes(self, base: Fragment) -> Homes:
-        return homes_of(self._ends.base, base, self._base_fields)
+    def _base_homes(self, base: Fragment) -> FieldFiles:
+        return files_by_field(self._ends.base, base, self._base_fields)
 
-    def _homes(self, s: Fragment) -> Homes:
-        return homes_of(self._ends.source, s, self._schema.fields)
+    def _homes(self, s: Fragment) -> FieldFiles:
+        return files_by_field(self._ends.source, s, self._schema.fields)
+
+
+def revived_rows(base: Side, before: Fragment, side: Side, after: Fragment) -> Ints:
+    """Return the offsets of rows that are deleted in the base and live on a side (a revert)."""
+    if before.deletion_file is None or same_deletions(base, before, side, after):
+        return np.empty(0, np.int64)
+    return np.setdiff1d(base.deleted(before), side.deleted(after), assume_unique=True)

@@ -21,8 +21,8 @@ from pyroaring import BitMap
 from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.transactions.branch_merge.conflicts import Findings
+from lance_nb.transactions.branch_merge.file_locations import FileLocations
 from lance_nb.transactions.branch_merge.merge_base import Ends
-from lance_nb.transactions.branch_merge.places import FilePlaces
 
 Indices = tuple[IndexMetadata, ...]
 
@@ -44,7 +44,9 @@ class IndexFacts:
     keeps_row_ids: bool
 
 
-def merge_indices(ends: Ends, facts: IndexFacts, places: FilePlaces, findings: Findings) -> Indices:
+def merge_indices(
+    ends: Ends, facts: IndexFacts, places: FileLocations, findings: Findings
+) -> Indices:
     """Return the indices of the outcome."""
     base = {one.uuid for one in ends.base.indices}
     here = {one.uuid for one in ends.target.indices}
@@ -64,7 +66,7 @@ def merge_indices(ends: Ends, facts: IndexFacts, places: FilePlaces, findings: F
 def _added(
     ends: Ends,
     facts: IndexFacts,
-    places: FilePlaces,
+    places: FileLocations,
     findings: Findings,
     known: tuple[set[str], set[str]],
 ) -> list[IndexMetadata]:
@@ -98,7 +100,7 @@ def _is_right(one: IndexMetadata, live: BitMap, facts: IndexFacts) -> bool:
     return all(facts.fragments.get(number) == number for number in covered & live)
 
 
-def _moved(one: IndexMetadata, facts: IndexFacts, places: FilePlaces) -> IndexMetadata:
+def _moved(one: IndexMetadata, facts: IndexFacts, places: FileLocations) -> IndexMetadata:
     base_id = places.folder(layout.index_folder(one.uuid), one.base_id)
     return _without(replace(one, base_id=base_id), _stale(one, facts))
 

@@ -289,7 +289,7 @@ def reborn_fields(
 
 
 def _kept_data(base: Side, side: Side, found: Match, here: int | None, there: int) -> bool:
-    """Tell whether some fragment holds a field in the same file as in the base."""
+    """Return whether some fragment holds a field in the same file as in the base."""
     for left, right in found.fragments.items():
         files = {file_name(base, f) for f in base.fragments[left].files if here in f.fields}
         if any(

@@ -37,9 +37,9 @@ from lance_nb.format.manifest import BasePath
 from lance_nb.format.schema import Schema
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, Findings
+from lance_nb.transactions.branch_merge.file_locations import FileCopy
 from lance_nb.transactions.branch_merge.indices import Indices
 from lance_nb.transactions.branch_merge.merge_base import Side
-from lance_nb.transactions.branch_merge.places import FileCopy
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.index_upkeep import retain_useful

@@ -19,13 +19,13 @@ from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.transactions.branch_merge.conflicts import Findings
+from lance_nb.transactions.branch_merge.file_locations import FileLocations, translated_files
 from lance_nb.transactions.branch_merge.fragments import (
     Changed,
     FragmentMerge,
     Matches,
     MergedFragments,
 )
-from lance_nb.transactions.branch_merge.homes import translated_files
 from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
 from lance_nb.transactions.branch_merge.matching import (
     NewIds,
@@ -38,9 +38,12 @@ from lance_nb.transactions.branch_merge.matching import (
 )
 from lance_nb.transactions.branch_merge.merge_base import Ends
 from lance_nb.transactions.branch_merge.outcome import Outcome, check_nulls
-from lance_nb.transactions.branch_merge.places import FilePlaces
-from lance_nb.transactions.branch_merge.row_merge import RowMerge
-from lance_nb.transactions.branch_merge.rows import NO_CONFLICTS, ConflictingRows, rewritten_files
+from lance_nb.transactions.branch_merge.row_merge import (
+    NO_CONFLICTS,
+    ConflictingRows,
+    RowMerge,
+    rewritten_files,
+)
 from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.row_lineage import all_row_ids
@@ -48,7 +51,7 @@ from lance_nb.transactions.row_lineage import all_row_ids
 
 @dataclass(frozen=True, slots=True)
 class MergeChoices:
-    """How to merge. ``keys``: columns that identify a row. ``inherited``: see FilePlaces."""
+    """How to merge. ``keys``: columns that identify a row. ``inherited``: see FileLocations."""
 
     keys: tuple[str, ...] = ()
     copies_files: bool = False
@@ -70,7 +73,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     schema = SchemaMerge(ends, findings).run(
         matches.base_source, matches.base_target, matches.source_target.fields
     )
-    places = FilePlaces(ends.source, ends.target, choices.copies_files, choices.inherited)
+    places = FileLocations(ends.source, ends.target, choices.copies_files, choices.inherited)
     rewritten = (
         rewritten_files(ends.source, ends.source_history),
         rewritten_files(ends.target, ends.target_history),
@@ -113,7 +116,7 @@ class _Builder:
         ends: Ends,
         matches: Matches,
         schema: MergedSchema,
-        places: FilePlaces,
+        places: FileLocations,
         fragments: MergedFragments,
     ) -> None:
         self._ends, self._matches, self._schema = ends, matches, schema

@@ -1,4 +1,4 @@
-"""What is recorded for a merged version."""
+"""The next version of the target, and the operation recorded for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile
 from lance_nb.format.fragment_list import FragmentList
@@ -253,3 +254,22 @@ def test_files_that_hold_no_column_are_left_out_of_all_fragments(target: Side) -
     (found,) = _outcome(here, schema=narrow).preview().manifest.fragments
 
     assert [file.path for file in found.files] == ["kept.lance", "unknown.lance"]
+
+
+ROWS = pa.table({"id": pa.array(range(4), pa.int64()), "x": [1.0, 2.0, 3.0, 4.0]})
+
+
+@pytest.mark.parametrize(("added", "conflicts"), [(False, 0), (True, 1)])
+def test_rows_added_beside_a_column_without_nulls_are_told(added: bool, conflicts: int) -> None:
+    place = f"memory://null-check/{added}"
+    main = lance_nb.write_dataset(ROWS, place)
+    dev = main.create_branch("dev")
+    dev.alter_columns({"path": "x", "nullable": False})
+    if added:
+        main.insert(ROWS)
+    plan = main.branches.plan_merge("dev")
+    found = [one for one in plan.conflicts if "takes no nulls" in one.text]
+    assert len(found) == conflicts
+    if added:
+        assert "'x'" in found[0].text
+        assert "4 rows" in found[0].text

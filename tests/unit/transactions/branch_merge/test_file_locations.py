@@ -1,4 +1,4 @@
-"""Which data file holds which field."""
+"""Where the target finds files of the source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from lance_nb.format.manifest import Manifest
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.homes import homes_of, same_deletions, translated_files
+from lance_nb.transactions.branch_merge.file_locations import (
+    FileLocations,
+    files_by_field,
+    same_deletions,
+    translated_files,
+)
 from lance_nb.transactions.branch_merge.merge_base import Side
-from lance_nb.transactions.branch_merge.places import FilePlaces
 from tests.support.committing import SCHEMA
 
 A, B, C = (f"{one * 32}.lance" for one in "abc")
@@ -37,11 +41,11 @@ def side() -> Side:
 
 
 def test_every_field_has_the_file_that_holds_it(side: Side) -> None:
-    assert homes_of(side, SPLIT) == {0: A, 1: B, 2: B}
+    assert files_by_field(side, SPLIT) == {0: A, 1: B, 2: B}
 
 
 def test_fields_are_named_by_the_ids_of_the_outcome(side: Side) -> None:
-    assert homes_of(side, SPLIT, {0: 5, 1: 0}) == {5: A, 0: B}
+    assert files_by_field(side, SPLIT, {0: 5, 1: 0}) == {5: A, 0: B}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,7 @@ def test_fields_are_named_by_the_ids_of_the_outcome(side: Side) -> None:
 def test_files_without_a_field_of_the_outcome_are_left_out(
     side: Side, fields: dict[int, int], expected: list[tuple[str, tuple[int, ...]]]
 ) -> None:
-    made = translated_files(SPLIT, fields, FilePlaces(side, side))
+    made = translated_files(SPLIT, fields, FileLocations(side, side))
 
     assert [(one.path, one.fields) for one in made] == expected
 
@@ -63,9 +67,9 @@ def test_files_without_a_field_of_the_outcome_are_left_out(
 def test_files_and_folders_of_another_place_are_copied(side: Side) -> None:
     store = MemoryStore("elsewhere")
     other = Side.of(Snapshot(side.manifest, Locations(store, store)), ())
-    places = FilePlaces(side, other, copies_files=True)
+    places = FileLocations(side, other, copies_files=True)
 
-    assert places.file(SPLIT.files[0]).base_id is None
+    assert places.translated(SPLIT.files[0]).base_id is None
     assert places.folder("_indices/x", None) is None
     found = {path: (one.store, one.is_folder) for path, one in places.copies.items()}
     home = side.snapshot.locations.home

@@ -1,4 +1,4 @@
-"""Rows of two sides made comparable: by their ids, by their keys."""
+"""Rows changed on two sides."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.transactions.branch_merge.matching import RowIds
-from lance_nb.transactions.branch_merge.rows import (
+from lance_nb.transactions.branch_merge.row_merge import (
     NOWHERE,
     first_match,
     group_keys,

@@ -1,18 +1,31 @@
-"""Plan a merge of branches, the picking of one change, or its reverting; nothing is written.
+"""Plan a merge of branches, a cherry-pick or a revert; and commit the plan.
 
-Source: none; Lance has no merge of branches. Conflicts that the commit rules call incompatible
-(everything was replaced on one side) are decided for the whole content.
+A plan writes nothing. Conflicts that the commit rules call incompatible (everything was replaced on
+one side) are decided for the whole content.
+
+A commit makes, in this order, copies and deletion files (which no version names yet), a tag on the
+merged version, the version. So a crash leaves both branches as they were, with files that a
+clean-up removes and perhaps a tag.
+
+Limits: the version fits the target as it was planned for; a commit of somebody else in between is a
+retryable conflict, and the merge has to be planned again. What was copied stays when a later copy
+fails; no version names it, and a clean-up removes it.
+Source: commit.py; Lance has no merge of branches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.field import Field
+from lance_nb.storage.base import Store
+from lance_nb.table import refs
+from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.branch_merge.conflicts import (
     CONTENT,
@@ -22,15 +35,7 @@ from lance_nb.transactions.branch_merge.conflicts import (
     MergeConflict,
     pair_table,
 )
-from lance_nb.transactions.branch_merge.history import (
-    Repository,
-    load_line,
-    own_steps,
-    records_of,
-    shared_since,
-    steps_from,
-    uuids_of,
-)
+from lance_nb.transactions.branch_merge.file_locations import FileCopy
 from lance_nb.transactions.branch_merge.merge_base import (
     ALL_SHARED,
     Ancestry,
@@ -38,25 +43,42 @@ from lance_nb.transactions.branch_merge.merge_base import (
     History,
     Line,
     Merges,
+    Repository,
     Shared,
     Side,
     Step,
     ancestry,
     base_of,
     fork_of,
+    load_line,
+    own_steps,
+    records_of,
+    shared_since,
+    steps_from,
+    uuids_of,
 )
+from lance_nb.transactions.branch_merge.merge_record import MERGE, MergeRecord
 from lance_nb.transactions.branch_merge.outcome import Outcome
-from lance_nb.transactions.branch_merge.records import MERGE, MergeRecord
-from lance_nb.transactions.branch_merge.rows import ConflictingRows, conflict_table
+from lance_nb.transactions.branch_merge.row_merge import ConflictingRows, conflict_table
 from lance_nb.transactions.branch_merge.three_way import MergeChoices, Merged, merge_versions
+from lance_nb.transactions.checksum_records import CopiedSums
+from lance_nb.transactions.cloning import copy_file
+from lance_nb.transactions.commit import commit
+from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
+from lance_nb.transactions.ref_writer import TagWriter
+from lance_nb.transactions.transaction import Transaction
 
+DEFAULTS = CommitOptions()
 UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"
 _REPLACING = frozenset({"overwrite", "restore", "unknown", "update_mem_wal_state", "data_overlay"})
 
 
+Progress = Callable[[int, int], object]
+
+
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """What is asked for. ``keys``: columns that identify a row."""
+    """The options of a merge. ``keys``: columns that identify a row."""
 
     on_conflict: str = "fail"
     keys: tuple[str, ...] = ()
@@ -65,7 +87,7 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What was found out. ``merged`` is None when there is nothing to do."""
+    """A planned merge. ``merged`` is None when there is nothing to do."""
 
     ends: Ends
     record: MergeRecord
@@ -296,3 +318,103 @@ def _keys(ends: Ends, wanted: Sequence[str]) -> tuple[str, ...]:
     sides = (ends.source, ends.target)
     everywhere = all(name in side.manifest.schema.names for side in sides for name in names)
     return tuple(names) if everywhere else ()
+
+
+# --- commit ---------------------------------------------------------------------------------------
+
+
+def copy_files(
+    copies: Sequence[FileCopy],
+    home: Store,
+    progress: Progress | None = None,
+    *,
+    checksums: bool = False,
+) -> int:
+    """Copy; return the number of bytes. ``progress`` is told files done and files in all.
+
+    ``checksums``: sums of the copies are recorded. Raises StorageError, CorruptFileError.
+    """
+    files = [one for copy in copies for one in _files(copy)]
+    size_bytes = 0
+    sums = CopiedSums() if checksums else None
+    for number, (store, source, target) in enumerate(files, 1):
+        size_bytes += copy_file(store, source, home, target, sums)
+        if progress is not None:
+            progress(number, len(files))
+    if sums is not None:
+        sums.write(home)
+    return size_bytes
+
+
+def _files(copy: FileCopy) -> Iterator[tuple[Store, str, str]]:
+    """List the files: one and, of a data file, the folder of blobs beside it; or a whole folder."""
+    folder, target = copy.source_path, copy.path
+    if not copy.is_folder:
+        yield copy.store, copy.source_path, copy.path
+        folder, target = folder.removesuffix(".lance"), target.removesuffix(".lance")
+    for one in copy.store.list_recursive(folder):
+        yield copy.store, f"{folder}/{one.name}", f"{target}/{one.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A tag that keeps the files of the merged version."""
+
+    name: str
+    is_new: bool
+
+
+def commit_merge(
+    place: CommitPlace,
+    planned: Planned,
+    tags: TagWriter | None,
+    options: CommitOptions = DEFAULTS,
+    *,
+    properties: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Committed | None:
+    """Commit; None if there is nothing to do. ``tags`` pins the source, None leaves that out.
+
+    Raises as ``commit`` does, and RefConflictError.
+    """
+    outcome, target = planned.outcome, planned.ends.target
+    if outcome is None:
+        return None
+    config = target.snapshot.manifest.config
+    copy_files(outcome.copies, place.home, progress, checksums=wants_checksums(config))
+    outcome.pending.write(place.home)
+    pin = None if tags is None or not outcome.refers_to_source else pin_source(tags, planned)
+    record = replace(planned.record, pin=None if pin is None else pin.name)
+    options = replace(options, apply=outcome.apply, is_exact=True)
+    transaction = Transaction(
+        target.version,
+        outcome.operation(),
+        options.environment.new_uuid(),
+        transaction_properties={**(properties or {}), **record.properties()},
+    )
+    try:
+        return commit(place, transaction, options)
+    except CommitStateUnknownError:
+        raise  # it may have landed, and needs the files then
+    except LanceError:
+        if tags is not None and pin is not None and pin.is_new:
+            tags.delete(pin.name)
+        raise
+
+
+def pin_source(tags: TagWriter, planned: Planned) -> Pin:
+    """Tag the version of the source whose files the target is going to read."""
+    source = planned.ends.source
+    wanted = Target(source.branch, source.version)
+    plain = f"merged-{(source.branch or refs.MAIN).replace('/', '-')}-{source.version}"
+    known = refs.list_tags(tags.root)
+    name = plain
+    for number in range(1, len(known) + 2):
+        tag = known.get(name)
+        if tag is None:
+            break
+        if (tag.branch, tag.version) == (wanted.branch, wanted.version):
+            return Pin(name, is_new=False)
+        name = f"{plain}-{number}"
+    tags.create(name, wanted)
+    return Pin(name, is_new=True)

@@ -1,4 +1,4 @@
-"""What a merge leaves in the properties of its transaction, so that the next one knows.
+"""The record that a merge leaves in the properties of its transaction, for the merges that follow.
 
 ==============================  ===================================================================
 property                        value

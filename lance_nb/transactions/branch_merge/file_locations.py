@@ -5,17 +5,20 @@ files; so no data is copied. With ``copies`` each such file is copied into the t
 under the same name, and the target stands alone.
 
 Limits: the copies are made when the merge is committed; a merge that fails leaves them behind.
-Source: message BasePath of lance.table; pylance 14.0.2 reads such a target on main and on branches.
+Source: messages BasePath and DataFile of lance.table; pylance 14.0.2 reads such a target on main
+and on branches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from lance_nb.format.fragment import DataFile
+from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import split_uri
+from lance_nb.transactions.branch_merge.matching import file_name
 from lance_nb.transactions.branch_merge.merge_base import Side
 
 Place = tuple[tuple[str, str], bool]
@@ -32,7 +35,7 @@ class FileCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlaces:
+class FileLocations:
     """Translates base ids of the source into those of the target, adding base paths as needed."""
 
     source: Side
@@ -48,15 +51,15 @@ class FilePlaces:
         """The base paths of the outcome."""
         return (*self.target.manifest.base_paths, *self.added)
 
-    def file(self, file: DataFile) -> DataFile:
+    def translated(self, file: DataFile) -> DataFile:
         """Return a data file of the source as the target names it."""
-        return replace(file, base_id=self.of(file.location(), file.base_id))
+        return replace(file, base_id=self.base_of(file.location(), file.base_id))
 
     def folder(self, path: str, base_id: int | None) -> int | None:
         """Return the base under which the target finds a folder of the source."""
-        return self.of(path, base_id, is_folder=True)
+        return self.base_of(path, base_id, is_folder=True)
 
-    def of(self, path: str, base_id: int | None, *, is_folder: bool = False) -> int | None:
+    def base_of(self, path: str, base_id: int | None, *, is_folder: bool = False) -> int | None:
         """Return the base under which the target finds a file of the source."""
         if base_id not in self.known:
             self.known[base_id] = self._base(base_id)
@@ -119,3 +122,38 @@ def _place(base: BasePath) -> Place:
 def _split(uri: str) -> tuple[str, str]:
     scheme, place = split_uri(uri)
     return scheme, place.rstrip("/")
+
+
+FieldFiles = dict[int, str]
+
+
+def translated_files(
+    s: Fragment, fields: Mapping[int, int], places: FileLocations
+) -> tuple[DataFile, ...]:
+    """Return the files of a fragment of the source as the target names them."""
+    found = []
+    for file in s.files:
+        ids = tuple(fields.get(one, TOMBSTONE) for one in file.fields)
+        if any(one != TOMBSTONE for one in ids):
+            found.append(replace(places.translated(file), fields=ids))
+    return tuple(found)
+
+
+def files_by_field(
+    side: Side, fragment: Fragment, fields: Mapping[int, int] | None = None
+) -> FieldFiles:
+    """Return which file holds which field, by the ids of the outcome."""
+    found: FieldFiles = {}
+    for file in fragment.files:
+        name = file_name(side, file)
+        for one in file.fields:
+            number = one if fields is None else fields.get(one, TOMBSTONE)
+            if number >= 0:
+                found[number] = name
+    return found
+
+
+def same_deletions(one: Side, left: Fragment, other: Side, right: Fragment) -> bool:
+    """Return whether two fragments have the same deletion file."""
+    mine = one.places.of_deletions(left.id, left.deletion_file)
+    return mine == other.places.of_deletions(right.id, right.deletion_file)

@@ -1,4 +1,4 @@
-"""Row ids and row versions of merged fragments."""
+"""What of one version is what of another."""
 
 from __future__ import annotations
 

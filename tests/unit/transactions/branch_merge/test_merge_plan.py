@@ -1,4 +1,4 @@
-"""Branches merged, changes picked and reverted: what is planned, refused and committed."""
+"""Merges as they are planned."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import branch_merging
-from lance_nb.transactions.branch_merge import committing
-from lance_nb.transactions.branch_merge.rows import NOWHERE, ConflictingRows, conflict_table
+from lance_nb.transactions.branch_merge import merge_plan
+from lance_nb.transactions.branch_merge.row_merge import NOWHERE, ConflictingRows, conflict_table
 
 Make = Callable[..., LanceDataset]
 
@@ -429,7 +429,7 @@ def test_who_commits_meanwhile_is_planned_for_again(
     dev.insert(_rows(range(20, 22)))
     plan = main.branches.plan_merge("dev")
     others = iter(range(2))
-    real = committing.commit_merge
+    real = merge_plan.commit_merge
 
     def slow(*args: Any, **options: Any) -> Any:
         number = next(others, None)
@@ -693,7 +693,7 @@ def test_a_merge_that_does_not_land_leaves_no_pin(
 
     main, dev = pair
     dev.insert(_rows(range(20, 22)))
-    monkeypatch.setattr(committing, "commit", overtaken)
+    monkeypatch.setattr(merge_plan, "commit", overtaken)
 
     with pytest.raises(lance_nb.CommitConflictError, match="overtaken"):
         main.branches.merge("dev")

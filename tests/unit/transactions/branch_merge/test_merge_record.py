@@ -1,11 +1,11 @@
-"""What a merge leaves in the properties of its transaction."""
+"""The properties that a merge leaves."""
 
 from __future__ import annotations
 
 import pytest
 
-from lance_nb.transactions.branch_merge import records
-from lance_nb.transactions.branch_merge.records import IDS_MAX, PREFIX, MergeRecord, record_of
+from lance_nb.transactions.branch_merge import merge_record
+from lance_nb.transactions.branch_merge.merge_record import IDS_MAX, PREFIX, MergeRecord, record_of
 
 RECORD = MergeRecord(
     "merge", "dev", "abc", 7, None, 3, 5, "replay", "ours", is_copied=True, pin="merged-dev-7",
@@ -49,8 +49,8 @@ def test_other_properties_are_no_record() -> None:
 
 def test_a_number_has_at_most_20_digits() -> None:
     """As many as 2**64 - 1 has: the text is a property that anybody can write."""
-    assert records._number("1" * 20) == int("1" * 20)
-    assert records._number("1" * 21) is None
-    assert records._number("") is None
-    assert records._number("-1") is None
-    assert records._number("\u0661") is None
+    assert merge_record._number("1" * 20) == int("1" * 20)
+    assert merge_record._number("1" * 21) is None
+    assert merge_record._number("") is None
+    assert merge_record._number("-1") is None
+    assert merge_record._number("\u0661") is None
