@@ -124,7 +124,7 @@ test("a range in words, forward and back", () => {
   );
   assert.equal(
     rangeWords({ versions: 1, added: 0, removed: 0, unknown: 1 }, false),
-    "1 version · +0 −0 rows and 1 not looked at yet",
+    "1 version · +0 −0 rows and 1 not counted yet",
   );
   for (const one of [{ added: 1 }, { removed: 1 }])
     assert.match(

@@ -398,8 +398,8 @@ test("the header says when there is no kernel", () => {
     return badge();
   };
   assert.equal(badge(), "");
-  assert.equal(setState("static"), "static snapshot – run the cell to go on");
-  assert.equal(setState("static", true), "the kernel was restarted – run the cell to go on");
+  assert.equal(setState("static"), "Static snapshot – run the cell to continue");
+  assert.equal(setState("static", true), "The kernel was restarted – run the cell to continue");
   assert.equal(setState("live"), "");
   assert.notEqual(el.querySelector(".lnb-lock"), null);
   ctx.close();

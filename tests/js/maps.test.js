@@ -374,7 +374,7 @@ test("the space of a folder is read when it is asked for", async () => {
     shown(element),
     /^Space\|of all versions, tags and branches\|\(account for every byte\)/,
   );
-  assert.match(shown(element), /listing the folder…\|\[cancel\]$/);
+  assert.match(shown(element), /Listing the folder…\|\[cancel\]$/);
   asked().options.progress(1000, 2000);
   assert.match(shown(element), /1,000 of 2,000 manifests\|\[cancel\]$/);
   const bar = element.querySelector("progress");
@@ -391,11 +391,11 @@ test("the space of a folder is read when it is asked for", async () => {
   );
   assert.match(
     text,
-    /Held by tags and branches\|ref\|.*\|⚑ v1\|.*main:2.*\|5\.0 KB\|100 B\|and 3 more/,
+    /Referred to by tags and branches\|ref\|.*\|⚑ v1\|.*main:2.*\|5\.0 KB\|100 B\|and 3 more/,
   );
   assert.match(
     text,
-    /hold most alone\|.*main:3.*\|7\.0 KB\|2\.0 KB\|Manifests that cannot be read\|main:1$/,
+    /bytes of their own\|.*main:3.*\|7\.0 KB\|2\.0 KB\|Manifests that cannot be read\|main:1$/,
   );
   assert.equal(
     element.querySelector(".lnb-su-bar").getAttribute("aria-label"),
@@ -468,12 +468,12 @@ test("columns are compared twelve at a time, most moved first", async () => {
   await asked().answer({ num_columns: 5, columns: [drifted("d", 0.1), drifted("e", 0.25)] });
   assert.equal(foot(), "main:1|main:2|5 columns, a sample of 100 rows|[use all rows]");
   const [b, e, c, d, a] = [...part.element.querySelectorAll("article")].map(shown);
-  const title = "population stability index: below 0.1 nothing happened, above 0.25 much did";
+  const title = "Population stability index: below 0.1 is stable, above 0.25 is a large change";
   assert.equal(b, `b{b}|int64|moved much 0.30{${title}}|nulls|0{0}|0{0}|mean|500{500}|1000{1000}`);
   assert.match(e, /moved much 0\.25/);
   assert.match(d, /moved 0\.10/);
   assert.match(a, /steady 0\.05/);
-  assert.match(c, /^c\{c\}\|int64\|no histogram of this type\|/);
+  assert.match(c, /^c\{c\}\|int64\|No histogram for this type\|/);
   const [first] = part.element.querySelectorAll("svg");
   assert.deepEqual(
     [...first.querySelectorAll("rect")].map((one) =>

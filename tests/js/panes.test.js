@@ -42,7 +42,7 @@ test("a row shows its columns, and the pictures that its bytes hold", async () =
   assert.equal(focus, true);
   assert.equal(
     shown(content),
-    "[biography]{what happened to this row, version by version}" +
+    "[biography]{Show what happened to this row, version by version}" +
       "|id|int64|7|raw|int64|00ff|none|int64|empty text|odd|int64|01",
   );
   const media = ctx.kernel.last("rows.media");
@@ -186,7 +186,7 @@ test("a changed row has both values of what changed", async () => {
   assert.equal(
     shown(content),
     "~|changed|b:2 · row id 9 · fragment 3, offset 40" +
-      "|[biography]{what happened to this row, version by version}|[open in Rows]" +
+      "|[biography]{Show what happened to this row, version by version}|[open in Rows]" +
       "|n|int64|1{was}|2{is}|unchanged|1|id|int64|7|and 1 more column",
   );
   assert.equal(content.querySelector("details.lnb-section").hasAttribute("open"), false);
@@ -258,7 +258,7 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
   assert.equal(
     shown(fragment.content),
     "rows|1|→|2|[open in Storage]|Files|2|+{added}|a, b|1 KB · format 2.0|data/x" +
-      "|−{removed}|no column that is left|2 KB · format 2.0|data/y",
+      "|−{removed}|no columns left|2 KB · format 2.0|data/y",
   );
   button(fragment.content, "open in Storage").click();
   assert.deepEqual(fragment.ctx.went, [["storage", { fragment: 4 }]]);
@@ -305,7 +305,7 @@ test("the life of a row is read step by step", async () => {
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 1);
   await answer(1);
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 3);
-  assert.equal(status(), "1 step, reading older ones…|[stop]");
+  assert.equal(status(), "1 step, reading older steps…|[stop]");
   await answer(3);
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 7);
   await answer(7);
@@ -318,10 +318,10 @@ test("the life of a row is read step by step", async () => {
   button(content, "stop").click();
   assert.equal(ctx.kernel.cancelled, 1);
   await ctx.kernel.last("biography.steps").fail({ kind: "CancelledError", message: "" });
-  assert.equal(status(), "stopped after 12 steps|[go on]");
+  assert.equal(status(), "Stopped after 12 steps|[go on]");
   button(content, "go on").click();
   await answer(13, true);
-  assert.equal(status(), "13 steps, the whole life that is known");
+  assert.equal(status(), "13 steps, the complete history");
   assert.match(shown(content.querySelector(".lnb-bio-by")), /^followed by\|row id\|.*why/);
   assert.equal(content.querySelectorAll("li").length, 13);
 });
@@ -448,9 +448,9 @@ test("every row of a column is counted when it is asked for", async () => {
   button(content, "count every row").click();
   const asked = ctx.kernel.last("rows.exact");
   assert.deepEqual(asked.args, { version: 3, column: 2 });
-  assert.match(shown(content), /\[cancel\].*counting every row…/);
+  assert.match(shown(content), /\[cancel\].*Counting every row…/);
   asked.options.progress(1, 3);
-  assert.match(shown(content), /counting every row… 33 %/);
+  assert.match(shown(content), /Counting every row… 33 %/);
   button(content, "cancel").click();
   assert.equal(ctx.kernel.cancelled, 1);
   const exact = { ...PROFILE, exact: true };
@@ -536,8 +536,8 @@ test("a fragment has its files, what was lost of them, and indices", async () =>
     shown(element),
     "rows|1,500 of 2,000 stored|deleted|500 · 25.0 %|size|4.0 KB|bytes per row|2 B|Files|3" +
       "|a, b|, and 1 more|[pages]|3.0 KB · written by version 2 · format 2.0{x.lance}" +
-      "|† 1 column replaced since, 2 fields dropped: those bytes are no longer read" +
-      "|no column that is left|[pages]|size unknown · written by version 3 · format 2.1{y.lance}" +
+      "|† 1 column replaced since, 2 fields dropped: these bytes are no longer read" +
+      "|no columns left|[pages]|size unknown · written by version 3 · format 2.1{y.lance}" +
       "|and 1 more file|Indices|✓ by id|covered|– by n|not covered",
   );
   const bare = { ...FRAGMENT, bytes: null, deleted: 0, indices: [], files: [], hidden_files: 0 };
@@ -553,7 +553,7 @@ test("a fragment has its files, what was lost of them, and indices", async () =>
   const [toggle] = element.querySelectorAll("button");
   toggle.click();
   assert.equal(toggle.getAttribute("aria-expanded"), "true");
-  assert.match(shown(element), /reading the file's metadata…/);
+  assert.match(shown(element), /Reading the file's metadata…/);
   const asked = ctx.kernel.last("storage.pages");
   assert.deepEqual(asked.args, { ...place, path: "data/x.lance" });
   await asked.answer(PAGES);
@@ -574,7 +574,7 @@ test("pages of a file by column", () => {
     shown(pageTable(PAGES)),
     "column|pages|bytes|ratio|layout and codecs" +
       "|a|1,200|1.0 KB|2.5×{2.5 KB without compression}|2× flat|1× rle" +
-      "|b|1|10 B|–{the type does not tell}|flat|and 2 more columns",
+      "|b|1|10 B|–{The ratio is not known for this type}|flat|and 2 more columns",
   );
 });
 
@@ -675,6 +675,6 @@ test("a selection or a cell is copied", async () => {
   act.letters.copy();
   await ctx.kernel.last("rows.text").answer({ text: "x", rows: 2, wanted: 1000 });
   assert.deepEqual(copied, ["7", "7\t8", "x"]);
-  assert.deepEqual(ctx.announced, ["cell copied", "2 rows copied", "2 rows copied of 1000"]);
+  assert.deepEqual(ctx.announced, ["Cell copied", "2 rows copied", "2 rows copied of 1000"]);
   assert.deepEqual(texts(document.body, "textarea"), []);
 });

@@ -42,7 +42,7 @@ const PROFILE = {
 };
 
 test("profiles as words and as bars", () => {
-  assert.equal(profileWords(PROFILE), "1,000 rows looked at · 25.0 % null · 7 distinct · 1 to 9");
+  assert.equal(profileWords(PROFILE), "1,000 rows sampled · 25.0 % null · 7 distinct · 1 to 9");
   assert.equal(
     profileWords({
       ...PROFILE,
@@ -171,7 +171,7 @@ test("chips of a diff", () => {
     [...chips.element.children].map((one) => one.classList.contains("lnb-chip-none")),
     [false, false, true, false],
   );
-  assert.match(chips.element.firstChild.title, /the most that can/);
+  assert.match(chips.element.firstChild.title, /^Upper bound/);
   assert.equal(chips.element.lastChild.title, "");
   chips.choose("schema");
   const state = () =>

@@ -180,7 +180,7 @@ test("an error without a card gets one", () => {
   const { context } = open(fakeModel());
   assert.match(
     context.problem(new Error("no comm")).textContent,
-    /The kernel cannot be asked.*no comm/,
+    /The kernel cannot be reached.*no comm/,
   );
   let tried = 0;
   button(
@@ -294,7 +294,7 @@ test("a grid of conflicts is gone through by keys", () => {
     ["·", "≈", "✕", "?"],
   );
   assert.equal(cells[1].title, "dev:1 Append against main:6 Append: w1");
-  assert.match(cells[3].title, /not looked at/);
+  assert.match(cells[3].title, /not checked/);
   assert.match(made.textContent, /not shown: 2 older versions of dev/);
   for (const cell of cells) cell.focus = () => send(cell, "focus");
   const here = () => cells.findIndex((cell) => cell.getAttribute("tabindex") === "0");
@@ -317,7 +317,7 @@ test("a grid of conflicts is gone through by keys", () => {
   assert.equal(press("x").defaultPrevented, false);
   assert.match(
     conflictGrid({ ...GRID, source: [] }, { source: "dev", target: "main" }).textContent,
-    /Nothing happened on dev/,
+    /has no change that/,
   );
   const alone = conflictGrid(
     { ...GRID, target: [], cells: [], hidden_source: 0 },

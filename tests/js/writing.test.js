@@ -199,7 +199,7 @@ test("a tag is moved, noted and deleted from its card", async () => {
   button(element, "look again").click();
   assert.deepEqual(did.splice(0), [["show", "tag", "v1"]]);
   button(element, "delete").click();
-  assert.match(shown(element), /looking who needs it…\|\[cancel\]/);
+  assert.match(shown(element), /Checking what depends on it…\|\[cancel\]/);
   assert.deepEqual(ctx.kernel.last("refs.explain").args, { kind: "tag", name: "v1" });
   await ctx.kernel.last("refs.explain").answer({
     code: { python: "del" },
@@ -216,7 +216,7 @@ test("a tag is moved, noted and deleted from its card", async () => {
   button(element, "how many bytes").click();
   assert.deepEqual(ctx.kernel.last("refs.bytes").args, { name: "v1" });
   ctx.kernel.last("refs.bytes").options.progress(1, 2);
-  assert.match(shown(element), /counting… 1 of 2 manifests/);
+  assert.match(shown(element), /Counting… 1 of 2 manifests/);
   await ctx.kernel.last("refs.bytes").answer({ words: "3 MB" });
   await settled();
   assert.match(shown(element), /\|3 MB\|\[delete v1\]/);
@@ -336,13 +336,12 @@ test("conflicts are listed, and have to be decided", async () => {
   assert.deepEqual(ctx.announced, ["2 conflicts"]);
   const text = shown(element);
   assert.match(text, /rows 12 → 10 \(−2\)/);
-  assert.match(text, /as far as it is decided: what is in conflict is not counted/);
+  assert.match(text, /Rows in conflict are not counted\./);
   const conflicts =
     "✕|rows|2 rows.|Choose a side.|!|column|n.|The target's is kept." +
     "|!|config|k.|The source's is taken.|and 4 more";
   assert.ok(text.includes(conflicts));
-  const rows =
-    "id|n|main:3|1|2|dev:5|1|3|main:7|deleted|main:3|not there yet|dev:5|4|null|main:7|4|5";
+  const rows = "id|n|main:3|1|2|dev:5|1|3|main:7|deleted|main:3|absent|dev:5|4|null|main:7|4|5";
   assert.ok(text.includes(rows));
   assert.deepEqual(
     [...element.querySelectorAll(".lnb-mp-cell")].map((cell) => cell.textContent),
@@ -359,13 +358,13 @@ test("what is shown belongs to what is asked", async () => {
   const source = element.querySelector("input");
   source.value = "main:6";
   button(element, "Revert").click();
-  assert.match(shown(element), /undo the change of\|<source: main:6>\|on\|/);
+  assert.match(shown(element), /revert the change of\|<source: main:6>\|on\|/);
   assert.equal(element.querySelector('select[aria-label="strategy"]').hidden, true);
   send(element.querySelector("form"), "submit");
   assert.equal(ctx.kernel.last("refs.plan").args.kind, "revert");
   const before = ctx.kernel.last("refs.plan");
   button(element, "Cherry-pick").click();
-  assert.match(shown(element), /do the change of\|<source: main:6>\|again on\|/);
+  assert.match(shown(element), /apply the change of\|<source: main:6>\|to\|/);
   await before.answer(PLAN);
   await settled();
   assert.doesNotMatch(shown(element), /dev into main/);
@@ -374,10 +373,7 @@ test("what is shown belongs to what is asked", async () => {
     .last("refs.plan")
     .answer({ ...PLAN, kind: "cherry-pick", strategy: "up-to-date", target: { label: "b:2" } });
   await settled();
-  assert.match(
-    shown(element),
-    /\|base main:3\|Nothing happened on dev:5 that b:2 has not\.\|a note$/,
-  );
+  assert.match(shown(element), /\|base main:3\|dev:5 has no change that b:2 lacks\.\|a note$/);
 });
 
 const CARD = {
@@ -417,10 +413,13 @@ test("a staged change says what it does, and is committed with a message", () =>
   const { did, element } = staged();
   assert.equal(
     shown(element),
-    "delete n > 1|main:3|[×]{discard: its files are deleted}".replace("main:3", "main:3|ready") +
+    "delete n > 1|main:3|[×]{Discard the change and delete its files}".replace(
+      "main:3",
+      "main:3|ready",
+    ) +
       "|2 rows go|rows|2|ran here: small|gone|sign|n{int64}|−|2" +
       "|fragments touched: 1|~ fragment 4: 1,000 → 1 row" +
-      "|✓ nobody has committed since main:3|<commit message: >|[Commit]",
+      "|✓ No other commits since main:3|<commit message: >|[Commit]",
   );
   element.querySelector(".lnb-sg-message").value = "why";
   button(element, "Commit").click();
@@ -434,14 +433,14 @@ test("a change that is planned can be prepared, moved and done earlier", () => {
   const { did, element } = staged({ state: "planned", where }, { first: false });
   assert.match(
     shown(element),
-    /\|planned\|\[↑\]\{commit this one earlier: .* numbers the versions\}/,
+    /\|planned\|\[↑\]\{Commit this one earlier: .* the version numbers\}/,
   );
   assert.match(shown(element), /will run on Spark: large · 1 MB in 3 tasks\|<run somewhere else: /);
   assert.match(
     shown(element),
-    /\[Prepare\]\{run the work now and look at the result; nothing is committed\}\|\[Commit\]$/,
+    /\[Prepare\]\{Run the work now and look at the result; nothing is committed\}\|\[Commit\]$/,
   );
-  assert.doesNotMatch(shown(element), /nobody has committed/);
+  assert.doesNotMatch(shown(element), /No other commits/);
   button(element, "↑").click();
   button(element, "Prepare").click();
   const select = element.querySelector("select");
@@ -487,7 +486,7 @@ test("commits of others are listed with what they mean", () => {
     shown(element),
     /2 versions by .*✕\|version 5, Append\|by ann\|1 minute ago\|“new”\|: the same rows\|\(2/,
   );
-  assert.match(shown(element), /\[Commit\]\{a commit now would be refused\}$/);
+  assert.match(shown(element), /\[Commit\]\{A commit now would be refused\}$/);
   assert.doesNotMatch(button(element, "Commit").className, /lnb-sg-go/);
   assert.match(button(element, "re-run").className, /lnb-sg-go/);
   button(element, "re-run").click();
@@ -496,7 +495,7 @@ test("commits of others are listed with what they mean", () => {
   assert.match(shown(failed.element), /\|! not committed\|/);
   assert.match(shown(failed.element), /\[re-run on the newest\]\{[^}]*\}$/);
   const tag = staged({ has_rows: false, state: "ready" });
-  assert.doesNotMatch(shown(tag.element), /commit message|nobody has committed/);
+  assert.doesNotMatch(shown(tag.element), /commit message|No other commits/);
 });
 
 test("a commit leads to its version, or is asked about when it is not known", () => {
@@ -504,7 +503,7 @@ test("a commit leads to its version, or is asked about when it is not known", ()
   const done = staged({ state: "committed", outcome }, { locked: true });
   assert.match(
     shown(done.element),
-    /\|✓ committed\|\[×\]\{put away\}\|.*✓ version 8\|\[show version 8\]\|\(undo: .* 7\)\{/,
+    /\|✓ committed\|\[×\]\{Remove from the list\}\|.*✓ version 8\|\[show version 8\]\|\(undo: .* 7\)\{/,
   );
   assert.doesNotMatch(shown(done.element), /ran here|fragments touched|gone/);
   button(done.element, "show version").click();

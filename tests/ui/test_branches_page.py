@@ -222,7 +222,7 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     expect(merge.locator(".lnb-cg-readout")).to_contain_text("dev:3 Update against main:4 Append")
     expect(merge.locator(".lnb-mp-row").first).to_contain_text("7")
     screenshot(page, "conflict")
-    merge.get_by_role("combobox", name="where both changed the same").select_option("theirs")
+    merge.get_by_role("combobox", name="conflict resolution").select_option("theirs")
     expect(merge).to_contain_text("The source's is taken.")
     expect(page.locator(".lnb-code-line")).to_contain_text("on_conflict='theirs', dry_run=True")
     expect(commit).to_be_enabled()

@@ -145,7 +145,7 @@ def test_a_row_has_a_biography_and_a_place(
     expect(steps).to_have_count(4)
     expect(steps.nth(0)).to_contain_text("moved by compaction")
     expect(steps.nth(2)).to_contain_text("11.25 → 111.25")
-    expect(detail.locator(".lnb-bio-status")).to_contain_text("4 steps, the whole life")
+    expect(detail.locator(".lnb-bio-status")).to_contain_text("4 steps, the complete history")
     expect(detail.locator(".lnb-bio-by")).to_contain_text("followed by stable row id")
     screenshot(page, "life")
     steps.nth(2).get_by_role("button", name="main:2").click()

@@ -165,7 +165,7 @@ def test_without_a_kernel_it_is_a_picture_and_says_so(
 ) -> None:
     page = open_widget(Explorer(small_dataset()), kernel=False).page
     expect(page.locator(".lnb-cell").first).to_have_text("0")
-    expect(page.locator(".lnb-badge")).to_contain_text("static snapshot")
+    expect(page.locator(".lnb-badge")).to_contain_text("Static snapshot")
     screenshot(page)
 
 
@@ -210,7 +210,7 @@ def test_the_same_as_code_can_be_copied(open_widget: OpenWidget) -> None:
 def test_a_kernel_that_was_busy_is_asked_again_when_it_answers(open_widget: OpenWidget) -> None:
     bare = open_widget(Explorer(many_versions(200)), kernel=False)
     page = bare.page
-    expect(page.locator(".lnb-badge")).to_contain_text("static snapshot")
+    expect(page.locator(".lnb-badge")).to_contain_text("Static snapshot")
     assert page.locator(".lnb-op-unknown").count() > 10
     bare.wake()
     expect(page.locator(".lnb-badge")).to_be_hidden()

@@ -88,6 +88,6 @@ def test_a_restarted_kernel_is_noticed_without_a_click(
     bare.hold("ready", "news")
     page.evaluate("window.fire('comm_live_update')")
     page.clock.run_for(2_000)
-    expect(page.locator(".lnb-badge")).to_contain_text("the kernel was restarted")
+    expect(page.locator(".lnb-badge")).to_contain_text("The kernel was restarted")
     expect(page.locator("section.lnb")).to_have_attribute("data-kernel", "static")
     screenshot(page)

@@ -41,7 +41,7 @@ def test_a_branch_is_merged_and_deleted_with_a_kernel(
     details.get_by_role("button", name="merge…").click()
     merge = panel.get_by_role("region", name="merge")
     expect(merge).to_contain_text("1 row changed on both sides")
-    merge.get_by_role("combobox", name="where both changed the same").select_option("ours")
+    merge.get_by_role("combobox", name="conflict resolution").select_option("ours")
     expect(merge).to_contain_text("The target's is kept.")
     screenshot(page, "preview")
     merge.get_by_role("button", name="merge into main").click()

@@ -42,7 +42,7 @@ def test_rows_that_differ_and_their_lives(lab: LabServer, screenshot: Screenshot
     detail.get_by_role("button", name="biography").click()
     steps = detail.locator(".lnb-bio-step")
     expect(steps.last).to_contain_text("created")
-    expect(detail.locator(".lnb-bio-status")).to_contain_text("the whole life")
+    expect(detail.locator(".lnb-bio-status")).to_contain_text("the complete history")
     expect(steps.filter(has_text="updated")).to_contain_text("n2 → new")
     screenshot(page, "life")
     chips.get_by_role("tab", name="Drift").click()

@@ -70,7 +70,7 @@ def test_a_notebook_executed_without_a_browser_shows_its_first_screen(
     explorer = notebook.explorer()
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:26")
     expect(explorer.locator(".lnb-cell").first).not_to_be_empty()
-    expect(explorer.locator(".lnb-badge")).to_contain_text("static snapshot")
+    expect(explorer.locator(".lnb-badge")).to_contain_text("Static snapshot")
     screenshot(notebook.page)
     assert notebook.outside == []
     assert notebook.problems == []

@@ -72,5 +72,5 @@ def test_a_restarted_kernel_is_noticed_without_a_click(lab: LabServer) -> None:
     notebook.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
     )
-    expect(explorer.locator(".lnb-badge").first).to_contain_text("the kernel was restarted")
+    expect(explorer.locator(".lnb-badge").first).to_contain_text("The kernel was restarted")
     expect(explorer).to_have_attribute("data-kernel", "static")

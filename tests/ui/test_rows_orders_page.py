@@ -120,7 +120,7 @@ def test_a_column_opens_with_exact_counts_and_filters_by_keyboard(
     page.keyboard.press("ArrowRight")
     page.keyboard.press("c")
     pane = page.locator(".lnb-column-pane")
-    expect(pane).to_contain_text("400 rows looked at")
+    expect(pane).to_contain_text("400 rows sampled")
     pane.get_by_role("button", name="count every row").click()
     expect(pane).to_contain_text("all 400 rows")
     pane.get_by_label("from").fill("0.5")

@@ -73,7 +73,7 @@ class Stage:
         return cards.nth(at)
 
     def discard(self, card: Locator) -> None:
-        card.get_by_role("button", name="take away").click()
+        card.get_by_role("button", name="remove:").click()
         expect(card).to_have_count(0)
 
 
@@ -135,7 +135,7 @@ def test_every_change_of_rows_shows_what_it_would_do(
     expect(card.locator(".lnb-sg-facts")).to_contain_text("2 changed")
     expect(card.get_by_role("region", name="rows: deleted").get_by_role("row")).to_have_count(6)
     expect(card.locator(".lnb-sg-where")).to_contain_text("ran here")
-    expect(card.locator(".lnb-sg-calm")).to_contain_text("nobody has committed since main:1")
+    expect(card.locator(".lnb-sg-calm")).to_contain_text("No other commits since main:1")
     stage.discard(card)
     card = stage.stage("update", column="price", new_value="price * 2", where="id = 4")
     expect(card.get_by_role("region", name="rows: before")).to_contain_text("6.0")

@@ -35,8 +35,8 @@ const WORDS = {
   restored: "restored",
   extended: "got a new column",
   written: "written: new, or updated from elsewhere",
-  gone: "gone: deleted, or updated elsewhere",
-  found: "already there in the oldest version that is left",
+  gone: "deleted, or updated elsewhere",
+  found: "present in the oldest version that is kept",
 };
 
 /**
@@ -51,7 +51,7 @@ export function biographyButton(ctx, row) {
     {
       class: "lnb-button",
       type: "button",
-      title: "what happened to this row, version by version",
+      title: "Show what happened to this row, version by version",
       on: { click: () => openBiography(ctx, row) },
     },
     "biography",
@@ -135,7 +135,7 @@ function biography(ctx, row) {
       if (error.card?.kind === "CancelledError")
         show(
           status,
-          `stopped after ${plural(known, "step")} `,
+          `Stopped after ${plural(known, "step")} `,
           button("go on", () => load(known + AT_ONCE)),
         );
       else {
@@ -147,11 +147,11 @@ function biography(ctx, row) {
 
   /** @param {number | null} upto */
   function say(upto = null) {
-    if (upto === null) show(status, `${plural(known, "step")}, the whole life that is known`);
+    if (upto === null) show(status, `${plural(known, "step")}, the complete history`);
     else
       show(
         status,
-        known ? `${plural(known, "step")}, reading older ones… ` : "Reading… ",
+        known ? `${plural(known, "step")}, reading older steps… ` : "Reading… ",
         button("stop", () => running?.cancel()),
       );
   }

@@ -83,8 +83,7 @@ export function changeChips(choose, panel) {
           );
         chip.lnb = key;
         chip.title = model.bound
-          ? "the most that can have come and gone, from the manifests alone: " +
-            "rows that were updated or moved count on both sides"
+          ? "Upper bound from the manifests: " + "updated or moved rows count on both sides"
           : "";
       }
     },

@@ -225,7 +225,7 @@ function fileLine(file) {
       "p",
       {},
       h("i", { class: "lnb-cd-sign", title: words }, sign),
-      h("b", {}, file.columns || "no column that is left"),
+      h("b", {}, file.columns || "no columns left"),
     ),
     h("small", {}, `${file.size} · format ${file.format}`),
     h("code", {}, file.path),

@@ -39,7 +39,7 @@ export function columnPane(
     try {
       const where = await conditionOf(ctx, args(), profile, from, to);
       if (where) brush(where);
-      else say("this value is too long to be a condition");
+      else say("This value is too long to be a condition.");
     } catch (error) {
       say(/** @type {Error} */ (error).message);
     }
@@ -53,12 +53,12 @@ export function columnPane(
 
   async function measure() {
     exact.textContent = "cancel";
-    say("counting every row…");
+    say("Counting every row…");
     running = ctx.kernel.ask(
       "rows.exact",
       { ...args(), column: at },
       {
-        progress: (done, total) => say(`counting every row… ${Math.floor((100 * done) / total)} %`),
+        progress: (done, total) => say(`Counting every row… ${Math.floor((100 * done) / total)} %`),
       },
     );
     try {

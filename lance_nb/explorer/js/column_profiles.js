@@ -145,7 +145,7 @@ export function profilePicture(profile) {
 /** The same as words. @param {Lnb.Profile} profile */
 export function profileWords({ kind, sampled, nulls, distinct, low, high, labels, exact }) {
   return [
-    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows looked at`,
+    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows sampled`,
     nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
     distinct < 0 ? "over 100,000 distinct" : `${count(distinct)} distinct`,
     low && `${low} to ${high}`,

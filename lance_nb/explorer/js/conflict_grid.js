@@ -20,12 +20,12 @@ export function conflictGrid(grid, names) {
     return h(
       "p",
       { class: "lnb-faint" },
-      `Nothing happened on ${names.source} that ${names.target} has not.`,
+      `${names.source} has no change that ${names.target} lacks.`,
     );
   const readout = h(
     "p",
     { class: "lnb-cg-readout", "aria-live": "polite" },
-    "choose a cell to read its reason",
+    "Choose a cell to read its reason.",
   );
   const wide = grid.target.length;
   const cells = grid.cells.map((verdict, index) => cell(verdict, index));
@@ -38,7 +38,7 @@ export function conflictGrid(grid, names) {
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
     const label =
       `${source.label} ${source.operation} against ${target.label} ${target.operation}: ` +
-      (found?.words ?? "not looked at");
+      (found?.words ?? "not checked");
     return h(
       "td",
       {

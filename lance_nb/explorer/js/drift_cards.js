@@ -184,7 +184,8 @@ function card(column) {
             "span",
             {
               class: `lnb-dr-how lnb-dr-${how[0]}`,
-              title: "population stability index: below 0.1 nothing happened, above 0.25 much did",
+              title:
+                "Population stability index: below 0.1 is stable, above 0.25 is a large change",
             },
             `${how[1]} ${(column.psi ?? 0).toFixed(2)}`,
           )
@@ -192,7 +193,7 @@ function card(column) {
     ),
     column.before.bars.length || column.after.bars.length
       ? histograms(column)
-      : h("p", { class: "lnb-dr-none" }, "no histogram of this type"),
+      : h("p", { class: "lnb-dr-none" }, "No histogram for this type"),
     h("table", { class: "lnb-dr-facts" }, h("tbody", {}, facts)),
   );
 }

@@ -100,7 +100,7 @@ function fileLine(ctx, place, file) {
     button.setAttribute("aria-expanded", String(opening));
     pages.hidden = !opening;
     if (!opening || pages.firstChild) return;
-    show(pages, h("p", { class: "lnb-faint" }, "reading the file's metadata…"));
+    show(pages, h("p", { class: "lnb-faint" }, "Reading the file's metadata…"));
     try {
       const { result } = await ctx.kernel.ask("storage.pages", { ...place, path: file.path });
       show(pages, pageTable(result));
@@ -115,7 +115,7 @@ function fileLine(ctx, place, file) {
     h(
       "p",
       { class: "lnb-fd-columns" },
-      h("b", {}, file.columns.join(", ") || "no column that is left", more),
+      h("b", {}, file.columns.join(", ") || "no columns left", more),
       button,
     ),
     h(
@@ -127,7 +127,7 @@ function fileLine(ctx, place, file) {
         `format ${file.file_version}`,
       ].join(" · "),
     ),
-    lost ? h("p", { class: "lnb-fd-lost" }, `† ${lost}: those bytes are no longer read`) : null,
+    lost ? h("p", { class: "lnb-fd-lost" }, `† ${lost}: these bytes are no longer read`) : null,
     pages,
   );
 }
@@ -147,7 +147,7 @@ export function pageTable(model) {
           class: "lnb-right",
           title: column.plain
             ? `${bytes(column.plain)} without compression`
-            : "the type does not tell",
+            : "The ratio is not known for this type",
         },
         column.plain && column.bytes ? `${(column.plain / column.bytes).toFixed(1)}×` : "–",
       ),

@@ -128,8 +128,8 @@ export function gridActions(
       const what = some
         ? `${plural(result.rows, "row")} copied` +
           (result.rows < result.wanted ? ` of ${result.wanted}` : "")
-        : "cell copied";
-      ctx.announce(done ? what : "the browser does not let this page copy");
+        : "Cell copied";
+      ctx.announce(done ? what : "The browser does not allow this page to copy.");
     });
   }
 

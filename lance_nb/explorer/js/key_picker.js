@@ -1,4 +1,4 @@
-// Chooses the columns that tell rows apart: a button, and under it the columns to toggle.
+// Chooses the Columns that identify rows: a button, and under it the columns to toggle.
 
 import { h, show } from "./dom.js";
 
@@ -49,7 +49,7 @@ export function keyPicker(ctx, { choose, of }) {
   const element = h(
     "div",
     { class: "lnb-key", hidden: true },
-    h("span", {}, "columns that tell rows apart:"),
+    h("span", {}, "Columns that identify rows:"),
     find,
     list,
     use,

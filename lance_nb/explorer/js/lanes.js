@@ -238,6 +238,6 @@ export function sentence(lane, version, facts) {
 export function rangeWords({ versions, added, removed, unknown }, back) {
   const [more, less] = back ? [removed, added] : [added, removed];
   const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
-  const rest = unknown ? ` and ${count(unknown)} not looked at yet` : "";
+  const rest = unknown ? ` and ${count(unknown)} not counted yet` : "";
   return `${plural(versions, "version")}${back ? " back" : ""} · ${rows}${rest}`;
 }

@@ -12,8 +12,8 @@ const KINDS = { merge: "Merge", "cherry-pick": "Cherry-pick", revert: "Revert" }
 /** @type {Record<string, [first: string, second: string]>} */
 const WORDS = {
   merge: ["merge", "into"],
-  "cherry-pick": ["do the change of", "again on"],
-  revert: ["undo the change of", "on"],
+  "cherry-pick": ["apply the change of", "to"],
+  revert: ["revert the change of", "on"],
 };
 
 /**
@@ -32,7 +32,7 @@ export function mergePage(ctx, tools) {
       { class: "lnb-input", "aria-label": label, on: { change: () => preview() } },
       options.map(([value, words]) => h("option", { value }, words)),
     );
-  const conflicts = choose("where both changed the same", [
+  const conflicts = choose("conflict resolution", [
     ["fail", "conflicts: stop"],
     ["ours", "conflicts: keep the target's"],
     ["theirs", "conflicts: take the source's"],
@@ -45,7 +45,7 @@ export function mergePage(ctx, tools) {
   const copy = h("input", { type: "checkbox", on: { change: () => preview() } });
   const copyLabel = h(
     "label",
-    { title: "without, the target reads the source's files where they are, kept by a tag" },
+    { title: "Otherwise the target reads the source's files in place, protected by a tag" },
     copy,
     " copy files",
   );
@@ -53,7 +53,7 @@ export function mergePage(ctx, tools) {
     class: "lnb-input",
     "aria-label": "key columns",
     placeholder: "key columns (id, …)",
-    title: "columns that tell rows apart, where there are no stable row ids",
+    title: "Columns that identify rows when there are no stable row ids",
     spellcheck: "false",
     size: "19",
     on: { change: () => preview() },
@@ -142,7 +142,7 @@ export function mergePage(ctx, tools) {
     const plan = await longAction(ctx, place, {
       type: "refs.plan",
       args,
-      words: "reading what both sides did…",
+      words: "Reading the changes of both sides…",
       again: preview,
     });
     if (!plan || mine !== asked) return undefined;
@@ -164,7 +164,7 @@ export function mergePage(ctx, tools) {
       const result = await longAction(ctx, place, {
         type: "refs.merge",
         args: { plan: plan.plan, message: message.value },
-        words: "committing…",
+        words: "Committing…",
         again: preview,
         noun: "file",
       });
@@ -182,11 +182,7 @@ export function mergePage(ctx, tools) {
       ),
       nothing ? null : figures(plan),
       plan.unresolved
-        ? h(
-            "small",
-            { class: "lnb-faint" },
-            "as far as it is decided: what is in conflict is not counted",
-          )
+        ? h("small", { class: "lnb-faint" }, "Rows in conflict are not counted.")
         : null,
       plan.conflicts.length
         ? h(
@@ -360,7 +356,7 @@ function sample({ columns, rows }, names, base) {
                   : h(
                       "td",
                       { colspan: columns.length, class: "lnb-faint" },
-                      side === "base" ? "not there yet" : "deleted",
+                      side === "base" ? "absent" : "deleted",
                     ),
               ),
             ),

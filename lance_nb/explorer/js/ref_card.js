@@ -45,7 +45,7 @@ export function refCard(ctx, model, tools) {
     const found = await longAction(ctx, out, {
       type: "refs.explain",
       args: { kind, name },
-      words: "looking who needs it…",
+      words: "Checking what depends on it…",
       again: explain,
     });
     if (!found) return;
@@ -57,7 +57,7 @@ export function refCard(ctx, model, tools) {
           const freedBytes = await longAction(ctx, freed, {
             type: "refs.bytes",
             args: { name },
-            words: "counting…",
+            words: "Counting…",
             noun: "manifest",
           });
           if (freedBytes) show(freed, h("p", {}, freedBytes.words));
@@ -87,7 +87,7 @@ export function refCard(ctx, model, tools) {
     const result = await longAction(ctx, out, {
       type: "refs.delete",
       args: { kind, name, seen: known },
-      words: "deleting…",
+      words: "Deleting…",
       again,
     });
     if (!result) return;

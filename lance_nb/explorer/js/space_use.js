@@ -21,7 +21,7 @@ export function spaceUse(ctx, placeNow) {
     {
       class: "lnb-button",
       type: "button",
-      title: "reads the manifests of all versions, and one listing",
+      title: "Reads the manifests of all versions, and one listing",
       on: { click: run },
     },
     "account for every byte",
@@ -29,8 +29,8 @@ export function spaceUse(ctx, placeNow) {
   const words = h(
     "span",
     { class: "lnb-faint" },
-    "which versions, tags and branches hold which files, and which files nobody holds; " +
-      "nothing is changed",
+    "Shows which versions, tags and branches refer to which files, and which files are " +
+      "unreferenced. Nothing is changed.",
   );
   const element = h(
     "section",
@@ -54,7 +54,7 @@ export function spaceUse(ctx, placeNow) {
       value: "0",
       "aria-label": "manifests read",
     });
-    const far = h("span", {}, "listing the folder…");
+    const far = h("span", {}, "Listing the folder…");
     const stop = h(
       "button",
       { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } },
@@ -154,7 +154,7 @@ function account(ctx, model) {
     ),
     model.refs.length
       ? table(
-          "Held by tags and branches",
+          "Referred to by tags and branches",
           ["ref", "at", "refers to", "holds alone"],
           model.refs.map((/** @type {Lnb.Json} */ ref) => [
             `${ref.kind === "tag" ? "⚑" : "↳"} ${ref.name}`,
@@ -166,7 +166,7 @@ function account(ctx, model) {
         )
       : null,
     table(
-      "Versions that hold most alone",
+      "Versions with the most bytes of their own",
       ["version", "refers to", "holds alone"],
       model.versions.map((/** @type {Lnb.Json} */ version) => [
         go(version),

@@ -95,8 +95,8 @@ export function stageCard(card, { first, locked }, act) {
         ? button(
             "↑",
             act.earlier,
-            "commit this one earlier: the order counts beside a restore or an overwrite, " +
-              "and numbers the versions",
+            "Commit this one earlier: the order matters for restore and overwrite, " +
+              "and for the version numbers",
           )
         : null,
       h(
@@ -104,8 +104,8 @@ export function stageCard(card, { first, locked }, act) {
         {
           class: "lnb-close",
           type: "button",
-          "aria-label": `take away: ${card.title}`,
-          title: open ? "discard: its files are deleted" : "put away",
+          "aria-label": `remove: ${card.title}`,
+          title: open ? "Discard the change and delete its files" : "Remove from the list",
           disabled: locked && open,
           on: { click: () => act.remove() },
         },
@@ -166,7 +166,7 @@ function fragments(card) {
 /** What others committed since, and what that means. @param {Card} card */
 function meetings(card) {
   if (!card.meetings.length)
-    return h("p", { class: "lnb-sg-calm" }, `✓ nobody has committed since ${card.on}`);
+    return h("p", { class: "lnb-sg-calm" }, `✓ No other commits since ${card.on}`);
   return h(
     "div",
     { class: "lnb-sg-meetings", role: "status" },
@@ -214,7 +214,7 @@ function foot(card, { locked, button, act }) {
         ? button(
             `undo: restore version ${card.outcome.undo.version}`,
             act.undo,
-            "stages a restore, as a new version; nothing is lost",
+            "Stages a restore as a new version; nothing is lost",
           )
         : null,
     );
@@ -223,8 +223,12 @@ function foot(card, { locked, button, act }) {
     return h(
       "p",
       { class: "lnb-sg-foot" },
-      button("look again", act.look, "ask the dataset whether the commit landed"),
-      button("commit again", () => act.commit(""), "safe: the same transaction lands once"),
+      button("look again", act.look, "Check whether the commit was made"),
+      button(
+        "commit again",
+        () => act.commit(""),
+        "Safe: the same transaction is committed only once",
+      ),
     );
   const message = h("input", {
     class: "lnb-input lnb-sg-message",
@@ -242,7 +246,7 @@ function foot(card, { locked, button, act }) {
       ? button(
           "re-run on the newest",
           act.rerun,
-          "make this card anew from the newest version",
+          "Plan this change again on the newest version",
           blocked || card.state === "failed" ? " lnb-sg-go" : "",
         )
       : null;
@@ -252,7 +256,7 @@ function foot(card, { locked, button, act }) {
       : button(
           "Commit",
           () => act.commit(message.value),
-          blocked ? "a commit now would be refused" : null,
+          blocked ? "A commit now would be refused" : null,
           blocked ? "" : " lnb-sg-go",
         );
   const named = !card.has_rows; // tags, branches and clean-ups have no message
@@ -264,7 +268,7 @@ function foot(card, { locked, button, act }) {
       ? button(
           "Prepare",
           () => act.prepare(null),
-          "run the work now and look at the result; nothing is committed",
+          "Run the work now and look at the result; nothing is committed",
         )
       : null,
     rerun,

@@ -16,6 +16,6 @@ export function needsKernel() {
   return h(
     "p",
     { class: "lnb-st-well" },
-    "The storage of a version is read when it is asked for: run the cell to see it.",
+    "The storage of a version is read by the kernel. Run the cell to see it.",
   );
 }

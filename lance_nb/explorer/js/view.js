@@ -165,7 +165,7 @@ function detailBelow(root) {
 function cardOf(error) {
   return (
     error.card ?? {
-      title: "The kernel cannot be asked",
+      title: "The kernel cannot be reached",
       message: error.message,
       where: "",
       hint: "Run the cell again.",

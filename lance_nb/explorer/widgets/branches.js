@@ -175,7 +175,7 @@ export function mountBranches(el, ctx) {
           h(
             "p",
             { class: "lnb-faint" },
-            "Branches and tags are read when they are asked for: run the cell to see them.",
+            "Branches and tags are read by the kernel. Run the cell to see them.",
           ),
         );
       if (!first) list.refresh();

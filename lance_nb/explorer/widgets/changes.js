@@ -119,7 +119,7 @@ export function mountChanges(el, ctx) {
     state.shown = key;
     paintEnds(range.a, range.b);
     if (ctx.kernel.state === "static")
-      return say("Changes are read when they are asked for: run the cell to see them.");
+      return say("Changes are read by the kernel. Run the cell to see them.");
     if (!range.a)
       return say(
         `${placeLabel(range.b)} is the first version: there is nothing before it to compare with.`,
@@ -235,13 +235,13 @@ export function mountChanges(el, ctx) {
   function paintFork(parted) {
     fork.hidden = !parted;
     if (!parted) return;
-    if (parted.version === null) return show(fork, "no common past");
+    if (parted.version === null) return show(fork, "no common history");
     const since = h(
       "button",
       {
         class: "lnb-link",
         type: "button",
-        title: "compare B with the version at which the two parted",
+        title: "Compare B with the merge base",
         on: {
           click: () => ctx.range.set({ a: { branch: parted.branch, version: parted.version } }),
         },

@@ -6,8 +6,8 @@ import { lockButton } from "../js/lock_button.js";
 import { refPicker } from "../js/ref_picker.js";
 import { widget } from "../js/view.js";
 
-const STATIC = "static snapshot – run the cell to go on";
-const RESTARTED = "the kernel was restarted – run the cell to go on";
+const STATIC = "Static snapshot – run the cell to continue";
+const RESTARTED = "The kernel was restarted – run the cell to continue";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOverview(el, ctx) {
@@ -96,7 +96,7 @@ function newest(screen, ctx) {
         "span",
         {
           class: "lnb-badge lnb-badge-warn",
-          title: "its rows can be read only as far as its files are still there",
+          title: "Its rows can be read only while its files still exist",
         },
         "this version was cleaned up",
       ),
@@ -137,7 +137,7 @@ function newest(screen, ctx) {
 function lost({ lost: words, way }, ctx) {
   const badge = h(
     "span",
-    { class: "lnb-badge lnb-badge-warn", title: "what is shown was read before that" },
+    { class: "lnb-badge lnb-badge-warn", title: "What is shown was read before that" },
     words,
   );
   return [
@@ -175,7 +175,7 @@ export function ioMeter(ctx) {
     );
     const seconds = (total.ms / 1000).toFixed(1);
     element.title =
-      `the last action; since the explorer was opened ${plural(total.requests, "request")} ` +
+      `The last action; since the explorer was opened ${plural(total.requests, "request")} ` +
       `to the store, ${bytes(total.bytes)}, ${seconds} s`;
   }
   ctx.onClose(() => clearTimeout(timer));

@@ -59,7 +59,7 @@ export function mountStage(el, ctx) {
   const static_ = h(
     "p",
     { class: "lnb-sg-notice", hidden: true },
-    "Changes are staged in the kernel: run the cell to go on.",
+    "Changes are staged in the kernel. Run the cell to continue.",
   );
   el.append(
     h(
@@ -276,17 +276,17 @@ export function mountStage(el, ctx) {
       why,
       deck.not_together
         ? `not as one: ${deck.not_together}`
-        : "each card looks at the version it was staged on, not at the other cards",
+        : "Each card is planned on the version it was staged on, without the other cards",
     );
   }
 
   function noticeText() {
     const state = ctx.screen().locked;
     if (state === null)
-      return "Opened with read_only=True: changes can be written down and checked, not staged.";
+      return "Opened with read_only=True: changes can be entered and checked, not staged.";
     return state === false
       ? ""
-      : "The lock is shut: changes can be written down and checked; open the lock to stage them.";
+      : "The lock is shut: changes can be entered and checked. Open the lock to stage them.";
   }
 
   /** @param {Lnb.Json} card @returns {import("../js/stage_card.js").CardActions} */

@@ -133,7 +133,7 @@ export function mountStorage(el, ctx) {
         h(
           "p",
           { class: "lnb-st-well" },
-          "The storage of a version is read when it is asked for: run the cell to see it.",
+          "The storage of a version is read by the kernel. Run the cell to see it.",
         ),
       );
       return;

@@ -70,7 +70,7 @@ export function mountValue(el, ctx) {
     );
     return show(
       place,
-      found.length ? tree : h("p", { class: "lnb-faint" }, "Nothing here holds this text."),
+      found.length ? tree : h("p", { class: "lnb-faint" }, "No value matches this text."),
     );
   }
 
