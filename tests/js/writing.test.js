@@ -503,7 +503,7 @@ test("a commit leads to its version, or is asked about when it is not known", ()
   const done = staged({ state: "committed", outcome }, { locked: true });
   assert.match(
     shown(done.element),
-    /\|✓ committed\|\[×\]\{Remove from the list\}\|.*✓ version 8\|\[show version 8\]\|\(undo: .* 7\)\{/,
+    /\|✓ committed\|\[×\]\{Remove from the list\}\|.*\[show version 8\]\|\(undo: .* 7\)\{/,
   );
   assert.doesNotMatch(shown(done.element), /ran here|fragments touched|gone/);
   button(done.element, "show version").click();
