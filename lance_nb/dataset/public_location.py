@@ -34,7 +34,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.storage.fsspec_options import TABLES
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.transactions.external import OPTION as MANIFEST_STORE
-from lance_nb.transactions.external.masking import masked_url
+from lance_nb.transactions.external.base import masked_url
 
 OptionPath = tuple[str, ...]
 

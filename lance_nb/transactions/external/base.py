@@ -1,7 +1,8 @@
 """What an external manifest store is: (base URI, version) -> path of the manifest, put if absent.
 
 An entry first names the staged manifest (``_versions/2.manifest-<uuid>``), which commits version 2,
-and later the final one (``_versions/2.manifest``), when it has been put in place.
+and later the final one (``_versions/2.manifest``), when it has been put in place. Stores are named
+by URLs, whose credentials are masked in every text.
 
 Limits: versions below 2**63. An entry is never removed, but for ``forget``.
 Source: spec page "transactions", external manifest store; the table of lance's DynamoDB store.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from typing import Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.layout import VERSIONS, ManifestName, parse_manifest_name
@@ -97,3 +99,27 @@ class ExternalManifestStore(Protocol):
     def forget(self, base_uri: str) -> None:
         """Remove every entry of a dataset (or branch) that has been deleted."""
         ...
+
+
+_USER = re.compile(r"//[^/@]*@")
+_SHOWN = frozenset({"region", "endpoint", "dbname", "host", "port", "sslmode", "connect_timeout"})
+_HARMLESS_LENGTH_MAX = 3
+
+
+def masked_url(url: str) -> str:
+    """Return a URL without its user, password and unknown parameters."""
+    plain, _, query = url.partition("?")
+    plain = _USER.sub("//***@", plain)
+    shown = [f"{name}={value}" for name, value in parse_qsl(query) if name in _SHOWN]
+    return f"{plain}?{'&'.join(shown)}" if shown else plain
+
+
+def without_secrets(text: str, url: str) -> str:
+    """Return a driver's text with the secrets of the URL replaced."""
+    parts = urlsplit(url)
+    hidden = [value for name, value in parse_qsl(parts.query) if name not in _SHOWN]
+    hidden += [one for one in (parts.password, unquote(parts.password or "")) if one]
+    for secret in sorted({url, *hidden}, key=len, reverse=True):
+        if len(secret) > _HARMLESS_LENGTH_MAX:
+            text = text.replace(secret, "***")
+    return text

@@ -1,4 +1,4 @@
-"""A manifest store in a SQL table: what is asked of it, whatever the database.
+"""Manifest stores in a SQL table: the statements, whatever the database.
 
 Layout: ``lance_manifests(base_uri, version, path, committer, size, e_tag)``, primary key
 ``(base_uri, version)``; the columns are those of Lance's DynamoDB table.
@@ -75,14 +75,14 @@ class SqlManifestStore(ABC):
 
     def _entry(self, statement: str, parameters: tuple[Any, ...]) -> ManifestEntry | None:
         with self._connected() as connection:
-            row = connection.execute(self._spoken(statement), parameters).fetchone()
+            row = connection.execute(self._in_dialect(statement), parameters).fetchone()
         return None if row is None else entry_of(row, self.place)
 
     def _changed(self, statement: str, parameters: tuple[Any, ...]) -> int:
         with self._connected() as connection:
-            return int(connection.execute(self._spoken(statement), parameters).rowcount)
+            return int(connection.execute(self._in_dialect(statement), parameters).rowcount)
 
-    def _spoken(self, statement: str) -> str:
+    def _in_dialect(self, statement: str) -> str:
         return statement.replace("?", self.placeholder)
 
 

@@ -28,8 +28,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import DETACHED_BIT
 from lance_nb.storage.fsspec_options import secrets_of, translate
-from lance_nb.transactions.external.base import COMMITTER, ManifestEntry
-from lance_nb.transactions.external.masking import masked_url
+from lance_nb.transactions.external.base import COMMITTER, ManifestEntry, masked_url
 
 _KEYS = {"base_uri": "HASH", "version": "RANGE"}
 _REFUSED = "ConditionalCheckFailedException"

@@ -17,7 +17,7 @@ from lance_nb.errors import (
     NotSupportedError,
     StorageError,
 )
-from lance_nb.transactions.external.masking import masked_url, without_secrets
+from lance_nb.transactions.external.base import masked_url, without_secrets
 from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
 
 _CONNECT_S = 10

@@ -24,8 +24,12 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
-from lance_nb.transactions.external.base import COMMITTER, ManifestEntry
-from lance_nb.transactions.external.masking import masked_url, without_secrets
+from lance_nb.transactions.external.base import (
+    COMMITTER,
+    ManifestEntry,
+    masked_url,
+    without_secrets,
+)
 
 _TIMEOUT_S = 10.0
 _PUT_IF_NOT_EXISTS = """

@@ -1,4 +1,4 @@
-"""Entries of manifest stores and the paths in them."""
+"""Entries of manifest stores, and URLs without their secrets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.transactions.external.base import ManifestEntry
+from lance_nb.transactions.external.base import ManifestEntry, masked_url, without_secrets
 
 UUID = "2c60ef98-98ed-4799-ad2a-a32d3c5e98ee"
 
@@ -32,3 +32,28 @@ def test_staged_and_final_paths(file: str, scheme: NamingScheme):
 def test_other_paths_are_damage(path: str):
     with pytest.raises(CorruptFileError, match="version 2"):
         ManifestEntry(2, path).name("the store")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://host:1/0", "redis://host:1/0"),
+        ("redis://user:secret@host:1/0", "redis://***@host:1/0"),
+        ("redis://:secret@host/0?x=y", "redis://***@host/0"),
+        ("postgresql://h/d?password=secret&sslmode=on", "postgresql://h/d?sslmode=on"),
+        ("dynamodb://t?region=eu", "dynamodb://t?region=eu"),
+    ],
+)
+def test_what_is_shown(url: str, shown: str):
+    assert masked_url(url) == shown
+
+
+def test_what_a_driver_says():
+    url = "postgresql://me:s%20ecret@h/d?password=other"
+    text = "no login me / s%20ecret / s ecret / other at " + url
+    assert without_secrets(text, url) == "no login me / *** / *** / *** at ***"
+
+
+def test_a_secret_of_four_characters_is_replaced_and_a_shorter_one_is_not():
+    assert without_secrets("no: abcd", "postgresql://h/d?password=abcd") == "no: ***"
+    assert without_secrets("no: abc", "postgresql://h/d?password=abc") == "no: abc"
