@@ -1,1 +1,1 @@
-"""The write side: operations as values, how they become manifests, and how they get along."""
+"""The write side: operations as values, the manifests that they make, and their conflicts."""

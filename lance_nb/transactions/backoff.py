@@ -1,10 +1,10 @@
-"""Waiting between attempts: for the next version slot, and for doing a change again.
+"""Wait between attempts: for the next version slot, and before a change is made again.
 
 Slot backoff: the shortest attempt so far measures how long an attempt takes (the unit, with a tenth
 to spare). Then a writer waits a random number of units out of 4, then out of 8, 16, ... so that
 writers that collide spread out over slots long enough for one of them to finish.
 
-Limits: a wait is at most ``WAIT_S_MAX``. Clock, sleep and chance come from the Environment.
+Limits: a wait is at most ``WAIT_S_MAX``. Clock, sleep and random numbers come from the Environment.
 Source: lance-core ``backoff.rs`` (``SlotBackoff``, ``Backoff``) and their use in pylance 14.0.2.
 """
 

@@ -1,32 +1,28 @@
-"""Create and delete branches.
+"""Create and delete branches, and find what refers to one.
 
 A branch is a record in ``_refs/branches`` and a folder below ``tree/``. Creating one first claims
 the name, by creating the record exclusively, and then commits a Clone of the parent's version into
-the folder, where numbers go on from there. Deleting goes the other way round: versions first, then
-the other files, the record last; so a name is free only when nothing is left behind it.
-
-Layout: format/refs.py. The identifier of a branch is its parent's, followed by (parent version, id
-of the Clone transaction without dashes).
+the folder, where version numbers continue. Deleting is the reverse: versions first, then the other
+files, the record last; so a name is free only when no file of it is left.
 
 A creation that was interrupted leaves a record without versions, an unfinished branch. Whoever
 creates the same branch from the same version completes it: the record holds the id of the Clone
 transaction, and a transaction is committed once, so several may do that at the same moment, the
 first creator among them. From another version it is refused until the record is deleted. pylance
-goes the other way round and leaves a version without a record; when that is a copy of the same
+works in the reverse order and leaves a version without a record; when that is a copy of the same
 version and nothing else, its record is written.
 
-What refers to a branch: branches that started from it, tags on it, and who reads its files.
+To a branch refer: branches that started from it, tags on it, and versions that read its files. A
+branch that has merged another one reads that one's files in their place. Only manifests say which,
+so every version of every other line is read, the newest first, until one is found that does.
 
-A branch that has merged another one reads the files of it where they are. Which these are is told
-by the manifests alone, so every version of every other line is read, the newest first, until one
-is found that does.
-
-Limits: of two processes that create a branch from the same version at the same moment, both may be
-told that they did. What depends on a branch is found by ``branch_users``, with its limits. Clones
-outside of the dataset are not known. What refers to a branch is looked up, not locked: a tag that
-is created in that moment is not seen.
-Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2. Spec page "branch and
-tag"; base paths of the manifest.
+Layout: format/refs.py. The identifier of a branch is its parent's, followed by (parent version, id
+of the Clone transaction without dashes).
+Limits: of two processes that create a branch from the same version at the same moment, both may
+report success. Clones outside of the dataset are not known. What refers to a branch is looked up,
+not locked: a tag that is created in that moment is not seen.
+Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2; base paths of the
+manifest.
 """
 
 from __future__ import annotations
@@ -128,7 +124,7 @@ class BranchDeletion:
 def users_of(
     root: Store, place_of: PlaceOf, name: str, progress: Progress | None = None
 ) -> BranchUsers:
-    """Find who needs a branch. ``progress`` is told the versions looked at, and all of them."""
+    """Find who needs a branch. ``progress`` gets the number of versions read, and of all."""
     branches = refs.list_branches(root)
     mine = branches[name].identifier if name in branches else ()
     others = [
@@ -202,7 +198,7 @@ def _reads_from(place: CommitPlace, name: ManifestName, wanted: tuple[str, str])
 
 
 def is_same_place(uri: str, other: str) -> bool:
-    """Tell whether two URIs name one folder, by their text."""
+    """Return whether two URIs name one folder, by their text."""
     return _plain(uri) == _plain(other)
 
 
@@ -458,7 +454,7 @@ def _clone_uuid(branch: Branch) -> str | None:
 
 
 def _is_copy(operation: object, parent: CommitPlace, version: int, name: str) -> bool:
-    """Tell whether an operation made branch ``name`` out of a version of ``parent``."""
+    """Return whether an operation made branch ``name`` out of a version of ``parent``."""
     return (
         isinstance(operation, Clone)
         and operation.is_shallow

@@ -1,4 +1,4 @@
-"""Records of checksums, written beside the files that they tell of, before a commit names those.
+"""Records of checksums, written beside data files before a commit names those.
 
 Each set of files that is written together (a write of rows, a task of Spark, the deletion files of
 a commit, an index) gets one record, so writers on many machines need not agree on anything. A
@@ -80,12 +80,12 @@ class AddedChecksums(NamedTuple):
 
 
 def record_existing(
-    files: Iterable[tuple[Store, str]], told: Callable[[int], object] = lambda _: None
+    files: Iterable[tuple[Store, str]], progress: Callable[[int], object] = lambda _: None
 ) -> AddedChecksums:
     """Read files that are there, each once and in blocks, and record sums of those without one.
 
-    ``told`` is called with the number of files that are done. Raises StorageError; what has been
-    recorded until then stays.
+    ``progress`` is called with the number of files that are done. Raises StorageError; what has
+    been recorded until then stays.
     """
     known = Checksums()
     waiting: dict[str, list[FileSum]] = {}
@@ -102,7 +102,7 @@ def record_existing(
             num_files, size_bytes = num_files + 1, size_bytes + size
             if len(mine) >= _RECORD_FILES:
                 write_record(store, waiting.pop(store.uri))
-        told(num_files + num_known)
+        progress(num_files + num_known)
     for uri, sums in waiting.items():
         write_record(stores[uri], sums)
     return AddedChecksums(num_files, size_bytes, num_known)

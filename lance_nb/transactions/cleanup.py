@@ -1,22 +1,20 @@
-"""Delete old versions of a branch, and files that nobody needs: list first, delete second.
+"""Delete old versions of a branch, and files that no version needs: mark, then sweep.
 
-Marking: every version that stays is read, of every branch; of those that go only what tells young
-files of theirs from files of a running write. Sweeping, in this order::
+Mark: every version that is kept is read, of every branch; of those that are deleted, only what is
+needed to tell their recent files from files of a running write. Sweep, in this order::
 
-    1  refs once more: a version that was tagged or forked meanwhile stays
-    2  the manifests of the versions that go, the oldest first
+    1  refs once more: a version that was tagged or forked meanwhile is kept
+    2  the manifests of the deleted versions, the oldest first
     3  versions once more: what was committed meanwhile, or could not be deleted, is read too
     4  the files that no version needs then
 
 Why manifests first: a reader finds a version whole or not at all, also when the process ends in
-between. What it leaves behind is files without a version, which a later clean-up deletes when they
+between. An interrupted clean-up leaves files without a version, which a later one deletes when they
 are seven days old; the other order would leave versions without their files. Why step 3: a commit
 that brings an old version back (restore) may land while its manifest is deleted.
 
 Nothing is deleted when a manifest that is needed cannot be read, or has features this release does
 not know. Entries of an external manifest store stay: numbers are never used again.
-
-What a clean-up has done, or would do: values to read and to print.
 
 Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
 not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
@@ -280,10 +278,10 @@ class Cleanup:
         survey = take_survey(self._root)
         names = self._choose(survey)
         references = self._read(survey, names, ())
-        young = [one for one in names if not self._is_settled(survey, one)]
-        if young and self._has_young_strangers(survey, references):
-            self._steps.expect(len(young))
-            references.read(self._store(survey), self._folder, young, self._steps.tick)
+        recent = [one for one in names if not self._is_settled(survey, one)]
+        if recent and self._has_recent_unreferenced_files(survey, references):
+            self._steps.expect(len(recent))
+            references.read(self._store(survey), self._folder, recent, self._steps.tick)
         plan = make_plan(survey, references, self._folder, names, self._rule)
         return self._sweep(survey, references, plan)
 
@@ -337,12 +335,12 @@ class Cleanup:
         return references
 
     def _is_settled(self, survey: Survey, name: ManifestName) -> bool:
-        """Tell whether all files that a version refers to are old enough to be judged by age."""
+        """Return whether all files that a version refers to are old enough to be judged by age."""
         file = survey.manifest(self._folder, name)
         return file is not None and is_settled(file.modified, self._now)
 
-    def _has_young_strangers(self, survey: Survey, references: References) -> bool:
-        """Tell whether there are young files that no version read refers to."""
+    def _has_recent_unreferenced_files(self, survey: Survey, references: References) -> bool:
+        """Return whether there are recent files that no version that was read refers to."""
         return any(
             one.identity is not None
             and one.home == self._folder

@@ -194,7 +194,7 @@ def _copy(one: FileCopy, home: Store, sums: CopiedSums | None) -> int:
 def copy_file(
     store: Store, path: str, home: Store, target: str, sums: CopiedSums | None = None
 ) -> int:
-    """Copy one file, in pieces; return its size. ``sums`` is told its checksum.
+    """Copy one file, in pieces; return its size. ``sums`` gets its checksum.
 
     Raises StorageError, and CorruptFileError if it is not what its own checksum says; then there is
     no copy.

@@ -76,7 +76,7 @@ from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.rebase import RebaseContext, gap_problem, rebase
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
-from lance_nb.transactions.version_source import Version, VersionSource, unknowable
+from lance_nb.transactions.version_source import Version, VersionSource, unknown_change_error
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
@@ -223,7 +223,7 @@ class _Commit:
         problem = gap_problem(self._transaction.operation, before, current)
         if problem is not None:
             gone = min({*range(self._seen + 1, head.version)} - {*there})
-            raise unknowable(self._place.home.uri, gone, problem)
+            raise unknown_change_error(self._place.home.uri, gone, problem)
 
     def _landed(self, version: int, transaction: Transaction, number: int) -> Committed | None:
         if transaction.uuid != self._transaction.uuid:

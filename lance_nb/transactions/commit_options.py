@@ -1,4 +1,4 @@
-"""Where a commit goes and how it is made: the values around ``commit``.
+"""The place and the options of a commit, and its result.
 
 Limits: ``max_retries`` counts attempts after the first; ``timeout_s`` None means no limit.
 Source: arguments and defaults of ``LanceDataset.commit`` of pylance 14.0.2.

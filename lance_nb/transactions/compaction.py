@@ -1,15 +1,13 @@
-"""Compaction: its options, its plan, and the run of one task.
+"""Compaction: small fragments become one, deleted rows are dropped.
 
-Compaction: small fragments become one, deleted rows are dropped. The plan.
+Options make a plan, a plan has tasks, each task is run by itself.
 
 A plan is a list of tasks; a task is a run of neighbouring fragments that are rewritten together, in
 order. Fragments with fewer rows than the target join their neighbours; those with many deletions
 are rewritten by themselves if need be. Fragments are joined only when the same indices cover them,
 so that an index covers a new fragment wholly or not at all. Fragments with deleted rows that an
 HNSW index covers stay as they are: without those rows its graph could not be read any more
-(reuse_entry.py). With ``defer_index_remap=False`` the index loses them instead.
-
-Which fragments a compaction rewrites and into what: the options, their defaults, their limits.
+(fragment_reuse.py). With ``defer_index_remap=False`` the index loses them instead.
 
 An option that is not given comes from the dataset's configuration (key ``lance.compaction.`` and
 the name), else from here. ``max_rows_per_group``, ``num_threads``, ``io_buffer_size`` and
@@ -17,24 +15,21 @@ the name), else from here. ``max_rows_per_group``, ``num_threads``, ``io_buffer_
 
 ``defer_index_remap``: whether the rewrite is recorded in the fragment-reuse index, so that indices
 on row addresses stay in use. None, the default, records it where an index needs it (pylance's
-default rewrites the files of indices instead, which nobody here can do). False does not: the rows
-leave the coverage of indices.
+default rewrites the files of indices instead, which is not supported here). False does not: the
+rows leave the coverage of indices.
 
-Compaction: one task, run. Live rows are read in order and written to new files.
-
-With stable row ids rows keep their ids and the versions they were created and updated in. Without,
-row addresses change: the result says which rows moved (``row_addrs``, format/fragment_reuse), and
-whoever commits it decides whether that is recorded.
-
-Payloads of blobs are copied from file to file, without being part of a batch.
+A task reads live rows in order and writes them to new files. With stable row ids rows keep their
+ids and the versions they were created and updated in. Without, row addresses change: the result
+says which rows moved (``row_addrs``, format/fragment_reuse), and whoever commits it decides whether
+that is recorded. Payloads of blobs are copied from file to file, without being part of a batch.
 
 Not supported: ``compaction_mode="force_binary_copy"`` (``"try_binary_copy"`` re-encodes, as it
 may), data files of another version than the dataset's.
 Limits: of the tasks, those count that fit ``max_source_...`` one after the other, oldest first.
 Memory holds a batch of rows and what does not fill a page yet. ``row_addrs`` is None with stable
-row ids, and when the fragments do not stand in the order of their ids.
-Source: ``lance.optimize`` of pylance 14.0.2. ``CompactionOptions`` of pylance 14.0.2 and its
-documentation. ``CompactionTask.execute`` and ``RewriteResult`` of pylance 14.0.2.
+row ids, and when the fragments are not in the order of their ids.
+Source: ``lance.optimize`` of pylance 14.0.2: ``CompactionOptions`` with its documentation,
+``CompactionTask.execute`` and ``RewriteResult``.
 """
 
 from __future__ import annotations
@@ -250,7 +245,7 @@ def covered_by_graphs(indices: Iterable[IndexMetadata]) -> BitMap:
 
 
 def is_graph(index: IndexMetadata) -> bool:
-    """Tell whether an index holds a graph of vectors; old ones do not say, so they may."""
+    """Return whether an index holds a graph of vectors; old ones do not say, so they may."""
     kind = index_type(index)
     return "HNSW" in kind or kind == "Vector"
 
@@ -265,7 +260,7 @@ def _check_file_version(snapshot: Snapshot, options: CompactionOptions) -> None:
 
 
 def _reasons(fragment: Fragment, options: CompactionOptions) -> tuple[bool, bool]:
-    """Tell whether a fragment is rewritten by itself, and whether it joins neighbours."""
+    """Return whether a fragment is rewritten by itself, and whether it joins neighbours."""
     if fragment.id in options.excluded_fragment_ids:
         return False, False
     share = fragment.num_deleted_rows / max(fragment.physical_rows, 1)

@@ -11,7 +11,6 @@ Source: conflict_rules.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lance_nb.errors import (
     CommitConflictError,
@@ -19,7 +18,7 @@ from lance_nb.errors import (
     InvalidInputError,
     RetryableCommitConflictError,
 )
-from lance_nb.transactions.conflict_rules import RULES, Circumstances, Rule, Verdict
+from lance_nb.transactions.conflict_rules import RULES, Circumstances, Conflict, Rule, Verdict
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.registry import OPERATIONS
 
@@ -54,25 +53,18 @@ _REMEDY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """The verdict on a pair of operations; ``overlap`` says what they have in common."""
-
-    verdict: Verdict
-    overlap: str = ""
-
-
 def check(ours: Operation, theirs: Operation, known: Circumstances = NOTHING_KNOWN) -> Conflict:
     """Return whether ``ours`` can be committed on top of ``theirs``."""
     rules = _CELLS.get((ours.arm, theirs.arm), _NOT_UNDERSTOOD)
     if not rules:
         return Conflict(Verdict.COMPATIBLE)
     mine, other = ours.footprint(), theirs.footprint()
-    findings = [each for rule in rules if (each := rule.judge(mine, other, known)) is not None]
-    if not findings:
-        return Conflict(Verdict.COMPATIBLE)
-    strictest = max(findings, key=lambda finding: finding.verdict)
-    return Conflict(strictest.verdict, strictest.overlap)
+    conflicts = (rule.judge(mine, other, known) for rule in rules)
+    return max(
+        (conflict for conflict in conflicts if conflict is not None),
+        key=lambda conflict: conflict.verdict,
+        default=Conflict(Verdict.COMPATIBLE),
+    )
 
 
 def conflict_error(

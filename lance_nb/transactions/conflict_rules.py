@@ -54,14 +54,14 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The verdict of a rule whose condition holds, and the overlap in words."""
+class Conflict:
+    """The verdict on a pair of operations; ``overlap`` says what they have in common."""
 
     verdict: Verdict
-    overlap: str
+    overlap: str = ""
 
 
-Judge = Callable[[Footprint, Footprint, Circumstances], Finding | None]
+Judge = Callable[[Footprint, Footprint, Circumstances], Conflict | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +96,33 @@ def enumerate_ids(noun: str, ids: Iterable[int]) -> str:
 
 
 @_rule("X", "incompatible")
-def _incompatible(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
-    return Finding(_INCOMPATIBLE, "the two exclude each other")
+def _incompatible(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Conflict:
+    return Conflict(_INCOMPATIBLE, "the two exclude each other")
 
 
 @_rule("R", "retryable")
-def _retryable(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
-    return Finding(_RETRYABLE, "ours was planned on an older version")
+def _retryable(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Conflict:
+    return Conflict(_RETRYABLE, "ours was planned on an older version")
 
 
 @_rule("?", "incompatible, as one of the two cannot be judged")
-def _not_understood(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
-    return Finding(_INCOMPATIBLE, "this release does not know the other operation")
+def _not_understood(_ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Conflict:
+    return Conflict(_INCOMPATIBLE, "this release does not know the other operation")
 
 
 # --- fragments and rows ---------------------------------------------------------------------------
 
 
 @_rule("f", "retryable if both change the same fragment")
-def _same_fragments(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_fragments(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     common = ours.touched & theirs.touched
     if not common:
         return None
-    return Finding(_RETRYABLE, f"both change {enumerate_ids('fragment', common)}")
+    return Conflict(_RETRYABLE, f"both change {enumerate_ids('fragment', common)}")
 
 
 @_rule("d", "same fragment: merged deletions if the rows are known and differ, else retryable")
-def _same_rows(ours: Footprint, theirs: Footprint, known: Circumstances) -> Finding | None:
+def _same_rows(ours: Footprint, theirs: Footprint, known: Circumstances) -> Conflict | None:
     common = ours.touched & theirs.touched
     if not common:
         return None
@@ -130,49 +130,51 @@ def _same_rows(ours: Footprint, theirs: Footprint, known: Circumstances) -> Find
     gone = common & (ours.removed_fragments | theirs.removed_fragments)
     if gone:
         which = enumerate_ids("fragment", gone)
-        return Finding(_RETRYABLE, f"both change {where}, and {which} is removed as a whole")
+        return Conflict(_RETRYABLE, f"both change {where}, and {which} is removed as a whole")
     if not known.knows_rows:
-        return Finding(_RETRYABLE, f"both change {where}, and which rows is not known")
-    return Finding(_REBASABLE, f"both change {where}: rebased if their rows differ")
+        return Conflict(_RETRYABLE, f"both change {where}, and which rows is not known")
+    return Conflict(_REBASABLE, f"both change {where}: rebased if their rows differ")
 
 
 @_rule("t", "incompatible if a fragment we change is removed")
-def _target_removed(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _target_removed(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     gone = ours.changed_fragments & theirs.removed_fragments
     if not gone:
         return None
-    return Finding(_INCOMPATIBLE, f"{enumerate_ids('fragment', gone)} no longer exists")
+    return Conflict(_INCOMPATIBLE, f"{enumerate_ids('fragment', gone)} no longer exists")
 
 
 @_rule("c", "retryable if same field of same fragment")
-def _same_cells(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_cells(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     common = ours.replaced & theirs.replaced
     if not common:
         return None
     fields = enumerate_ids("field", {field for _, field in common})
     fragments = enumerate_ids("fragment", {fragment for fragment, _ in common})
-    return Finding(_RETRYABLE, f"both replace {fields} of {fragments}")
+    return Conflict(_RETRYABLE, f"both replace {fields} of {fragments}")
 
 
 @_rule("u", "retryable if both may insert a row with the same key")
-def _same_new_keys(ours: Footprint, theirs: Footprint, known: Circumstances) -> Finding | None:
+def _same_new_keys(ours: Footprint, theirs: Footprint, known: Circumstances) -> Conflict | None:
     mine, others = ours.inserted_keys, theirs.inserted_keys
     if mine is None:
         if known.both_insert:
-            return Finding(_RETRYABLE, "both insert rows, and with which keys is not known")
+            return Conflict(_RETRYABLE, "both insert rows, and with which keys is not known")
         return None
     if others is None:
-        return Finding(_RETRYABLE, "ours inserts new keys, theirs does not say which it adds")
+        return Conflict(_RETRYABLE, "ours inserts new keys, theirs does not say which it adds")
     if mine.may_overlap(others):
-        return Finding(_RETRYABLE, "both may insert a row with the same key")
+        return Conflict(_RETRYABLE, "both may insert a row with the same key")
     return None
 
 
 @_rule("v", "retryable if we insert new keys")
-def _unknown_new_keys(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _unknown_new_keys(
+    ours: Footprint, _theirs: Footprint, _known: Circumstances
+) -> Conflict | None:
     if ours.inserted_keys is None:
         return None
-    return Finding(_RETRYABLE, "ours inserts new keys, and theirs may have added the same")
+    return Conflict(_RETRYABLE, "ours inserts new keys, and theirs may have added the same")
 
 
 # --- schema ---------------------------------------------------------------------------------------
@@ -183,70 +185,70 @@ def _unknown_new_keys(ours: Footprint, _theirs: Footprint, _known: Circumstances
     "retryable if one writes values and the other changes the schema without promising that"
     " nulls stay allowed",
 )
-def _nullability(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _nullability(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     if ours.may_alter_nullability and theirs.supplies_values:
-        return Finding(_RETRYABLE, "ours may forbid nulls that theirs has written")
+        return Conflict(_RETRYABLE, "ours may forbid nulls that theirs has written")
     if theirs.may_alter_nullability and ours.supplies_values:
-        return Finding(_RETRYABLE, "theirs may forbid nulls that ours writes")
+        return Conflict(_RETRYABLE, "theirs may forbid nulls that ours writes")
     return None
 
 
 @_rule("g", "retryable if a field we rewrite is dropped")
 def _modified_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     gone = _dropped_fields({field for field in ours.fields_modified if field >= 0}, theirs)
     if not gone:
         return None
-    return Finding(_RETRYABLE, f"theirs drops {enumerate_ids('field', gone)}, which ours rewrites")
+    return Conflict(_RETRYABLE, f"theirs drops {enumerate_ids('field', gone)}, which ours rewrites")
 
 
 @_rule("G", "incompatible if a field we replace is dropped")
 def _replaced_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     gone = _dropped_fields({field for _, field in ours.replaced if field >= 0}, theirs)
     if not gone:
         return None
     ids = enumerate_ids("field", gone)
-    return Finding(_INCOMPATIBLE, f"theirs drops {ids}, whose data ours replaces")
+    return Conflict(_INCOMPATIBLE, f"theirs drops {ids}, whose data ours replaces")
 
 
 @_rule("F", "incompatible if a field whose metadata we change is dropped")
 def _annotated_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     fields = {field for _, field in ours.settings.maps if field >= 0}
     gone = _dropped_fields(fields, theirs)
     if not gone:
         return None
     ids = enumerate_ids("field", gone)
-    return Finding(_INCOMPATIBLE, f"theirs drops {ids}, whose metadata ours changes")
+    return Conflict(_INCOMPATIBLE, f"theirs drops {ids}, whose metadata ours changes")
 
 
 def _dropped_fields(fields: set[int], theirs: Footprint) -> set[int]:
     return set() if theirs.field_ids is None else fields - theirs.field_ids
 
 
-def _schema_metadata(ours: Footprint, theirs: Footprint, verdict: Verdict) -> Finding | None:
+def _schema_metadata(ours: Footprint, theirs: Footprint, verdict: Verdict) -> Conflict | None:
     if ours.settings.touches_schema:
-        return Finding(verdict, "ours changes metadata of the schema that theirs replaces")
+        return Conflict(verdict, "ours changes metadata of the schema that theirs replaces")
     if theirs.settings.touches_schema:
-        return Finding(verdict, "theirs changes metadata of the schema that ours replaces")
+        return Conflict(verdict, "theirs changes metadata of the schema that ours replaces")
     return None
 
 
 @_rule("s", "retryable if schema or field metadata is changed")
 def _schema_metadata_retryable(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     return _schema_metadata(ours, theirs, _RETRYABLE)
 
 
 @_rule("S", "incompatible if schema or field metadata is changed")
 def _schema_metadata_incompatible(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     return _schema_metadata(ours, theirs, _INCOMPATIBLE)
 
 
@@ -254,12 +256,12 @@ def _schema_metadata_incompatible(
 
 
 @_rule("k", "incompatible if both set the same key, or metadata of the same schema or field")
-def _same_keys(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_keys(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     mine, others = ours.settings, theirs.settings
     keys = {(kind, key) for kind, field, key in mine.keys & others.keys if field < 0}
     if keys:
         shown = ", ".join(f"{kind} key {key!r}" for kind, key in sorted(keys)[:5])
-        return Finding(_INCOMPATIBLE, f"both set {shown}")
+        return Conflict(_INCOMPATIBLE, f"both set {shown}")
     whole = (mine.replaced & others.maps) | (others.replaced & mine.maps)
     # Metadata of a schema or field is one thing: pylance refuses two changes of it.
     same = {one for one in mine.maps & others.maps if one[0] not in (CONFIG, TABLE_METADATA)}
@@ -268,32 +270,32 @@ def _same_keys(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fin
         return None
     kind, field = common[0]
     where = f" of field {field}" if field >= 0 else ""
-    return Finding(_INCOMPATIBLE, f"both change the {kind}{where}")
+    return Conflict(_INCOMPATIBLE, f"both change the {kind}{where}")
 
 
 @_rule("p", "incompatible if base id, name or path are the same")
-def _same_bases(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_bases(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     for mine in ours.new_bases:
         for other in theirs.new_bases:
             if mine.id and mine.id == other.id:
-                return Finding(_INCOMPATIBLE, f"both add a base with id {mine.id}")
+                return Conflict(_INCOMPATIBLE, f"both add a base with id {mine.id}")
             if mine.name is not None and mine.name == other.name:
-                return Finding(_INCOMPATIBLE, f"both add a base named {mine.name!r}")
+                return Conflict(_INCOMPATIBLE, f"both add a base named {mine.name!r}")
             if mine.path == other.path:
-                return Finding(_INCOMPATIBLE, f"both add the base {mine.path!r}")
+                return Conflict(_INCOMPATIBLE, f"both add the base {mine.path!r}")
     return None
 
 
 @_rule("w", "incompatible if the same log is merged as far or farther, retryable if less far")
-def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_logs(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     done = dict(theirs.compacted)
     both = [(shard, number) for shard, number in ours.compacted if shard in done]
     for shard, number in both:
         if done[shard] >= number:
             overlap = f"theirs has merged shard {shard} up to generation {done[shard]}"
-            return Finding(_INCOMPATIBLE, overlap)
+            return Conflict(_INCOMPATIBLE, overlap)
     if both:
-        return Finding(_RETRYABLE, f"both merge the log of shard {both[0][0]}")
+        return Conflict(_RETRYABLE, f"both merge the log of shard {both[0][0]}")
     return None
 
 
@@ -312,7 +314,7 @@ def _indexed_fields(indices: tuple[IndexMetadata, ...]) -> set[int]:
 
 
 @_rule("i", "retryable if both change the same index")
-def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     built, others = _names(ours.new_indices), _names(theirs.new_indices)
     removed, gone = _names(ours.removed_indices), _names(theirs.removed_indices)
     # Building on while the other drops the index, one way or the other.
@@ -323,7 +325,7 @@ def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fi
     common |= twice & (built | others)
     if not common:
         return None
-    return Finding(_RETRYABLE, f"both change index {', '.join(map(repr, sorted(common)))}")
+    return Conflict(_RETRYABLE, f"both change index {', '.join(map(repr, sorted(common)))}")
 
 
 @_rule(
@@ -331,14 +333,16 @@ def _same_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Fi
     "retryable if the index covers a rewritten fragment (not if a fragment-reuse index says"
     " where its rows went)",
 )
-def _index_covers(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _index_covers(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     index, rewrite = (ours, theirs) if ours.new_indices else (theirs, ours)
     if REUSE_INDEX in _names(index.new_indices):
         return _reuse_index_and_rewrite(index, rewrite)
     for one in index.new_indices:
         covered = one.fragment_ids()
         if covered is None:
-            return Finding(_RETRYABLE, f"index {one.name!r} does not say which fragments it covers")
+            return Conflict(
+                _RETRYABLE, f"index {one.name!r} does not say which fragments it covers"
+            )
         moved = {fragment for fragment in rewrite.touched if fragment in covered}
         if not moved:
             continue
@@ -346,7 +350,7 @@ def _index_covers(ours: Footprint, theirs: Footprint, _known: Circumstances) -> 
         if rewrite.carries_reuse_index and one.kind != "NGram" and _whole_groups(rewrite, covered):
             continue
         ids = enumerate_ids("fragment", moved)
-        return Finding(_RETRYABLE, f"index {one.name!r} covers {ids}, whose rows moved")
+        return Conflict(_RETRYABLE, f"index {one.name!r} covers {ids}, whose rows moved")
     return None
 
 
@@ -355,67 +359,67 @@ def _whole_groups(rewrite: Footprint, covered: BitMap) -> bool:
     return all(len(group & covered) in (0, len(group)) for group in groups)
 
 
-def _reuse_index_and_rewrite(index: Footprint, rewrite: Footprint) -> Finding | None:
+def _reuse_index_and_rewrite(index: Footprint, rewrite: Footprint) -> Conflict | None:
     if len(index.new_indices) != 1 or len(index.removed_indices) > 1:
-        return Finding(_INCOMPATIBLE, "the fragment-reuse index changes together with others")
+        return Conflict(_INCOMPATIBLE, "the fragment-reuse index changes together with others")
     if rewrite.carries_reuse_index:
-        return Finding(_REBASABLE, "both change the fragment-reuse index")
+        return Conflict(_REBASABLE, "both change the fragment-reuse index")
     return None
 
 
 @_rule("e", "retryable if both carry a fragment-reuse index")
-def _both_reuse_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _both_reuse_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     if ours.carries_reuse_index and theirs.carries_reuse_index:
-        return Finding(_RETRYABLE, "both add to the fragment-reuse index")
+        return Conflict(_RETRYABLE, "both add to the fragment-reuse index")
     return None
 
 
 @_rule("j", "retryable if the data of an indexed field is replaced")
-def _indexed_data(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _indexed_data(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     index, replacement = (ours, theirs) if ours.new_indices else (theirs, ours)
     common = _indexed_fields(index.new_indices) & {field for _, field in replacement.replaced}
     if not common:
         return None
     ids = enumerate_ids("field", common)
-    return Finding(_RETRYABLE, f"{ids}: one builds an index on it, one replaces its data")
+    return Conflict(_RETRYABLE, f"{ids}: one builds an index on it, one replaces its data")
 
 
 @_rule("m", "rebased: fragments whose indexed field was rewritten leave the index")
-def _indexed_update(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _indexed_update(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     common = _indexed_fields(ours.new_indices) & theirs.fields_modified
     if not common:
         return None
     ids = enumerate_ids("field", common)
     overlap = f"theirs rewrites {ids}: its fragments leave the coverage of our index"
-    return Finding(_REBASABLE, overlap)
+    return Conflict(_REBASABLE, overlap)
 
 
 @_rule("a", "retryable if the index is the one of write-ahead logs")
-def _wal_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Finding | None:
+def _wal_index(ours: Footprint, theirs: Footprint, _known: Circumstances) -> Conflict | None:
     index, other = (ours, theirs) if ours.new_indices else (theirs, ours)
     if WAL_INDEX not in _names(index.new_indices):
         return None
     what = "a changed schema" if other.field_ids is not None else "merged logs"
-    return Finding(_RETRYABLE, f"the write-ahead-log index has to be built anew for {what}")
+    return Conflict(_RETRYABLE, f"the write-ahead-log index has to be built anew for {what}")
 
 
 @_rule(
     "l",
     "incompatible unless the index is the one of write-ahead logs, which takes up their state",
 )
-def _log_state(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Finding:
+def _log_state(ours: Footprint, _theirs: Footprint, _known: Circumstances) -> Conflict:
     if WAL_INDEX in _names(ours.new_indices):
-        return Finding(_REBASABLE, "both change the state of write-ahead logs")
-    return Finding(_INCOMPATIBLE, "theirs changes the state of write-ahead logs")
+        return Conflict(_REBASABLE, "both change the state of write-ahead logs")
+    return Conflict(_INCOMPATIBLE, "theirs changes the state of write-ahead logs")
 
 
 @_rule("D", "incompatible if a field we index is dropped")
 def _indexed_field_gone(
     ours: Footprint, theirs: Footprint, _known: Circumstances
-) -> Finding | None:
+) -> Conflict | None:
     gone = _dropped_fields(_indexed_fields(ours.new_indices), theirs)
     if not gone:
         return None
-    return Finding(
+    return Conflict(
         _INCOMPATIBLE, f"theirs drops {enumerate_ids('field', gone)}, which ours indexes"
     )

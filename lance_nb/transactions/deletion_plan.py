@@ -104,7 +104,7 @@ def plan_deletion(
 
 
 def _is_whole(fragment: Fragment) -> bool:
-    """Tell whether no row is deleted yet: then what a filter says of a row is all there is."""
+    """Return whether no row is deleted yet: then what a filter says of a row is all there is."""
     has_statistics = any(file.is_legacy for file in fragment.files)  # which may spare pages
     return fragment.deletion_file is None and not has_statistics
 

@@ -1,6 +1,6 @@
-"""What the outside world gives a commit: time, sleep, chance, names. Replaced by tests.
+"""The environment of a commit, which tests replace: clocks, sleep, random numbers, unique names.
 
-Limits: none of it is read anywhere else on this floor, so a seed reproduces a whole history.
+Limits: nothing else in this package reads any of these, so a seed reproduces a whole history.
 """
 
 from __future__ import annotations

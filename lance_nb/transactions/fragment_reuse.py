@@ -1,23 +1,18 @@
-"""The fragment-reuse index: which compactions it records, and which entries can go.
+"""The fragment-reuse index: what compactions it records, and which entries can be removed.
 
-Whether a compaction is recorded in the fragment-reuse index, and the index with the record.
-
-Files of indices name rows by address where row ids are not stable. Recorded, the moves of a
-rewrite let readers go on using those files; not recorded, the rows leave the coverage of indices.
-Each group of fragments is recorded, or not, as a whole.
-
-Which entries of the fragment-reuse index no index needs any more.
+Files of indices name rows by address where row ids are not stable. If the moves of a rewrite are
+recorded, readers go on using those files; if not, the rows leave the coverage of indices. Each
+group of fragments is recorded, or not, as a whole.
 
 An entry is needed as long as the files of an index may name rows by the addresses they had before
 it. They do not when the index was built on a version that had the entry already, or when it covers
 nothing that came out of the entry's fragments.
 
 Limits: a group with deleted rows that an HNSW index covers is not recorded: its graph would name
-vectors that are gone, and pylance 14.0.2 cannot read such an index any more. With stable row ids
-nothing can be recorded (a feature flag that pylance 14.0.2 refuses). ``dataset_version`` of an
+vectors that no longer exist, and pylance 14.0.2 cannot read such an index any more. With stable row
+ids nothing can be recorded (a feature flag that pylance 14.0.2 refuses). ``dataset_version`` of an
 index says which version it was built on; pylance's ``optimize_indices`` keeps the old number, so
-that entries stay until an index is built anew. A version that is not there any more proves nothing:
-the entry stays.
+that entries stay until an index is built anew. If that version was cleaned up, the entry stays.
 Source: ``defer_index_remap`` of pylance 14.0.2, measured with every kind of index.
 ``cleanup_frag_reuse_index`` of the Rust library, which pylance does not offer.
 """

@@ -1,9 +1,9 @@
-"""Carry indices through a change: what they cover afterwards, and which ones are still of use.
+"""Carry indices through a change: what they cover afterwards, and which ones are kept.
 
 An index covers the fragments in its bitmap. A fragment whose indexed field changed leaves it. With
-stable row ids, rows that moved bring their new fragment in and a rewritten group is replaced by its
+stable row ids, a fragment of moved rows is added and a rewritten group is replaced by its
 successors, if the index knows rows by id; without, only a remapped copy of the index covers those.
-Ids of fragments that are gone stay in: readers intersect with the live ones.
+Ids of removed fragments stay in: readers intersect with the live ones.
 
 Limits: an index without a bitmap is carried as it is. System indices are never dropped here.
 Source: lance-table ``transaction``; pylance 14.0.2 measured version by version.

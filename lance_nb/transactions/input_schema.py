@@ -1,7 +1,7 @@
-"""Does the data fit the dataset? Asked of the schemas, before any file is begun.
+"""Check whether data fits the dataset, by the schemas, before any file is begun.
 
 Columns may come in another order, and those that may be null may be missing, at every level of
-nesting; nullability may differ as long as no null turns up. Everything else must be the same: names
+nesting; nullability may differ as long as there is no null. Everything else must be the same: names
 to the letter, and logical types (text views are text). Types are never converted.
 
 Source: what ``lance.write_dataset(mode="append")`` of pylance 14.0.2 accepts and refuses.
@@ -84,7 +84,7 @@ def _kind(field: Field) -> str:
 
 
 def _is_marked(field: Field) -> bool:
-    """Tell whether plain binary is meant to become blobs."""
+    """Return whether plain binary is meant to become blobs."""
     return is_blob_v1(field) and field.logical_type in ("binary", "large_binary")
 
 

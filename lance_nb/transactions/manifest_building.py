@@ -1,22 +1,19 @@
 """Build the manifest of a new version from the current one.
 
-``Draft`` holds the version in the making: operations change its fragments, schema, indices and maps
-and then ``finish`` it.
+``Draft`` holds the next version while it is built: operations change its fragments, schema, indices
+and maps and then ``finish`` it.
 
-Rules: a version follows the current one by one. New fragments get the ids behind the highest ever
-used, and with stable row ids their row ids and versions; fragments stand in the order of their ids.
-Fragments that are not touched stay bytes.
-Flags are computed from what the version holds. Every manifest carries all indices again.
+Rules: version numbers are consecutive. New fragments get the ids after the highest ever used, and
+with stable row ids their row ids and versions; fragments are in the order of their ids. Fragments
+that are not changed stay bytes. Every manifest carries all indices again.
 
-The two feature words of a new version, computed from what it holds.
+The two words of feature flags are computed from what the version holds. Deletion files, stable row
+ids and base paths are announced to readers and writers, a config and inline-only transactions to
+writers. Some bits stay once they are set (``STICKY``), because what they announce cannot be seen in
+the manifest.
 
-Deletion files, stable row ids and base paths are announced to readers and writers, a config and
-inline-only transactions to writers. Some bits stay once they are set (``STICKY``), because what
-they announce cannot be seen in the manifest.
-
-Limits: a manifest with fields of a newer writer is not written on: they might not hold any more.
-Source: lance-table; measured against pylance 14.0.2, version by version. Lance-table
-``feature_flags``; pylance 14.0.2 measured for what stays and what goes.
+Limits: a manifest with fields of a newer writer is not changed: the change might make them wrong.
+Source: lance-table, also ``feature_flags``; pylance 14.0.2 measured version by version.
 """
 
 from __future__ import annotations

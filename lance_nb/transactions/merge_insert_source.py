@@ -222,7 +222,7 @@ def check_keys(found: pa.Schema, on: tuple[str, ...]) -> None:
 
 
 def _lacks(wanted: Field, found: Field) -> bool:
-    """Tell whether a struct lacks fields of the dataset's."""
+    """Return whether a struct lacks fields of the dataset's."""
     if not wanted.children or wanted.logical_type != "struct" or is_blob(wanted):
         return False
     by_name = {one.name: one for one in found.children}

@@ -1,6 +1,6 @@
-"""Write the places of a dataset that was moved or copied into new versions of its branches.
+"""Record the present base paths of a dataset that was moved, in new versions of its branches.
 
-We find the files of a moved dataset where it is now (table/locations.py). pylance follows the
+We find the files of a moved dataset at its present place (table/locations.py). pylance follows the
 path that a manifest records, so it cannot read the branches, and main where it has merged one. A
 repair makes one version of each such branch that is the one before with other base paths; ids, rows
 and fragments stay as they are. From it on pylance reads the branch.

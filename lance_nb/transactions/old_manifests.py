@@ -53,7 +53,7 @@ _COVERAGE_RELEASE = (0, 8, 15)  # the first that records the coverage of indices
 
 
 def may_need_repair(writer: WriterVersion | None) -> bool:
-    """Tell whether a manifest of this writer may hold what is repaired here."""
+    """Return whether a manifest of this writer may hold what is repaired here."""
     if writer is None:
         return True
     major = writer.version.partition(".")[0]
@@ -109,7 +109,7 @@ def _completed(
 
 
 def _covers_wrongly(writer: WriterVersion | None) -> bool:
-    """Tell whether the coverage of indices in manifests of this writer cannot be trusted."""
+    """Return whether the coverage of indices in manifests of this writer cannot be trusted."""
     if writer is None:
         return True
     parts = writer.version.split(".")[:3]
@@ -249,7 +249,7 @@ def _new_ids(
 
 
 def _keeps_distances(before: Fragment, after: Fragment) -> bool:
-    """Tell whether the ids of each 0.1 file are as far from each other as they were."""
+    """Return whether the ids of each 0.1 file are as far from each other as they were."""
     return all(
         len({new - old for old, new in zip(file.fields, renamed.fields, strict=True)}) <= 1
         for file, renamed in zip(before.files, after.files, strict=True)

@@ -50,8 +50,8 @@ from lance_nb.format.manifest import Manifest
 from lance_nb.format.merged_logs import WAL_INDEX, with_merged_logs
 from lance_nb.format.schema import Field, Schema
 from lance_nb.table.snapshot import storage_version
-from lance_nb.transactions.conflict_grid import Conflict, check, conflict_error
-from lance_nb.transactions.conflict_rules import Circumstances, Verdict, enumerate_ids
+from lance_nb.transactions.conflict_grid import check, conflict_error
+from lance_nb.transactions.conflict_rules import Circumstances, Conflict, Verdict, enumerate_ids
 from lance_nb.transactions.operation import (
     CONFIG,
     FIELD_METADATA,

@@ -1,4 +1,4 @@
-"""The operations by the name of their arm: the only module that knows them all."""
+"""The operations by the name of their arm; no other module knows them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be mended in a dataset: a plan made from the findings of a verification.
+"""Plan the repair of a dataset from the findings of a verification.
 
 =================  =================================================================================
 step               for
@@ -157,11 +157,11 @@ class _Planner:
             yield from self._moved()
 
     def _of(self, *codes: str) -> Iterator[Finding]:
-        told: set[tuple[str, str | None, str]] = set()
+        reported: set[tuple[str, str | None, str]] = set()
         for one in self._findings:
             key = (one.code, one.branch, one.path)
-            if one.code in codes and key not in told:
-                told.add(key)
+            if one.code in codes and key not in reported:
+                reported.add(key)
                 yield one
 
     # --- versions ---------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ class _Planner:
 
 
 def _goes_back(source: VersionSource, version: int, before: int) -> bool:
-    """Tell whether a version restores one that is older than ``before``."""
+    """Return whether a version restores one that is older than ``before``."""
     try:
         made = source.transaction(version).operation
     except LanceError:

@@ -3,7 +3,7 @@
 New rows get the next free ids and are created and last updated in the new version. Rows that an
 update moved keep their ids and the version they were created in.
 
-Layout: format/row_sequences.py, format/row_sequences.py. Sequences cover physical rows.
+Layout: format/row_sequences.py. Sequences cover physical rows.
 Limits: sequences that are hidden columns of data files are left as they are.
 Source: lance-table ``rowids``; pylance 14.0.2 measured.
 """

@@ -1,19 +1,16 @@
 """Rows with new values: written again at the end of the dataset, deleted where they were.
 
 Matching rows are read in windows, the columns that change are computed, and the rows stream into
-new data files. With stable row ids the new fragments bring the ids of their rows along.
+new data files. With stable row ids the new fragments have the ids of their rows. Payloads of blobs
+that stay the same are copied from file to file.
 
-Payloads of blobs that stay the same are copied from file to file.
-
-What is cheaper for rows that change: writing them anew, or writing some columns of all rows.
-
+``columns_are_cheaper`` estimates which is cheaper: writing rows anew, or some columns of all rows.
 Whole rows cost the width of a row for every row that changes, columns their own width for every row
 of the fragments; both are read and written. Widths are those of the stored columns of one fragment,
 payloads of blobs included.
 
-Limits: memory holds one window. An estimate from one fragment. Moved rows also cost later reads
-(deletions, small fragments, rows that no index covers): that is not counted, nor is it the other
-way round.
+Limits: memory holds one window. The estimate is from one fragment and leaves out what moved rows
+cost later reads (deletions, small fragments, rows that no index covers).
 Source: message ``Transaction.Update`` of lance.table, mode REWRITE_ROWS; ``LanceDataset.update`` of
 pylance 14.0.2.
 """
@@ -102,7 +99,7 @@ class RowRewrite:
         return self.deletion.num_rows
 
 
-def _nobody(num_rows: int) -> None:
+def _no_progress(num_rows: int) -> None:
     """Tell nobody how many rows are done."""
 
 
@@ -113,12 +110,12 @@ def rewrite_rows(
     options: WriteOptions,
     found: Sequence[Touched] | None = None,
     *,
-    told: Callable[[int], None] = _nobody,
+    progress: Callable[[int], None] = _no_progress,
 ) -> RowRewrite:
     """Write the chosen rows again, with values from SQL expressions.
 
-    ``found``: the rows, if they have been looked for already. ``told`` is called with numbers of
-    rows that have been written. Raises ColumnNotFoundError, InvalidInputError, PredicateError,
+    ``found``: the rows, if they have been looked for already. ``progress`` is called with numbers
+    of rows that have been written. Raises ColumnNotFoundError, InvalidInputError, PredicateError,
     NotSupportedError; no file remains then.
     """
     schema = snapshot.manifest.schema
@@ -141,7 +138,7 @@ def rewrite_rows(
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
                 offsets.append(window.physical)
-                told(len(window.physical))
+                progress(len(window.physical))
             deletions.append(deletion_of(snapshot, fragment, np.concatenate(offsets)))
         fragments = writer.finish()
     text = "" if condition is None else condition.text
@@ -179,7 +176,7 @@ def rewrite_values(
     found: Sequence[Touched],
     options: WriteOptions,
     *,
-    told: Callable[[int], None] = _nobody,
+    progress: Callable[[int], None] = _no_progress,
 ) -> ColumnRewrite:
     """Write the updated columns of all rows again, beside the others; rows stay where they are.
 
@@ -194,7 +191,7 @@ def rewrite_values(
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
         rows = rows_of[fragment.id][first:last]
         made = change.values(Selected(fragment, rows, rows, {}), part.to_arrow())
-        told(len(rows))
+        progress(len(rows))
         return made
 
     return rewrite_columns(snapshot, part, found, values, options)
@@ -222,7 +219,7 @@ def check_updates(schema: Schema, updates: Updates) -> None:
 
 
 def has_blobs(schema: Schema) -> bool:
-    """Tell whether rows of the schema have payloads, which the sizes of data files do not show."""
+    """Return whether rows of the schema have payloads that sizes of data files do not show."""
     return any(holds_blobs(field) for field in schema)
 
 

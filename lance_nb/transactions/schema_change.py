@@ -129,7 +129,7 @@ def _grown(
 
 
 def _has_parts(field: Field) -> bool:
-    """Tell whether fields can be added: to a struct, or to the structs in a list."""
+    """Return whether fields can be added: to a struct, or to the structs in a list."""
     return not field.extension_name and field.logical_type in (
         "struct",
         "list.struct",
@@ -198,7 +198,7 @@ def _retyped(field: Field, wanted: Alteration, next_id: int) -> Field:
 
 
 def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Tell whether a column may change from the one type to the other."""
+    """Return whether a column may change from the one type to the other."""
     if pa.types.is_dictionary(found):
         return can_become(found.value_type, wanted)
     if _is_list(found) and _is_list(wanted):
@@ -216,7 +216,7 @@ def can_become(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def preserves_nullability(before: Schema, after: Schema) -> bool:
-    """Tell whether rows written for ``before`` would be right in ``after``.
+    """Return whether rows written for ``before`` would be right in ``after``.
 
     They are when no field became stricter and every new one may be null.
     """

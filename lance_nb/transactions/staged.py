@@ -1,15 +1,15 @@
-"""A staged write: everything a change needs to be committed, as a plain value, and not committed.
+"""A staged write: everything that a change needs to be committed, as a plain value.
 
-Its data files are written (under names that no version knows), its deletion vectors wait in memory.
-So it can be previewed, compared with what others have committed meanwhile, committed, or thrown
-away with the files that it wrote.
+Its data files are written (under names that no version knows), its deletion vectors are pending. So
+it can be previewed, compared with what others have committed meanwhile, committed, or discarded
+with the files that it wrote.
 
 Several edits of one stage become one transaction: appends are one Append, deletions and appends one
 Update, and so is an upsert. Others (Overwrite, Restore, columns written anew) stand alone, and are
-refused beside other edits, so that no stage is ever committed by half.
+refused beside other edits, so that a stage is committed as a whole or not at all.
 
-Limits: predicates look at the version that was read, so that a staged deletion does not see rows
-staged beside it.
+Limits: predicates are evaluated on the version that was read, so that a staged deletion does not
+see rows staged beside it.
 Source: messages of ``Transaction`` in lance.table.
 """
 

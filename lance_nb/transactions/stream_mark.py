@@ -1,15 +1,15 @@
-"""How far a stream has written: the number of its last batch, in the version that has its rows.
+"""The progress mark of a stream: the number of its last batch, in the version that has its rows.
 
 A stream, or a job that is run again after a crash, offers a batch a second time when it does not
 know that the batch was committed. The version that holds a batch says so in its config, so that the
-newest version alone tells, however many versions others have made or cleaned up since. Who commits
-later, pylance included, carries the config on.
+newest version is enough to decide, however many versions others have made or cleaned up since.
+Later writers, pylance included, carry the config on.
 
 Layout: config key ``lance_nb.stream.<id>``, a decimal number. The operation does not mention it:
-of those that add rows only Overwrite could. It is set by whoever builds the manifest.
+of those that add rows only Overwrite could. It is set when the manifest is built.
 
 Limits: Restore brings the mark of the restored version back, and with it the batches since may be
-written again. Marks stay until somebody deletes their keys (``ds.delete_config_keys``).
+written again. Marks stay until their keys are deleted (``ds.delete_config_keys``).
 Source: the action ``txn`` of Delta Lake's protocol (application id and version).
 """
 

@@ -1,7 +1,7 @@
 """The versions of a branch as a commit needs them: manifest, indices, and the transaction inside.
 
 Each version is read once, whole, in one request: manifests never change. Of one that this process
-has read or written before, only the end of the file is looked at.
+has read or written before, only the end of the file is read.
 
 Limits: the transaction is the inline one; else the ``.txn`` file that the manifest names. Without
 either, whether a concurrent change can be combined with it cannot be known.
@@ -68,7 +68,7 @@ class VersionSource:
         return found if found.version >= at_least else ManifestName(at_least, found.scheme)
 
     def has(self, version: int) -> bool:
-        """Tell whether a version is there, whatever listings say."""
+        """Return whether a version is there, whatever listings say."""
         try:
             self.load(version)
         except VersionNotFoundError:
@@ -116,17 +116,17 @@ class VersionSource:
         try:
             manifest = self.load(version).manifest
         except VersionNotFoundError as error:
-            raise unknowable(uri, version, "it was removed in the meantime") from error
+            raise unknown_change_error(uri, version, "it was removed in the meantime") from error
         section = manifest.transaction_section
         if section is not None and section.data is not None:
             return Transaction.from_bytes(section.data, manifest.path)
         if not manifest.transaction_file:
-            raise unknowable(uri, version, "its writer recorded no transaction")
+            raise unknown_change_error(uri, version, "its writer recorded no transaction")
         path = layout.transaction_path(manifest.transaction_file, manifest.path)
         try:
             data = self._slots.home.read(path)
         except ObjectNotFoundError as error:
-            raise unknowable(uri, version, f"{path} is gone") from error
+            raise unknown_change_error(uri, version, f"{path} is gone") from error
         return Transaction.from_bytes(data, f"{uri}/{path}")
 
     def _probe(self, version: int) -> ManifestName | None:
@@ -190,7 +190,7 @@ def _with_indices(manifest: Manifest) -> Version:
     return Version(manifest, parse_index_section(section.data, manifest.path))
 
 
-def unknowable(uri: str, version: int, reason: str) -> RetryableCommitConflictError:
+def unknown_change_error(uri: str, version: int, reason: str) -> RetryableCommitConflictError:
     """Return the error about a version whose change is not known."""
     return RetryableCommitConflictError(
         f"version {version} of {uri!r} was committed after the version this change was made for, "

@@ -1,4 +1,4 @@
-"""Following a write fragment by fragment: objects that are told when each begins and ends.
+"""Listeners to a write, which are called when each fragment begins and ends.
 
 Source: ``lance.progress`` of pylance 14.0.2, which leaves out the end of the last fragment.
 """
@@ -20,7 +20,7 @@ from lance_nb.format.fragment import Fragment
 
 
 class FragmentWriteProgress(ABC):
-    """What is told of each fragment of a write: a base class.
+    """Receives the begin and the end of each fragment of a write: a base class.
 
     Give an object of a subclass as ``progress`` of ``write_dataset``, ``write_fragments`` or
     ``LanceFragment.create``. What its methods raise ends the write.

@@ -70,8 +70,8 @@ def plan_in_mode(
     counter = ProgressCounter(sum(count for _, count in counted), progress).add
     cheaper = may_be_columns and not is_small and columns_are_cheaper(snapshot, counted, part)
     if by_columns or cheaper:
-        return rewrite_values(snapshot, updates, found, options, told=counter)
-    return rewrite_rows(snapshot, updates, choice, options, found, told=counter)
+        return rewrite_values(snapshot, updates, found, options, progress=counter)
+    return rewrite_rows(snapshot, updates, choice, options, found, progress=counter)
 
 
 def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:

@@ -1,10 +1,9 @@
-"""Where two lines of history changed the same thing, and what was decided about it.
+"""Conflicts of a merge: where two lines of history changed the same thing, and how it was decided.
 
 A conflict that is decided (``ours``: the target's side stays, ``theirs``: the source's is taken)
-does not stop a merge; one that nobody decided does, and so does one that cannot be decided.
+does not stop a merge; one that is not decided does, and so does one that cannot be decided.
 
-Every transaction of the source against every transaction of the target: a table to look at.
-
+The table of pairs shows every transaction of the source against every transaction of the target.
 The verdict is that of the commit rules, as if the source's transaction were committed after the
 target's. The outcome is what the merge makes of it: "replayed", "merged" (more than the rules
 could do: the states of both sides are known here) or "conflict".

@@ -1,11 +1,11 @@
-"""Fragments changed on two sides: files, deletion vectors and stamps, each merged by itself.
+"""Merge fragments changed on two sides: files, deletion vectors, row ids and row versions.
 
 A fragment that only one side changed is as that side has it. Where both did, column data comes from
-the side that wrote it, deleted rows are those of both (and rows that one side brought back live).
-What a side has newly written is taken over; what it removed, goes.
+the side that wrote it, and deleted are the rows that either side deleted, without those that one
+side made live again. What a side has newly written is added; what it removed is removed.
 
 Limits: a fragment that one side rewrote (compacted) and the other changed is a conflict: where its
-rows went is recorded nowhere.
+rows are now is recorded nowhere.
 Source: message DataFragment of lance.table.
 """
 

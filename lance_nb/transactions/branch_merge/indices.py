@@ -1,8 +1,8 @@
-"""Indices after a merge: the target's, and those of the source that are still right there.
+"""Merge indices: the target's, and those of the source that are still right in the outcome.
 
-An index of the source comes along when every fragment it covers has the same number and the same
-data in the outcome; else it would point at other rows, and is left out: the rows are there, not
-indexed. An index that the source dropped goes if the target left it alone.
+An index of the source is added when every fragment it covers has the same number and the same data
+in the outcome; else it would point at other rows, and is left out: the rows are there, not indexed.
+An index that the source dropped is dropped if the target did not change it.
 
 Fragments whose indexed values changed leave the coverage. So do fragments with rows that live
 again, unless the index was built while these rows lived.

@@ -1,17 +1,16 @@
-"""What of one version is what of another: fragments, fields, rows.
+"""Match fragments, fields and rows of one version with those of another.
 
-Where two versions number alike, a number says it. Elsewhere a fragment is known by its data files:
-their names are unique, also after they were copied. A field is known by the column of a file that
-holds it, and if no file does, by its path. A row is known by its place in the fragment.
+Where two versions share their numbers, a number identifies. Elsewhere a fragment is known by its
+data files: their names are unique, also after they were copied. A field is known by the column of a
+file that holds it, and if no file does, by its path. A row is known by its place in the fragment.
 
-Row ids and row versions of merged fragments (datasets with stable row ids).
+For datasets with stable row ids, merged fragments get row ids and row versions as the target sees
+the merge: rows that the source created or updated since the base count as created or updated in the
+version that the merge makes. Row ids that both sides gave to different rows are given anew to those
+of the source.
 
-To the target, what the source did happens in the merge: rows that the source created or updated
-since the base count as created or updated in the version that the merge makes. Row ids that both
-sides gave to different rows are given anew to those of the source.
-
-Limits: names shorter than ``UNIQUE_NAME`` say nothing: then the folder has to be the same as well.
-Fragments that do not say when their rows were updated stay silent.
+Limits: names shorter than ``UNIQUE_NAME`` are not unique: then the folder has to be the same too.
+Fragments without update versions get none.
 Source: messages DataFragment and DataFile of lance.table.
 """
 

@@ -188,7 +188,7 @@ class Line:
 
 
 Ancestry = tuple[Line, ...]
-"""A branch and what it came from, the youngest first, main last."""
+"""A branch and what it came from, the newest first, main last."""
 
 
 def ancestry(branches: Mapping[str, Branch], branch: str | None, version: int) -> Ancestry:
@@ -283,7 +283,7 @@ def base_of(source: Ancestry, target: Ancestry, merges: tuple[Merges, Merges]) -
 
 
 def _latest(side: Ancestry, merges: Merges, fork: Line) -> tuple[int, Line] | None:
-    """Return the youngest version of a side that was merged, and where; None if the fork is."""
+    """Return the newest version of a side that was merged, and where; None if the fork is."""
     best: tuple[int, int] | None = None
     found: tuple[int, Line] | None = None
     depth_of_fork = next(at for at, one in enumerate(side) if one.identity == fork.identity)

@@ -330,7 +330,7 @@ def copy_files(
     *,
     checksums: bool = False,
 ) -> int:
-    """Copy; return the number of bytes. ``progress`` is told files done and files in all.
+    """Copy; return the number of bytes. ``progress`` gets files done and files in all.
 
     ``checksums``: sums of the copies are recorded. Raises StorageError, CorruptFileError.
     """

@@ -1,4 +1,4 @@
-"""What a merge makes of the target: the next version, and the operation that is recorded for it.
+"""The outcome of a merge: the next version of the target, and the operation recorded for it.
 
 The version is built from the outcome itself. What is recorded beside it is what other writers see
 when they check whether their change can follow: the operation of the format that says the same, or
@@ -18,12 +18,12 @@ indices or values written in place, and     Overwrite
 anything else
 ==========================================  =========================================
 
-Columns that take no nulls, after a merge: whether there is a value in every row.
+Columns that must not be null are checked: whether every row of the outcome has a value.
 
-Limits: a recorded Merge does not name settings that change with it: who sets the same key at the
-same time comes after. What one side alone has checked is trusted; whether rows of the other have
-nulls is not looked up, only whether they may.
-Source: messages of ``Transaction``; conflict_rules.py. None; Lance has no merge of branches.
+Limits: a recorded Merge does not name settings that change with it: a writer that sets the same key
+at the same time is committed after it. What one side alone has checked is trusted; whether rows of
+the other have nulls is not read, only whether they may.
+Source: messages of ``Transaction``; conflict_rules.py. Lance has no merge of branches.
 """
 
 from __future__ import annotations

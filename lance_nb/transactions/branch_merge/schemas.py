@@ -1,15 +1,15 @@
-"""A schema changed on two sides: fields added, dropped, renamed, made nullable, annotated.
+"""Merge schemas and key-value maps changed on two sides.
 
-The target's fields stay in their order; what the source added comes behind. A field that both sides
-added under one name is a conflict, and so is one that one side dropped and the other changed.
+Fields: added, dropped, renamed, made nullable, annotated. The target's fields stay in their order;
+what the source added comes after them. A field that both sides added under one name is a conflict,
+and so is one that one side dropped and the other changed.
 
-Key-value maps changed on two sides: config, metadata of table, schema and fields.
+Maps: config, metadata of table, schema and fields. Each key is merged by itself: the side that
+changed it wins; the same value on both is no conflict.
 
-Each key is merged by itself: who changed it wins; both to the same value is no conflict.
-
-Limits: the new type of a cast column is a new field with the old name, as the format has it.
-Source: message Field of lance.file; ids are given as ``manifest_building`` does. Messages Manifest
-and Field of lance.table and lance.file.
+Limits: the new type of a cast column is a new field with the old name, as in the format.
+Source: messages Manifest of lance.table and Field of lance.file; ids are given as in
+manifest_building.py.
 """
 
 from __future__ import annotations

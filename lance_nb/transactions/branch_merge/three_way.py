@@ -1,6 +1,6 @@
-"""Merge three versions: what the source did since the base is done to the target.
+"""Merge three versions: what the source changed since the base is changed in the target.
 
-Nothing is written here: deletion vectors wait in memory, files to be copied are listed.
+Nothing is written here: deletion vectors are pending, files to be copied are listed.
 
 Limits: see the modules that merge schemas, fragments, rows and indices.
 Source: none; Lance has no merge of branches.

@@ -23,7 +23,7 @@ OPTION = "manifest_store"
 
 
 def is_configured(uri: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> bool:
-    """Tell whether a URI or its options ask for an external manifest store."""
+    """Return whether a URI or its options ask for an external manifest store."""
     if storage_options and storage_options.get(OPTION):
         return True
     return isinstance(uri, str) and "+ddb:" in uri.partition("//")[0].lower()

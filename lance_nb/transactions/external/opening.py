@@ -72,7 +72,7 @@ def plain_place(
 
 
 def is_plain(uri: str | os.PathLike[str]) -> bool:
-    """Tell whether a URI names no manifest store."""
+    """Return whether a URI names no manifest store."""
     scheme, separator, _ = os.fspath(uri).partition("://")
     return not separator or "+" not in scheme
 

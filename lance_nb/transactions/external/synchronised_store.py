@@ -220,7 +220,7 @@ class ExternalSlots:
             raise StorageError(error.path, error.problem) from error
 
     def _register(self, entry: ManifestEntry, final: ManifestEntry, data: bytes) -> bool:
-        """Do step 2; tell whether steps 3 and 4 are left to do.
+        """Do step 2; return whether steps 3 and 4 are left to do.
 
         Raises ObjectExistsError, StorageError.
         """
@@ -347,7 +347,7 @@ class SynchronisedStore:
         return mark_of(self._inner, path)
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is an object at ``path``."""
+        """Return whether there is an object at ``path``."""
         return self._inner.exists(path)
 
     def read(self, path: str) -> memoryview:
@@ -428,7 +428,7 @@ class ReplacingSynchronisedStore(SynchronisedStore):
     """The same over a store that compares and replaces in one step."""
 
     def replace(self, path: str, expected: Buffer, data: Buffer) -> bool:
-        """Replace an object if it still is ``expected``; tell whether it was."""
+        """Replace an object if it still is ``expected``; return whether it was."""
         if not isinstance(self._inner, Replacing):
             raise InternalError(f"{self._inner!r} does not compare and replace")
         return self._inner.replace(path, expected, data)

@@ -1,4 +1,4 @@
-"""Append: new fragments behind those that are there.
+"""Append: new fragments after the existing ones.
 
 Fragment ids, row ids and row versions are assigned when it is applied; the fragments come with id
 0. Fragments that are there are not looked at, so that appending to 100,000 of them is cheap.

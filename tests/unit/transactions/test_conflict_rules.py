@@ -13,7 +13,7 @@ from lance_nb.format.merged_logs import WAL_INDEX
 from lance_nb.transactions.conflict_rules import (
     RULES,
     Circumstances,
-    Finding,
+    Conflict,
     Verdict,
     enumerate_ids,
 )
@@ -38,7 +38,7 @@ REUSE = Footprint(new_indices=(index(REUSE_INDEX, covers=()),))
 
 def judge(
     letter: str, ours: Footprint, theirs: Footprint, known: Circumstances | None = None
-) -> Finding | None:
+) -> Conflict | None:
     return RULES[letter].judge(ours, theirs, known or Circumstances())
 
 

@@ -73,7 +73,7 @@ def rewrite(
     told: list[int] = []
     rows = find_rows(snapshot, chosen) if found else None
     options = WriteOptions(max_rows_per_file=rows_per_file)
-    return rewrite_rows(snapshot, updates, chosen, options, rows, told=told.append), told
+    return rewrite_rows(snapshot, updates, chosen, options, rows, progress=told.append), told
 
 
 def committed(made: lance_nb.LanceDataset, plan: RowRewrite | ColumnRewrite) -> pa.Table:
@@ -163,7 +163,7 @@ def test_columns_are_written_anew_beside_the_others(
     told: list[int] = []
 
     plan = rewrite_values(
-        snapshot, {"t": "t || 'x'", "n": "n + 100"}, found, WriteOptions(), told=told.append
+        snapshot, {"t": "t || 'x'", "n": "n + 100"}, found, WriteOptions(), progress=told.append
     )
 
     assert plan.num_rows == sum(told) == len(chosen)
