@@ -4,7 +4,7 @@ import { copyText, h, show } from "../js/dom.js";
 import { fragmentDetail } from "../js/fragment_detail.js";
 import { fragmentSection } from "../js/fragment_strip.js";
 import { spaceUse } from "../js/space_use.js";
-import { storageFrame } from "../js/storage_frame.js";
+import { needsKernel, storageFrame } from "../js/storage_frame.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
@@ -128,14 +128,7 @@ export function mountStorage(el, ctx) {
 
   ctx.onScreen(() => {
     if (ctx.kernel.state === "static") {
-      show(
-        problem,
-        h(
-          "p",
-          { class: "lnb-st-well" },
-          "The storage of a version is read by the kernel. Run the cell to see it.",
-        ),
-      );
+      show(problem, needsKernel());
       return;
     }
     setCode();
