@@ -164,6 +164,42 @@ test("keys move the place of the keyboard and bring it into sight", () => {
   assert.deepEqual(did, [["open", 999, 5]]);
 });
 
+test("the place of the keyboard stays in sight when the grid gets smaller", () => {
+  const { part, element, key } = grid();
+  const resize = (height, width = 400) => {
+    Object.assign(element, { clientHeight: height, clientWidth: width });
+    observers[0].fire();
+    nextFrame();
+  };
+  for (let turn = 0; turn < 9; turn += 1) key("ArrowDown");
+  assert.equal(element.scrollTop, 0);
+  resize(188); // five rows
+  assert.equal(element.scrollTop, 5 * 28);
+  resize(328);
+  element.scrollTop = 2800;
+  send(element, "scroll");
+  nextFrame();
+  resize(188); // it was out of sight before
+  assert.equal(element.scrollTop, 2800);
+  element.scrollTop = 9 * 28;
+  send(element, "scroll");
+  nextFrame();
+  key("ArrowRight");
+  key("ArrowRight");
+  assert.equal(element.scrollLeft, 3 * WIDE - 360);
+  resize(188, 300);
+  assert.equal(element.scrollLeft, 3 * WIDE - 260);
+  element.scrollTop = 9 * 28 + 14; // half of its row is above
+  send(element, "scroll");
+  nextFrame();
+  key("ArrowUp");
+  assert.equal(element.scrollTop, 8 * 28);
+  part.moveTo(12, 0);
+  assert.equal(element.scrollTop, 8 * 28);
+  part.moveTo(13, 0);
+  assert.equal(element.scrollTop, 9 * 28);
+});
+
 test("titles say what a column is; a grip widens it", () => {
   const { element, did, key } = grid();
   const titles = () =>

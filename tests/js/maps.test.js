@@ -7,7 +7,7 @@ import { hatch, penOf } from "../../lance_nb/explorer/js/canvas.js";
 import { deletionMap } from "../../lance_nb/explorer/js/deletion_map.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { driftCards } from "../../lance_nb/explorer/js/drift_cards.js";
-import { fragmentSection } from "../../lance_nb/explorer/js/fragment_strip.js";
+import { fragmentSection, fragmentStrip } from "../../lance_nb/explorer/js/fragment_strip.js";
 import { laneMap } from "../../lance_nb/explorer/js/lanes.js";
 import { rangeHandles } from "../../lance_nb/explorer/js/range_handles.js";
 import { branchesWord, refList } from "../../lance_nb/explorer/js/ref_list.js";
@@ -744,4 +744,156 @@ test("records that are read again keep the line of the keyboard", () => {
   assert.equal(key("ArrowDown").defaultPrevented, false);
   assert.equal(branchesWord(1), "1 branch");
   assert.equal(branchesWord(2000), "2,000 branches");
+});
+
+test("many small fragments keep a width, and zoom goes to a quarter on either side", () => {
+  const ctx = fakeContext();
+  const did = [];
+  const part = fragmentStrip(ctx, {
+    zoom: (...span) => did.push(span),
+    open: () => {},
+    describe: () => {},
+  });
+  const strip = sized(part.element, { width: 300 });
+  const canvas = sized(strip.firstElementChild, { width: 300 });
+  document.body.append(strip);
+  const bins = 30;
+  const all = (value) => floats(...Array.from({ length: bins }, () => value));
+  const rows = floats(1_000_000, ...Array.from({ length: bins - 1 }, () => 10));
+  const ids = floats(...Array.from({ length: bins }, (_one, at) => at));
+  const deleted = floats(10_000, ...Array.from({ length: bins - 1 }, () => 5));
+  const totals = { ...STRIP.totals, indices: 0 };
+  const model = { num_fragments: 30, num_bins: bins, first: 0, stop: 30, totals };
+  part.show(model, [ids, all(1), rows, deleted, all(100), all(1), all(10)]);
+  nextFrame();
+  const blue = canvas.pen.drawn.filter(([style]) => style === "var(--lnb-replace)");
+  assert.equal(blue.length, bins);
+  assert.deepEqual(blue[0], ["var(--lnb-replace)", 0, 128.6, 276.63, 3.4]);
+  assert.deepEqual(blue[1], ["var(--lnb-replace)", 277.63, 4, 0.77, 128]);
+  const gone = canvas.pen.drawn.filter(([style]) => style === "var(--lnb-remove)");
+  assert.deepEqual(gone[0], ["var(--lnb-remove)", 0, 128.6, 276.63, 1.5]);
+  assert.deepEqual(gone[1], ["var(--lnb-remove)", 277.63, 4, 0.77, 64]);
+  assert.equal(
+    canvas.pen.drawn.some(([style]) => style === "var(--lnb-fork)"),
+    false,
+  );
+  const key = (name) =>
+    send(strip, "keydown", { key: name, altKey: false, ctrlKey: false, metaKey: false });
+  const chosen = () => Number(strip.getAttribute("aria-valuenow"));
+  key("PageDown");
+  assert.equal(chosen(), 10);
+  key("PageDown");
+  key("PageUp");
+  assert.equal(chosen(), 10);
+  key("+");
+  key("-");
+  assert.deepEqual(did, [
+    [2, 18],
+    [0, 30],
+  ]);
+  part.show({ ...model, num_fragments: 100, first: 40, stop: 70 }, [
+    ids,
+    all(1),
+    rows,
+    deleted,
+    all(100),
+    all(1),
+    all(10),
+  ]);
+  key("-");
+  assert.deepEqual(did.at(-1), [25, 85]);
+  part.mark(29);
+  assert.equal(chosen(), 29);
+  key("+");
+  assert.deepEqual(did.at(-1), [61, 70]);
+  ctx.close();
+  assert.equal(
+    observers.every((observer) => !observer.connected),
+    true,
+  );
+});
+
+test("of the pictures the newest four hundred are kept", async () => {
+  const { ctx, did, part, closed } = pictures();
+  part.reset({});
+  let row = 0;
+  const store = { rows: 0 };
+  for (let turn = 0; turn < 34; turn += 1) {
+    const { length } = did;
+    part.want(0, 0, 0, 2); // the toggle is shown
+    const thumbs = [{ at: row, mime: "image/png", width: 4, height: 4 }];
+    store.rows += 12;
+    part.want(row % 20, (row % 20) + 1, 1, 2);
+    ctx.kernel.asked.at(-1)?.answer({ thumbs }, [new ArrayBuffer(1)]);
+    await until(() => did.length > length);
+    row += 1;
+    if (row === 20) break;
+  }
+  assert.equal(closed.length, 0);
+  assert.equal(did.length, 20);
+  const asked = ctx.kernel.asked.at(-1);
+  const before = did.length;
+  const thumbs = Array.from({ length: 400 }, (_one, at) => ({
+    at: 1000 + at,
+    mime: "image/png",
+    width: 4,
+    height: 4,
+  }));
+  asked.answer(
+    { thumbs },
+    thumbs.map(() => new ArrayBuffer(1)),
+  );
+  await until(() => did.length > before);
+  assert.equal(closed.length, 20); // those before them
+});
+
+test("deleted rows of a part begin at whole rows", () => {
+  const ctx = fakeContext();
+  const element = sized(deletionMap(ctx, { version: 3 }, 7, 5000), { width: 300 });
+  document.body.append(element);
+  nextFrame();
+  const asked = () => ctx.kernel.last("storage.deletions");
+  const part = { first: 9, stop: 4999, num_rows: 5000, num_deleted: 1, rows_per_pixel: 998 };
+  asked().answer(part, [new Uint8Array([0, 255, 51, 0, 0]).buffer]);
+  nextFrame();
+  button(element, "zoom in").click();
+  assert.deepEqual([asked().args.first, asked().args.rows], [1880, 1248]);
+  const canvas = element.querySelector("canvas");
+  assert.deepEqual([canvas.style.width, canvas.style.height], ["297px", "9px"]);
+  const [, closer] = [null, button(element, "zoom in")];
+  assert.equal(closer.disabled, false);
+  send(sized(canvas, { width: 297 }), "click", { clientX: 44, clientY: 3 });
+  assert.deepEqual([asked().args.first, asked().args.rows], [3377, 1248]);
+});
+
+test("a list is named by its kind, its rows by their place", () => {
+  const { part, asked, key } = list();
+  part.set({ kind: "branch" });
+  assert.equal(part.element.getAttribute("aria-label"), "branches");
+  assert.equal(part.element.classList.contains("lnb-rl-tags"), false);
+  part.set({ kind: "tag" });
+  assert.equal(part.element.getAttribute("aria-label"), "tags");
+  assert.equal(part.element.classList.contains("lnb-rl-tags"), true);
+  assert.equal(part.kind, "tag");
+  const lines = Array.from({ length: 100 }, (_one, at) => branch(`t${at}`));
+  asked().answer({ matching: 100, first: 0, lines });
+  nextFrame();
+  const row = part.element.querySelector(".lnb-rl-space").children[3];
+  assert.equal(row.getAttribute("aria-rowindex"), "5");
+  assert.equal(row.style.top, "84px");
+  assert.equal(row.getAttribute("aria-selected"), "false");
+  row.click();
+  nextFrame();
+  assert.equal(row.getAttribute("aria-selected"), "true");
+  part.element.scrollTop = 50 * 28;
+  send(part.element, "scroll");
+  nextFrame();
+  assert.equal(row.parentNode, null); // out of sight
+  assert.equal(part.element.hasAttribute("aria-activedescendant"), false);
+  key("ArrowUp");
+  assert.equal(part.element.scrollTop, 2 * 28);
+  const other = button(part.element, "tag");
+  assert.equal(other.parentElement.getAttribute("aria-sort"), "ascending");
+  other.click();
+  assert.equal(button(part.element, "tag").parentElement.getAttribute("aria-sort"), "descending");
 });

@@ -123,7 +123,7 @@ test("the map alone opens a fragment below it", async () => {
   assert.equal(ctx.kernel.last("storage.map").args.version, 2);
 });
 
-test("deleted rows are shown of the fragment that has most, or of the one that is wanted", async () => {
+test("deleted rows are those of the fragment with most, or of the one that is wanted", async () => {
   const { ctx, el } = mounted(mountDeletions);
   const most = [
     { id: 4, rows: 1000, deleted: 500 },
