@@ -1,4 +1,4 @@
-"""What is inside an Arrow array: masks and children as numpy and Arrow see them, offsets undone.
+"""Parts of Arrow arrays: null masks, list ranges and children, with the offset applied.
 
 Layout: validity is a bitmap, least significant bit first, that may start inside a byte; lists have
 ``length + 1`` offsets into a child that may be longer than what they use; the items of fixed-size

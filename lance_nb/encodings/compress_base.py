@@ -1,6 +1,6 @@
-"""The vocabulary of writing pages: levels and options of a page, compressed chunks, the roles.
+"""Types that all encoders share: levels of a page, compressed chunks, the roles of encoders.
 
-Writing mirrors reading (``encodings.base``): a codec that can be written plays some of the roles
+Writing mirrors reading (``encodings.base``): a codec that can be written has some of the roles
 below. For each it *nominates* itself (a priority; 0 when it cannot or need not) and *compresses*.
 A codec never imports a sibling: children are compressed through the ``Compressors`` lookup.
 

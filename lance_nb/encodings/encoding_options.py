@@ -1,4 +1,4 @@
-"""What a field asks of its encoding: the ``lance-encoding:*`` keys of its metadata.
+"""Encoding options of a field: the ``lance-encoding:*`` keys of its metadata.
 
 Layout (key, values, effect)::
 
@@ -62,7 +62,7 @@ class EncodingOptions:
     ) -> EncodingOptions:
         """Read the keys of a field. Raises InvalidInputError for a value that has no meaning."""
         if not any(key.startswith(PREFIX) or key == "packed" for key in metadata):
-            return _without_wishes(file_version)
+            return _default_options(file_version)
         keys = _Keys(metadata)
         options = cls(
             file_version=file_version,
@@ -126,7 +126,7 @@ class EncodingOptions:
 
 
 @lru_cache(maxsize=8)
-def _without_wishes(file_version: tuple[int, int]) -> EncodingOptions:
+def _default_options(file_version: tuple[int, int]) -> EncodingOptions:
     """Return the options of most fields."""
     return EncodingOptions(file_version=file_version)
 

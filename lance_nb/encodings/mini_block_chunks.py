@@ -383,10 +383,10 @@ def assemble(
     if int(positions.max()) // 8 > _WORD_UNITS[large]:
         return None
     starts = starts_of(positions)
-    lying = _as_they_lie(placed, starts)
-    if lying is not None:
-        _write(lying, starts[:-1], heads, [])
-        return lying, positions
+    in_place = _already_in_place(placed, starts)
+    if in_place is not None:
+        _write(in_place, starts[:-1], heads, [])
+        return in_place, positions
     out = memory.allocate(int(starts[-1]))
     for stop in ends:
         ranges.clear_padding(out, starts[:-1] + stop)
@@ -394,8 +394,8 @@ def assemble(
     return out, positions
 
 
-def _as_they_lie(placed: list[tuple[Parts, Ints]], starts: Ints) -> Bytes | None:
-    """Return the chunks if their codec has put them where they shall be, with room for headers."""
+def _already_in_place(placed: list[tuple[Parts, Ints]], starts: Ints) -> Bytes | None:
+    """Return the chunks if their codec has placed them already, with room for headers."""
     if len(placed) != 1 or len(placed[0][0].parts) != 1:
         return None
     (parts, positions) = placed[0]

@@ -59,7 +59,7 @@ from lance_nb.encodings.slicing import expand_ranges, gather_ranges
 from lance_nb.errors import CorruptFileError
 
 _WARM = 2  # times that single values have been fetched
-_JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from company
+_JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from being joined
 SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 
 

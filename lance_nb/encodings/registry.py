@@ -140,21 +140,21 @@ def _class(folder: str, arm: str, name: str) -> Any:
     return getattr(import_module(f"lance_nb.encodings.{folder}.{arm}"), name)
 
 
-def _players(role: Any) -> Callable[[str], Any]:
-    """Return a function from an arm to its codec, None if that does not play the role."""
+def _lookup_in_role(role: Any) -> Callable[[str], Any]:
+    """Return a function from an arm to its codec, None if that lacks the role."""
 
-    @cache  # asking a protocol is slow
-    def player(arm: str) -> Any:
+    @cache  # isinstance of a protocol is slow
+    def codec_in_role(arm: str) -> Any:
         codec = codec_of(arm)
         return codec if isinstance(codec, role) else None
 
-    return player
+    return codec_in_role
 
 
-_mini_block: Callable[[str], MiniBlockCodec | None] = _players(MiniBlockCodec)
-_block: Callable[[str], BlockCodec | None] = _players(BlockCodec)
-_per_value: Callable[[str], PerValueCodec | None] = _players(PerValueCodec)
-_gather: Callable[[str], GatherCodec | None] = _players(GatherCodec)
+_mini_block: Callable[[str], MiniBlockCodec | None] = _lookup_in_role(MiniBlockCodec)
+_block: Callable[[str], BlockCodec | None] = _lookup_in_role(BlockCodec)
+_per_value: Callable[[str], PerValueCodec | None] = _lookup_in_role(PerValueCodec)
+_gather: Callable[[str], GatherCodec | None] = _lookup_in_role(GatherCodec)
 
 
 @dataclass(frozen=True, slots=True)

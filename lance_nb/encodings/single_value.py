@@ -1,11 +1,11 @@
-"""Whether all values of a page are one and the same, and how that one is written down.
+"""Find the single value of a page whose values are all equal, and serialize it.
 
 Layout: an inline value is at most 32 bytes: the value, little endian; a bool as one byte 0 or 1. A
 longer one is a scalar buffer: ``u32 n``, n x ``u32 length``, then n buffers: the Arrow value
 buffers of an array of one row.
 
 Limits: fixed width of 1 bit or of whole bytes, and variable width; null slots do not count,
-whatever their bytes. A first look at a few values spares most pages the full comparison.
+whatever their bytes. Most pages are ruled out by their first few values.
 Source: message ConstantLayout of lance.encodings21; byte layout verified against pylance 14.0.2.
 """
 

@@ -1,9 +1,9 @@
-"""What a block of values is like: measured lazily, once, and shared by all codecs that ask.
+"""Statistics of a block of values: computed lazily, once, and shared by all codecs.
 
-Every question costs at most one pass of numpy over the values; questions that would cost more
-(distinct values) look at a sample of 16 thousand values, spread over the block.
+Each statistic costs at most one pass of numpy over the values; those that would cost more (distinct
+values) use a sample of 16 thousand values, spread over the block.
 
-Limits: integers of 8 to 64 bits have widths and runs; other blocks answer None.
+Limits: integers of 8 to 64 bits have widths and runs; for other blocks they are None.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ BLOCK = 1024  # values that are bit-packed together
 SAMPLE = 16_384
 _FREQUENT_PAIRS = 200
 _LONGEST_SAMPLED = 1024  # bytes of one string in a sample
-_TAKEN_OVER = 7  # pages: then symbols are looked for anew, for there may be better ones
-_AS_WELL = 1.01
+_SYMBOLS_REUSED_PAGES = 7  # then symbols are trained anew, because there may be better ones
+_REUSE_TOLERANCE = 1.01
 _FEW_BLOCKS = 32
 _WIDE_SHARE = 0.92  # of all bits: what is left is not worth the time of unpacking
 Words = npt.NDArray[np.unsignedinteger[Any]]
@@ -57,8 +57,8 @@ def saving(plain_bytes: float, encoded_bytes: float) -> int:
 class Learned:
     """FSST's symbols for the pages of a column: those of one page mostly suit the next ones too.
 
-    ``share`` is how much a sample of the page kept that they were trained for; ``num_pages`` have
-    taken them over.
+    ``share`` is the encoded share of a sample of the page that they were trained for; ``num_pages``
+    pages have reused them.
     """
 
     def __init__(self) -> None:
@@ -182,14 +182,14 @@ class Measured:
 
     @cached_property
     def _fsst(self) -> tuple[Matcher, int, int]:
-        """Take the symbols of a page before if they do as well here, now and then not even then."""
+        """Reuse the symbols of an earlier page if they do as well here; train anew now and then."""
         from lance_nb.encodings.kernels import fsst_encode  # reading does without it
 
         data, offsets = self._text_sample(0.5)
         known = self._learned
-        if known.symbols is not None and known.num_pages < _TAKEN_OVER:
+        if known.symbols is not None and known.num_pages < _SYMBOLS_REUSED_PAGES:
             size = fsst_encode.encode(data, offsets, known.symbols)[0].size
-            if size <= known.share * _AS_WELL * data.size:
+            if size <= known.share * _REUSE_TOLERANCE * data.size:
                 known.num_pages += 1
                 return known.symbols, data.size, size
         known.symbols = self._trained()

@@ -1,13 +1,13 @@
-"""Reading in steps: a decoder says which bytes it needs next, and goes on when it gets them.
+"""Reading in steps: decoders are generators that yield byte ranges and receive the bytes.
 
-A *step* is one yield: the byte ranges of the file that are wanted next; what comes back is one
+A *step* is one yield: the byte ranges of the file that the decoder needs next; it receives one
 array per range. Decoders written this way do no I/O, follow offsets from buffer to buffer as often
 as they need to, and still share rounds of reading: ``together`` runs many of them side by side and
-asks for the ranges of all of them at once.
+yields the ranges of all of them at once.
 
 Worked example: the strings of ten columns take two rounds, one for offsets, one for bytes.
 
-Limits: ranges are checked against their region before they are asked for.
+Limits: ranges are checked against their region before they are yielded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Pages of a few plain values, put together without statistics or a choice of codecs.
+"""Pages of a few plain values, encoded without statistics or a choice of codecs.
 
-A row appended to a table, or a table of a thousand columns and ten rows, is made of such pages: for
-them the ordinary way costs fifty small steps per page, and ends in the same bytes.
+A row appended to a table, or a table of a thousand columns and ten rows, is made of such pages.
+``page_encoder`` takes fifty small steps for each of them and ends in the same bytes.
 
 Layout: one mini-block chunk of flat or variable values (see ``layouts/mini_block_layout``)::
 
@@ -32,7 +32,7 @@ from lance_nb.encodings.compress_base import EncodedPage, PageLevels
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.single_value import scalar_buffer
 
-VALUES_MAX = 63  # from 64 on dictionaries are thought of
+VALUES_MAX = 63  # from 64 on a page may get a dictionary
 _FIXED_BYTES_MAX = 128  # the least that a bit-packed chunk takes: up to here it saves nothing
 _TEXT_BYTES_MAX = 4096
 _LONGEST = 256  # bytes of one string from which on it is wide
@@ -46,13 +46,13 @@ _FIXED = frozenset(
     )
 )
 _TEXTS = frozenset((pa.lib.Type_STRING, pa.lib.Type_BINARY))
-_NO_WISHES = tuple(EncodingOptions(file_version=version) for version in ((2, 2), (2, 1)))
+_DEFAULTS = tuple(EncodingOptions(file_version=version) for version in ((2, 2), (2, 1)))
 
 
 def encode_tiny(leaf: pa.Array, levels: PageLevels, options: EncodingOptions) -> EncodedPage | None:
-    """Encode the page if it is tiny and plain; None leaves it to the ordinary way."""
+    """Encode the page if it is tiny and plain; None for any other page."""
     count = len(leaf)
-    if not 0 < count <= VALUES_MAX or levels.repetition is not None or options not in _NO_WISHES:
+    if not 0 < count <= VALUES_MAX or levels.repetition is not None or options not in _DEFAULTS:
         return None
     definition = levels.definition
     if definition is not None and bool(definition.all()):

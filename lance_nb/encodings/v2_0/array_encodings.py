@@ -341,7 +341,7 @@ def _flat_bits(encoding: encodings.ArrayEncoding) -> int:
 class Binary:
     """Decode byte strings of any length, as ends and bytes.
 
-    Layout: ``indices`` are ends in the bytes (see ``v2_0.ends``), nulls have ``null_adjustment``
+    Layout: ``indices`` are ends in the bytes (see ``decode_ends``), nulls have ``null_adjustment``
     added; ``bytes`` is an encoding of 8-bit values. Offset widths of the Arrow type do not matter.
     Source: message ``Binary`` of lance.encodings; verified against pylance 14.0.2.
     """
@@ -449,7 +449,7 @@ def _valid_items(items: Values, indices: Indices) -> Mask | None:
 class List:
     """Decode where the items of each list end; the items themselves are the next column.
 
-    Layout: ``offsets`` are ends in the page's ``num_items`` items (see ``v2_0.ends``), null lists
+    Layout: ``offsets`` are ends in the page's ``num_items`` items (see ``decode_ends``), null lists
     have ``null_offset_adjustment`` added. Item positions restart at 0 with every page.
     Limits: an end is at most ``num_items``.
     Source: message ``List`` of lance.encodings; verified against pylance 14.0.2.

@@ -1,4 +1,4 @@
-"""The vocabulary of file version 2.0: a page is a tree of array encodings over a few buffers.
+"""Types of file version 2.0: a page is a tree of array encodings over a few buffers.
 
 An *arm* decodes the wanted rows of one array encoding, step by step (``encodings.steps``); its
 children go through the ``ArrayCodecs`` lookup that it is handed, so that no arm imports another.
