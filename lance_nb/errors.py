@@ -245,7 +245,7 @@ class ObjectExistsError(AlreadyExistsError, FileExistsError):
         return type(self), (self.path,)
 
     def __str__(self) -> str:
-        return clip(f"object {self.path!r} exists already")
+        return clip(f"object {self.path!r} already exists")
 
 
 class FormatError(LanceError):

@@ -64,13 +64,13 @@ def sanitize_ts(ts: Any) -> datetime:
             return datetime.fromisoformat(ts)
         except ValueError as error:
             raise InvalidInputError(
-                f"{ts!r:.60} is no moment; write it as 2024-01-02 03:04:05"
+                f"{ts!r:.60} is not a timestamp; write it as 2024-01-02 03:04:05"
             ) from error
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(ts, pandas.Timestamp):
         return ts.to_pydatetime()  # type: ignore[no-any-return]
     if not isinstance(ts, datetime):
-        raise ArgumentError(f"a moment is a datetime or text, not {type(ts).__name__}")
+        raise ArgumentError(f"the timestamp must be a datetime or text, not {type(ts).__name__}")
     return ts
 
 
@@ -100,7 +100,7 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
     try:
         known = np.array(list(addrs), np.uint64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(f"row addresses are numbers of 64 bits: {error}") from error
+        raise ArgumentError(f"row addresses must be unsigned 64-bit integers: {error}") from error
     known = np.unique(known)
     fragments, starts = np.unique(known >> np.uint64(32), return_index=True)
     parts = [struct.pack("<I", len(fragments))]

@@ -61,8 +61,8 @@ def registered(places: Iterable[Any]) -> tuple[BasePath, ...]:
         )
         if is_twice or number in taken:
             raise BasePathError(
-                f"base path {place.name or place.path!r}: name, path and id must differ from those "
-                "of the others"
+                f"base path {place.name or place.path!r}: its name, path and id must differ from "
+                "those of the other base paths"
             )
         found.append(BasePath(number, place.path, place.is_dataset_root, place.name))
     return tuple(found)
@@ -76,7 +76,7 @@ def as_values(places: Iterable[Any]) -> tuple[BasePath, ...]:
         if not isinstance(path, str) or not path:
             raise BasePathError(f"{one!r:.80} is not a DatasetBasePath")
         if number is not None and not 0 <= number < 2**32:
-            raise BasePathError(f"the id of base path {path!r} does not fit 32 bits: {number}")
+            raise BasePathError(f"the id of base path {path!r} must fit in 32 bits, got {number}")
         found.append(BasePath(number or 0, path, bool(one.is_dataset_root), one.name))
     return tuple(found)
 
@@ -98,7 +98,9 @@ def trusted_bases(allow_bases: Iterable[str | os.PathLike[str]]) -> tuple[str, .
     Raises InvalidInputError.
     """
     if isinstance(allow_bases, (str, bytes, os.PathLike)):
-        raise InvalidInputError(f"allow_bases is a list of places: allow_bases=[{allow_bases!r}]")
+        raise InvalidInputError(
+            f"allow_bases must be a list of locations: allow_bases=[{allow_bases!r}]"
+        )
     named = [_absolute(place, "allow_bases") for place in allow_bases]
     listed = [_absolute(place, VARIABLE) for place in split_list(os.environ.get(VARIABLE, ""))]
     return tuple(dict.fromkeys((*named, *listed)))

@@ -1165,8 +1165,8 @@ class LanceDataset(OpenedVersion):
             session, snapshot = ref.opened
             if session.root.uri != self._session.root.uri:
                 raise InvalidInputError(
-                    f"{session.root.uri!r} is another dataset than {self._session.root.uri!r}; a "
-                    "diff compares versions of one dataset"
+                    f"{session.root.uri!r} and {self._session.root.uri!r} are different "
+                    "datasets; a diff compares versions of one dataset"
                 )
             return snapshot
         target = diff.target_of(self._session, ref, self.branch)
@@ -1658,8 +1658,8 @@ class LanceDataset(OpenedVersion):
 
         indices.segments_of(self._snapshot, name)
         raise NotSupportedError(
-            f"index {name!r} cannot be loaded ahead: scans here do not read the files of indices, "
-            "so there is nothing to keep in memory"
+            f"index {name!r} cannot be prewarmed: scans do not read index files, so there is "
+            "nothing to keep in memory"
         )
 
     def create_scalar_index(
@@ -2075,7 +2075,9 @@ class LanceDataset(OpenedVersion):
             newest = ds.get_transactions(1)[0]
         """
         if recent_transactions < 0:
-            raise InvalidInputError(f"recent_transactions is at least 0, not {recent_transactions}")
+            raise InvalidInputError(
+                f"recent_transactions must be at least 0, not {recent_transactions}"
+            )
         numbers = [n for n in self._session.log(self.branch).numbers() if n <= self.version]
         recent = numbers[max(len(numbers) - recent_transactions, 0) :]
         return [self.read_transaction(n) for n in reversed(recent)]
@@ -2330,19 +2332,23 @@ class LanceDataset(OpenedVersion):
 
     def sort_by(self, sorting: Any) -> NoReturn:
         """Raise NotSupportedError: a scan sorts, with ``order_by``."""
-        raise NotSupportedError("a dataset has an order of its own; scan with order_by=...")
+        raise NotSupportedError(
+            "a dataset cannot be sorted in place; sort the rows of a scan: ds.scanner(order_by=...)"
+        )
 
     def replace_schema(self, schema: Any) -> NoReturn:
         """Raise NotSupportedError, as pylance does: change metadata, or alter columns."""
         raise NotSupportedError(
-            "the schema of a dataset is not replaced as a whole: use update_schema_metadata and "
-            "update_field_metadata for metadata, alter_columns, add_columns and drop_columns for "
-            "columns"
+            "the schema of a dataset cannot be replaced as a whole; use update_schema_metadata "
+            "and update_field_metadata for metadata, alter_columns, add_columns and drop_columns "
+            "for columns"
         )
 
     def filter(self, expression: Any) -> NoReturn:
         """Raise NotSupportedError: a scan filters, with ``filter``."""
-        raise NotSupportedError("a dataset has all its rows; scan with filter=...")
+        raise NotSupportedError(
+            "a dataset cannot be filtered itself; filter the rows of a scan: ds.scanner(filter=...)"
+        )
 
     def _at(self, session: Session, snapshot: Snapshot, *, keeps_options: bool = True) -> Self:
         """Return a handle of another version; of this dataset it has the same options."""

@@ -14,6 +14,7 @@ from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.metadata import describe_page
 from lance_nb.file.reader import FileReader
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.storage.registry import StorageOptions, split_uri
 from lance_nb.table.blob_scan import batch_with_payloads, binary_schema
 from lance_nb.table.projection import Projection, project_nested
@@ -155,7 +156,7 @@ class LanceFileReader:
     def _opened(self) -> _OpenFile:
         if self._file is None:
             if self._location is None:
-                raise InternalError("a reader has neither a file nor the place of one")
+                raise InternalError("a reader has neither a file nor the location of one")
             self._file = _open_file(*self._location.resolve(), self._columns)
         return self._file
 
@@ -197,7 +198,8 @@ class LanceFileReader:
         """Read ``num_rows`` rows from ``start`` on. Raises InvalidInputError outside the file."""
         if start < 0 or num_rows < 0 or start + num_rows > self.num_rows():
             raise InvalidInputError(
-                f"rows {start} to {start + num_rows} are not in a file of {self.num_rows()} rows"
+                f"rows {start} to {start + num_rows} are out of range: the file has "
+                f"{count_of(self.num_rows(), 'row')}"
             )
         return self._results(self._batches(start, num_rows, batch_size))
 
@@ -244,7 +246,10 @@ class LanceFileReader:
         """Return a global buffer; the first one is the descriptor. Raises InvalidInputError."""
         count = len(self._reader.global_buffers())
         if not 0 <= index < count:
-            raise InvalidInputError(f"global buffer {index} of a file that has {count}")
+            raise InvalidInputError(
+                f"global buffer {index} does not exist: the file has "
+                f"{count_of(count, 'global buffer')}"
+            )
         return bytes(self._reader.global_buffer(index))
 
     def _column(self, column: int) -> LanceColumnMetadata:

@@ -103,8 +103,8 @@ class LanceFileWriter:
                 return None
             if self._writer is None:
                 raise InvalidInputError(
-                    f"{self._name}: no schema was given and no batch written, so the columns are "
-                    "not known"
+                    f"{self._name}: the columns are not known, because no schema was given and "
+                    "no batch was written"
                 )
             self._writer.add_schema_metadata(self._metadata)
             self.closed = True

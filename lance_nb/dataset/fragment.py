@@ -80,7 +80,7 @@ class LanceFragment:
             if found is None:
                 raise InvalidInputError(
                     f"fragment {fragment_id} does not exist in version {dataset.version}: "
-                    "ds.fragment_ids() lists those that do"
+                    "ds.fragment_ids() lists the fragments"
                 )
             dataset, fragment = found.dataset, found.metadata
         self._dataset: LanceDataset = dataset
@@ -109,7 +109,7 @@ class LanceFragment:
     @property
     def physical_schema(self) -> NoReturn:
         """Raise NotSupportedError, as pylance does; ``schema`` is what is read."""
-        raise NotSupportedError("fragments are read in the dataset's schema; see .schema")
+        raise NotSupportedError("fragments are read with the schema of the dataset; use .schema")
 
     @property
     def partition_expression(self) -> NoReturn:
@@ -336,7 +336,7 @@ class LanceFragment:
         wanted = np.asarray(indices, np.int64)
         count = self.count_rows()
         if wanted.size and int(wanted.min()) < 0:
-            raise ArgumentError(f"row {wanted.min()} does not exist: positions count from 0")
+            raise ArgumentError(f"row {wanted.min()} does not exist: row positions start at 0")
         if wanted.size and int(wanted.max()) >= count:
             raise RowRangeError(
                 f"row {wanted.max()} does not exist; fragment {self.fragment_id} has {count} rows"

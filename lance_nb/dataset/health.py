@@ -74,7 +74,9 @@ def session_at(
         raise InvalidInputError(NO_URI)
     session = open_session(uri, storage_options, allow_bases)
     if not any(session.root.list_names(folder) for folder in _FOLDERS):
-        raise DatasetNotFoundError(session.root.uri, "none of a dataset's folders holds a file")
+        raise DatasetNotFoundError(
+            session.root.uri, "the folder has none of the files of a dataset"
+        )
     return session
 
 
@@ -106,16 +108,18 @@ class RepairPlan:
         """
         wanted = self.steps if steps is None else tuple(steps)
         if any(one not in self.steps for one in wanted):
-            raise InvalidInputError("a step is not of this plan: make another plan")
+            raise InvalidInputError("a step does not belong to this plan: create a new plan")
         session = self._session
         repair = Repair(session.root, lambda branch: place_of(session, branch), Environment())
         return repair.run(wanted)
 
     def __repr__(self) -> str:
         if not self.steps:
-            left = "" if self.verification.ok else f" ({self.verification.verdict} stay)"
-            return f"{self.uri}: nothing that a repair could do{left}"
-        told = [f"{self.uri}: {len(self.ready)} of {len(self.steps)} steps can be done now"]
+            left = (
+                "" if self.verification.ok else f" (the dataset stays {self.verification.verdict})"
+            )
+            return f"{self.uri}: no repair steps{left}"
+        told = [f"{self.uri}: {len(self.ready)} of {len(self.steps)} steps can be run now"]
         return "\n".join([*told, *map(str, self.steps)])
 
 
@@ -140,7 +144,7 @@ def plan_repair(
     from lance_nb.dataset.verbs import verifying
 
     if not isinstance(older_than, timedelta) or older_than < timedelta(0):
-        raise InvalidInputError(f"older_than is a span of time back from now, not {older_than!r}")
+        raise InvalidInputError(f"older_than must be a timedelta of at least 0, not {older_than!r}")
     session = session_at(uri, storage_options, allow_bases)
     found = verifying.verify(session, None, values=False, raise_on_error=False)
     steps = plan_steps(

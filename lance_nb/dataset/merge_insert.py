@@ -103,18 +103,18 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def conflict_retries(self, max_retries: int) -> Self:
         """Set how often to start over from the newest version after a conflict (10)."""
         if not isinstance(max_retries, int):
-            raise ArgumentError(f"max_retries is a number, not {type(max_retries).__name__}")
+            raise ArgumentError(f"max_retries must be an integer, not {type(max_retries).__name__}")
         if max_retries < 0:
-            raise ArgumentError(f"max_retries is at least 0, not {max_retries}")
+            raise ArgumentError(f"max_retries must be at least 0, not {max_retries}")
         self._retries = max_retries
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
         """Set how long to keep starting over (30 seconds); the first attempt is always made."""
         if not isinstance(timeout, timedelta):
-            raise ArgumentError(f"timeout is a timedelta, not {type(timeout).__name__}")
+            raise ArgumentError(f"timeout must be a timedelta, not {type(timeout).__name__}")
         if timeout < timedelta(0):
-            raise InvalidInputError(f"a timeout is not negative: {timeout}")
+            raise InvalidInputError(f"timeout must not be negative: {timeout}")
         self._timeout = timeout
         return self
 
@@ -132,7 +132,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def use_index(self, use_index: bool) -> Self:
         """Do nothing: keys are read from the dataset whether there is an index or not."""
         if not isinstance(use_index, bool):
-            raise ArgumentError(f"use_index is a bool, not {type(use_index).__name__}")
+            raise ArgumentError(f"use_index must be a bool, not {type(use_index).__name__}")
         return self
 
     def write_mode(self, mode: str) -> Self:
@@ -153,7 +153,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         InvalidInputError for a place that the dataset was not opened to use (``allow_bases``).
         """
         if not bases:
-            raise MergeInsertError("target_bases is empty: leave it out")
+            raise MergeInsertError("target_bases must name at least one base path, or be left out")
         return self._to_bases(bases=tuple(bases), all_bases=None)
 
     def target_all_bases(self, include_primary: bool = True) -> Self:

@@ -77,8 +77,8 @@ def check_stamp(snapshot: Snapshot, stamp: str, uri: str) -> None:
     if stamp_of(snapshot.manifest) != stamp:
         raise NotFoundError(
             f"version {snapshot.version} of {uri!r} is not the version that was pinned: the "
-            "dataset was deleted and made anew in the same place; open it again, and plan again "
-            "what was planned on it"
+            "dataset was deleted and created again in the same place; open it again, and repeat "
+            "the planning"
         )
 
 
@@ -98,7 +98,7 @@ class OpenedVersion:
         """The stores and the version behind it, for verbs that are functions."""
         if self._opened is None:
             if self._pinned is None:
-                raise InternalError("a handle is neither open nor pinned")
+                raise InternalError("the handle is neither open nor pinned")
             self._opened = self._pinned.open()
         return self._opened
 

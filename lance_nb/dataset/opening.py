@@ -28,11 +28,11 @@ from lance_nb.table.versions import version_asof
 if TYPE_CHECKING:
     from lance_nb.transactions.version_slots import CommitLock
 
-NO_URI = "the URI of a dataset is needed, for example 'data/images.lance'"
+NO_URI = "expected the URI of a dataset, for example 'data/images.lance'"
 
 # Arguments of pylance's that would change what is opened or written, and what to do instead.
 _REFUSED = {
-    "base_store_params": "all stores are opened with storage_options",
+    "base_store_params": "pass storage_options",
     "namespace_client": "open and write the dataset by its URI",
     "table_id": "open and write the dataset by its URI",
     "namespace_client_managed_versioning": "open and write the dataset by its URI",
@@ -71,7 +71,7 @@ def open_version(
 def check_session(session: object) -> None:
     """Raise ArgumentError (a TypeError) for what is no ``lance_nb.Session``."""
     if session is not None and not isinstance(session, CacheSession):
-        raise ArgumentError(f"session is a lance_nb.Session, not {type(session).__name__}")
+        raise ArgumentError(f"session must be a lance_nb.Session, not {type(session).__name__}")
 
 
 def check_lock(commit_lock: object) -> None:
@@ -119,13 +119,13 @@ def _moment(asof: datetime | date | str) -> datetime:
             asof = datetime.fromisoformat(asof)
         except ValueError as exc:
             raise InvalidInputError(
-                f"asof {asof!r} is not an ISO 8601 time such as 2026-08-01T12:00:00"
+                f"asof {asof!r} is not an ISO 8601 timestamp such as 2026-08-01T12:00:00"
             ) from exc
     if isinstance(asof, datetime):
         return asof.astimezone()
     if isinstance(asof, date):
         return datetime(asof.year, asof.month, asof.day).astimezone()
-    raise InvalidInputError(f"asof is a datetime, a date or text, not {type(asof).__name__}")
+    raise InvalidInputError(f"asof must be a datetime, a date or text, not {type(asof).__name__}")
 
 
 Destination = str | os.PathLike[str] | OpenedVersion
@@ -148,8 +148,8 @@ def destination(
     if isinstance(place, OpenedVersion):
         if session is not None and session.files is not place.opened[0].files:
             raise InvalidInputError(
-                "the session is not that of the dataset which is written to: pass ds.session(), or "
-                "leave it out"
+                "the session does not belong to the dataset that is written to: pass its "
+                "ds.session(), or leave session out"
             )
         return place.opened
     opened = open_session(

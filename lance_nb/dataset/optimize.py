@@ -152,9 +152,8 @@ class DatasetOptimizer:
         opened = Python("lance.dataset").call(self._dataset.uri)
         made = opened.attribute("optimize.optimize_indices").call()
         raise NotSupportedError(
-            "indices cannot be extended here yet; rows they do not cover are found by scanning "
-            "(ds.index_coverage() shows which). Where pylance is installed, "
-            f"{made.code} extends them"
+            "lance_nb does not extend indices; rows that they do not cover are scanned "
+            f"(ds.index_coverage() shows which). With pylance installed, {made.code} extends them"
         )
 
 
@@ -367,7 +366,9 @@ def _options_json(options: CompactionOptions) -> dict[str, Any]:
 
 def _options_of(value: Any) -> CompactionOptions:
     if not isinstance(value, dict):
-        raise InvalidInputError(f"options of a compaction are an object, not {value!r:.200}")
+        raise InvalidInputError(
+            f"the options of a compaction must be a JSON object, not {value!r:.200}"
+        )
     known = {key: one for key, one in value.items() if key not in _MORE_OPTIONS}
     known["defer_index_remap"] = (
         known.get("defer_index_remap") or None

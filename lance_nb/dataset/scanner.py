@@ -159,7 +159,9 @@ class LanceScanner:
         "descriptions". Raises InvalidInputError for another one.
         """
         if blob_mode not in BLOB_MODES:
-            raise InvalidInputError(f"blob_mode is one of {', '.join(BLOB_MODES)}, not {blob_mode}")
+            raise InvalidInputError(
+                f"blob_mode must be one of {', '.join(BLOB_MODES)}, not {blob_mode}"
+            )
         options: dict[str, Any] = {
             "memory_pool": memory_pool,
             "categories": categories,
@@ -203,19 +205,19 @@ class LanceScanner:
     @staticmethod
     def from_dataset(*_args: Any, **_options: Any) -> NoReturn:
         """Raise NotSupportedError, as in pylance: use ``LanceDataset.scanner``."""
-        raise NotSupportedError("a scanner is made by dataset.scanner()")
+        raise NotSupportedError("create a scanner with dataset.scanner()")
 
     @staticmethod
     def from_fragment(*_args: Any, **_options: Any) -> NoReturn:
         """Raise NotSupportedError, as in pylance: use ``LanceFragment.scanner``."""
-        raise NotSupportedError("a scanner is made by fragment.scanner()")
+        raise NotSupportedError("create a scanner with fragment.scanner()")
 
     @staticmethod
     def from_batches(*_args: Any, **_options: Any) -> NoReturn:
         """Raise NotSupportedError, as in pylance: batches are not a dataset."""
         raise NotSupportedError(
-            "a scan reads a dataset; filter batches by pyarrow.dataset.Scanner.from_batches, or "
-            "write them first"
+            "a scanner reads a dataset, not batches; filter batches with "
+            "pyarrow.dataset.Scanner.from_batches, or write them to a dataset first"
         )
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
@@ -224,7 +226,9 @@ class LanceScanner:
 
     def take(self, indices: Any) -> NoReturn:
         """Raise NotSupportedError: a scan is read in its order; use ``LanceDataset.take``."""
-        raise NotSupportedError("a scan is read in its order; rows are taken by dataset.take()")
+        raise NotSupportedError(
+            "a scan is read in order; take rows by position with dataset.take()"
+        )
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan and tell how many rows it returned, after its plan."""

@@ -60,9 +60,13 @@ class CacheSession:
         Raises NotSupportedError for a cache backend or a store registry of pylance's.
         """
         if index_cache_backend is not None or metadata_cache_backend is not None:
-            raise NotSupportedError("caches are kept in memory: leave the cache backends out")
+            raise NotSupportedError(
+                "caches are always kept in memory; leave the cache backends out"
+            )
         if store_registry is not None:
-            raise NotSupportedError("stores are not shared: leave store_registry out")
+            raise NotSupportedError(
+                "stores are not shared between sessions; leave store_registry out"
+            )
         self.files = FileCache()
         self.deletions = DeletionCache()
 
@@ -122,7 +126,8 @@ class Session:
 
     def __reduce__(self) -> tuple[object, ...]:
         raise NotSupportedError(
-            "a session is not pickled, it may hold credentials: pickle the dataset"
+            "a session cannot be pickled, because it may hold credentials; pickle the dataset "
+            "instead"
         )
 
     @property

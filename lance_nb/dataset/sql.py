@@ -81,8 +81,8 @@ def words_of(error: Exception) -> str:
     said = " ".join(str(error).partition(" Detail: Python exception")[0].split())
     if _REFUSED.search(said):
         said += (
-            "; SQL over a dataset reads that dataset only, without files, URLs, extensions or "
-            "settings: for more, use a connection of your own, "
+            "; SQL on a dataset can read only that dataset, and cannot use files, URLs, "
+            "extensions or settings. To use them, register the dataset on your own connection: "
             "duckdb.connect().register('dataset', ds)"
         )
     return said

@@ -40,16 +40,20 @@ def vec_to_table(
     if isinstance(data, Mapping):
         wanted = ["id", "vector"] if names is None else names
         if isinstance(wanted, str) or len(wanted) != 2:
-            raise InvalidInputError(f"a mapping gives two columns; names has {wanted!r:.80}")
+            raise InvalidInputError(
+                f"a mapping becomes two columns, so names must have two names, not {wanted!r:.80}"
+            )
         columns = [pa.array(data.keys()), _vectors(list(data.values()), ndim, check_ndim)]
         return pa.table(columns, names=list(wanted))
     if not isinstance(data, list | np.ndarray):
         raise NotSupportedError(
-            f"vectors are a dict, a list or a NumPy array, not {type(data).__name__}"
+            f"vectors must be a dict, a list or a NumPy array, not {type(data).__name__}"
         )
     wanted = ["vector"] if names is None else [names] if isinstance(names, str) else names
     if len(wanted) != 1:
-        raise InvalidInputError(f"vectors give one column; names has {len(wanted)}")
+        raise InvalidInputError(
+            f"vectors become one column, so names must have one name, not {len(wanted)}"
+        )
     return pa.table([_vectors(data, ndim, check_ndim)], names=list(wanted))
 
 
@@ -57,20 +61,22 @@ def _vectors(
     values: Sequence[Any] | np.ndarray, ndim: int | None, check_ndim: bool
 ) -> pa.FixedSizeListArray:
     if not len(values):
-        raise InvalidInputError("there is no vector, so their length is not known")
+        raise InvalidInputError("no vectors were given, so the vector length is not known")
     try:
         lengths = [len(one) for one in values]
         size = lengths[0] if ndim is None else ndim
         wrong = next((at for at, one in enumerate(lengths) if one != size), None)
         if check_ndim and wrong is not None:
             raise InvalidInputError(
-                f"expected {size} numbers in each vector, found {lengths[wrong]} in vector {wrong}"
+                f"expected {size} values in each vector, found {lengths[wrong]} in vector {wrong}"
             )
         numbers = np.asarray(values, np.float32).ravel()
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(f"vectors are lists of numbers: {error}") from error
+        raise InvalidInputError(f"vectors must be lists of numbers: {error}") from error
     if size < 1 or numbers.size % size:
-        raise InvalidInputError(f"{numbers.size} numbers do not make vectors of {size}")
+        raise InvalidInputError(
+            f"{numbers.size} values cannot be split into vectors of length {size}"
+        )
     return pa.FixedSizeListArray.from_arrays(pa.array(numbers), size)

@@ -76,9 +76,7 @@ class MergeHandlers(RequestHandlers):
         number = integer(args, "plan", low=0, high=MAX_COUNT)
         message = words(args, "message", MAX_MESSAGE).strip() or None
         if self._last is None or self._last[0] != number:
-            raise InvalidInputError(
-                "there is a newer preview than this one; preview the change again"
-            )
+            raise InvalidInputError("a newer preview replaced this one; preview the change again")
         _, plan, form = self._last
         dataset = writable_dataset(self.session.dataset)
 
@@ -104,7 +102,7 @@ class MergeHandlers(RequestHandlers):
 def _form_of(args: Mapping[str, Any]) -> MergeForm:
     kind = words(args, "kind", 20)
     if kind not in KINDS:
-        raise InvalidInputError(f"kind is one of {', '.join(KINDS)}")
+        raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}")
     source = words(args, "source", refs.MAX_CHARS).strip()
     if not source:
         what = "branch" if kind == "merge" else "version"
@@ -154,8 +152,8 @@ def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:
     if now != plan.target.version:
         shown = text.ref_label(plan.target.branch, plan.target.version or 0)
         raise CommitConflictError(
-            f"nothing was changed: {shown} is not the newest version any more, somebody has "
-            f"committed version {now} since this preview was made; preview it again"
+            f"nothing was changed: version {now} was committed after this preview of {shown} was "
+            "made; refresh the preview"
         )
 
 

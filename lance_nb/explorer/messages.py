@@ -224,7 +224,7 @@ def words(args: Mapping[str, Any], key: str, max_chars: int) -> str:
 
 
 def _refuse_job(_progress: Progress) -> Answer:
-    raise InvalidInputError(f"{MAX_JOBS} long actions are in progress; wait for one of them")
+    raise InvalidInputError(f"{MAX_JOBS} long actions are in progress; wait until one of them ends")
 
 
 class JobRunner:

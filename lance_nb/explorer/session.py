@@ -150,7 +150,7 @@ def selection_of(args: Mapping[str, Any], query: RowQuery) -> Selection:
     if not isinstance(ranges, list) or len(ranges) > MAX_RANGES:
         raise InvalidInputError(f"ranges must be a list of up to {MAX_RANGES} pairs")
     if not isinstance(columns, list) or len(columns) > MAX_RANGES:
-        raise InvalidInputError(f"columns must be a list of up to {MAX_RANGES} places")
+        raise InvalidInputError(f"columns must be a list of up to {MAX_RANGES} positions")
     places = sorted({integer({"column": at}, "column", low=0, high=MAX_COUNT) for at in columns})
     found = Selection(tuple(map(_range, ranges)), tuple(places), query)
     if found.num_rows > MAX_SELECTED:
@@ -195,7 +195,7 @@ class RowOrderCache:
         if found is None and str(key).startswith("p"):
             return None
         if found is None or known != place:
-            raise InvalidInputError("this order of the rows is no longer cached: sort them again")
+            raise InvalidInputError("this row order is no longer cached: sort the rows again")
         arrangement: RowOrder = found
         return arrangement
 
@@ -270,7 +270,9 @@ class Session:
     def check_unlocked(self) -> None:
         """Check that the write lock is open. Raises InvalidInputError."""
         if self.locked:
-            raise InvalidInputError("the lock is shut: open it in the header before you write")
+            raise InvalidInputError(
+                "this explorer is locked: unlock it in the header before you write"
+            )
 
     def _keep(self, dataset: Source) -> Source:
         self._opened[dataset.branch, dataset.version] = dataset
@@ -396,7 +398,7 @@ class Session:
         at = integer(args, "column", low=0, high=len(names) - 1)
         column = query.rows(source, [names[at]], row, 1).column(0)
         if not len(column):
-            raise InvalidInputError(f"there is no row {row:,}")
+            raise InvalidInputError(f"row {row:,} does not exist")
         is_blob = is_blob_column(source, names[at])
         shown = cells.scalar_text(column[0], text.CELL_BYTES)
         if is_blob and pa.types.is_struct(column.type):

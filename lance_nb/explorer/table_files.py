@@ -138,7 +138,7 @@ def write_file(path: Path, batches: pa.RecordBatchReader, *, formulas: bool = Fa
     ``formulas``: texts in CSV stay as they are, also where a spreadsheet would run them.
     """
     if path.suffix not in _WRITERS:
-        raise InvalidInputError(f"{path}: the ending says the format: {', '.join(_WRITERS)}")
+        raise InvalidInputError(f"{path}: the file name must end with one of {', '.join(_WRITERS)}")
     writer_of = _plain_csv_writer if formulas and path.suffix == ".csv" else _WRITERS[path.suffix]
     rows = 0
     try:

@@ -119,7 +119,7 @@ class LanceWidget(anywidget.AnyWidget):
 
     def __reduce__(self) -> NoReturn:
         raise NotSupportedError(
-            "a widget belongs to one notebook and is not pickled: pickle its dataset (.dataset)"
+            "a widget belongs to one notebook and cannot be pickled; pickle its dataset (.dataset)"
         )
 
     @classmethod
@@ -127,7 +127,7 @@ class LanceWidget(anywidget.AnyWidget):
         if height is None:
             return cls.default_height
         if not MIN_HEIGHT <= height <= MAX_HEIGHT:
-            raise InvalidInputError(f"height must be {MIN_HEIGHT} to {MAX_HEIGHT} pixels")
+            raise InvalidInputError(f"height must be between {MIN_HEIGHT} and {MAX_HEIGHT} pixels")
         return height
 
     @property
@@ -153,7 +153,9 @@ class LanceWidget(anywidget.AnyWidget):
 
     def _open_session(self) -> Session:
         if self._session is None:
-            raise InvalidInputError("this widget has no dataset: it was closed, or could not open")
+            raise InvalidInputError(
+                "this widget has no dataset: it was closed, or could not be opened"
+            )
         return self._session
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:

@@ -54,7 +54,7 @@ def ensure(path: Path, *, force: bool = False, is_ours: bool = False) -> str:
     delete something that is no dataset.
     """
     if path.exists() and not force and is_complete(path):
-        return f"{path} exists already (--force replaces it)"
+        return f"{path} already exists (--force replaces it)"
     if path.exists():
         if not force and not is_ours:
             raise InvalidInputError(

@@ -209,7 +209,7 @@ def _text(value: Any) -> str:
 def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
     """Add the version of an open dataset. Raises InvalidInputError if another one is given."""
     if given := [name for name in _REFS if name in said]:
-        raise InvalidInputError(f"the dataset is open at a version already: leave out {given[0]!r}")
+        raise InvalidInputError(f"the dataset is already open at a version: leave out {given[0]!r}")
     pinned = PinnedVersion.of(dataset)
     ref = {"branch": pinned.branch, "version": str(pinned.version)}
     stored = {"storageoptions": pinned.options_json, "allowbases": pinned.bases_json}

@@ -97,8 +97,8 @@ class RowWriter:
             current = session.load(Target(wanted.branch, None))
         if current is not None and wanted.mode == "create":
             raise DatasetAlreadyExistsError(
-                f"a dataset exists at {session.root.uri!r}; use mode='append' to add rows, or "
-                "mode='overwrite' to replace its rows in a new version"
+                f"a dataset already exists at {session.root.uri!r}; use mode='append' to add "
+                "rows, or mode='overwrite' to replace its rows in a new version"
             )
         request = WriteRequest(**wanted.files)
         kept = None if current is None else storage_version(current.manifest)

@@ -155,7 +155,7 @@ def test_a_join_keeps_a_column_that_must_not_be_null(tmp_path: Path, deleted: bo
     required = pa.schema([pa.field("k", pa.int64()), pa.field("n", pa.bool_(), nullable=False)])
     right = pa.table([[1, 3], [True, False]], schema=required)
     if not deleted:
-        with pytest.raises(SchemaMismatchError, match="rows without a partner of their key: 1"):
+        with pytest.raises(SchemaMismatchError, match="rows without a matching key: 1"):
             ours.merge(right, "k")
         with pytest.raises(OSError, match="non-nullable"):
             theirs.merge(right, "k")

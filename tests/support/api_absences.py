@@ -170,7 +170,7 @@ REFUSED: dict[str, str] = {
     "namespace_client": _NAMESPACE,
     "table_id": _NAMESPACE,
     "namespace_client_managed_versioning": _NAMESPACE,
-    "base_store_params": "all stores of a dataset are opened with its storage_options",
+    "base_store_params": "pass storage_options, which opens all stores of a dataset",
 }
 
 

@@ -120,7 +120,7 @@ def test_a_ref_that_is_not_there_is_explained_and_changes_nothing(
     page = open_widget(Explorer(small_dataset())).page
     page.locator(".lnb-goto input").fill("tag:v9")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("No tag or branch of this name")
+    expect(page.get_by_role("alert")).to_contain_text("No tag or branch with this name")
     expect(page.get_by_role("alert")).to_contain_text("'v1'")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
     screenshot(page)
@@ -134,7 +134,7 @@ def test_what_cannot_be_opened_is_an_error_card(
     error = DatasetNotFoundError("data/demo.lanse")
     error.add_note("did you mean 'data/demo.lance'?")
     page = open_widget(Explorer(error)).page
-    expect(page.locator(".lnb-error-title")).to_have_text("No dataset here")
+    expect(page.locator(".lnb-error-title")).to_have_text("No dataset found")
     expect(page.locator(".lnb-error-message")).to_contain_text("did you mean")
     screenshot(page)
 

@@ -59,7 +59,7 @@ def test_a_branch_is_merged_and_deleted_with_a_kernel(
     expect(panel.get_by_role("row").filter(has_text="good")).to_have_count(0)  # no tags any more
     panel.get_by_role("row").filter(has_text="dev").click()
     details.get_by_role("button", name="delete…").click()
-    expect(details).to_contain_text("main:3 reads files that it has merged from it")
+    expect(details).to_contain_text("versions that merged it refer to its files (main:3)")
     expect(details.get_by_role("button", name="delete dev")).to_be_disabled()
     screenshot(page, "needed")
     notebook.close()

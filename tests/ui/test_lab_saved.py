@@ -96,9 +96,9 @@ def test_errors_of_every_kind_are_readable_cards(lab: LabServer, screenshot: Scr
     titles = notebook.page.locator(".lnb-live .lnb-error-title")
     expect(titles).to_have_text(
         [
-            "No dataset here",
+            "No dataset found",
             "This version does not exist",
-            "No tag or branch of this name",
+            "No tag or branch with this name",
             "A file is damaged",
             "A file of the dataset is missing",
         ]

@@ -22,7 +22,7 @@ def tour(lab: LabServer) -> Iterator[NotebookPage]:
     """The tour, opened and run to its end once."""
     notebook = lab.notebook(TOUR)
     notebook.run_all()
-    expect(notebook.page.locator(".lnb-live .lnb-error-title")).to_have_text("No dataset here")
+    expect(notebook.page.locator(".lnb-live .lnb-error-title")).to_have_text("No dataset found")
     yield notebook
     notebook.close()
 

@@ -292,7 +292,9 @@ def test_advice_of_the_storage_tab_becomes_a_card(
     advice = stage.page.locator(".lnb-panel-storage .lnb-st-card")
     expect(advice).to_have_count(2)
     advice.filter(has_text="Deleted rows").get_by_role("button", name="stage this").click()
-    share = stage.panel.get_by_label("rewrite from this share of deleted rows upwards", exact=True)
+    share = stage.panel.get_by_label(
+        "rewrite fragments with at least this share of deleted rows", exact=True
+    )
     expect(share).to_have_value("0.1")
     stage.panel.get_by_role("button", name="Stage", exact=True).click()
     card = stage.panel.locator(".lnb-sg-card")

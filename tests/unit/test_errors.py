@@ -43,7 +43,7 @@ EXAMPLES = {
         ("data/x.lance", "fragment 3"),
         "file 'data/x.lance' does not exist, needed by fragment 3",
     ),
-    "ObjectExistsError": (("data/x.lance",), "object 'data/x.lance' exists already"),
+    "ObjectExistsError": (("data/x.lance",), "object 'data/x.lance' already exists"),
     "CorruptFileError": (
         ("data/x.lance", 96, "magic", "zeros", "page 3"),
         (

@@ -126,7 +126,7 @@ def bisect(
     Raises VersionNotFoundError, InvalidInputError (``good`` does not come before ``bad``).
     """
     if nulls not in get_args(Nulls):
-        raise InvalidInputError(f"bisect: nulls is 'pass' or 'fail', not {nulls!r}")
+        raise InvalidInputError(f"bisect: nulls must be 'pass' or 'fail', not {nulls!r}")
     numbers = dataset.version_numbers()
     bad = numbers[-1] if bad is None else bad
     good = numbers[0] if good is None else good
@@ -134,7 +134,7 @@ def bisect(
         if number not in numbers:
             raise VersionNotFoundError(dataset.uri, number, f"{numbers[0]} to {numbers[-1]}")
     if good > bad:
-        raise InvalidInputError(f"bisect: good={good} comes after bad={bad}")
+        raise InvalidInputError(f"bisect: good={good} must not be newer than bad={bad}")
     return _search(dataset, statement, [one for one in numbers if good <= one <= bad], nulls)
 
 
@@ -157,8 +157,8 @@ def _search(
     if last is not False:
         if last is None:
             raise InvalidInputError(
-                f"bisect: {statement!r} cannot be said of version {numbers[-1]}: "
-                f"it has no such column; its columns: {_names_of(dataset, numbers[-1])}"
+                f"bisect: {statement!r} cannot be evaluated on version {numbers[-1]}: it has no "
+                f"such column; its columns: {_names_of(dataset, numbers[-1])}"
             )
         return found(None, numbers[-1])
     if holds(numbers[0]) is False:
@@ -210,7 +210,7 @@ def _check(statement: str) -> Check:
             f"bisect: {statement!r} is not SQL: {problem_of(error, statement)}"
         ) from error
     if len(trees) != 1:
-        raise InvalidInputError(f"bisect: {shown(statement)} is not one statement")
+        raise InvalidInputError(f"bisect: {shown(statement)} is not a single statement")
     parsed = trees[0]
     if isinstance(parsed, expressions.Query):
         outcome_of = _query(statement)

@@ -87,10 +87,12 @@ def options_of(
 ) -> MergeOptions:
     """Check the arguments of a merge; see ``Branches.merge``. Raises InvalidInputError."""
     if strategy not in STRATEGIES:
-        raise InvalidInputError(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+        raise InvalidInputError(
+            f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}"
+        )
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     if not all(isinstance(one, str) for one in keys):
-        raise InvalidInputError(f"key is the name of a column, or several of them, not {key!r}")
+        raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
     return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin)
 
 
@@ -186,7 +188,7 @@ class MergePlan:
         CommitStateUnknownError, StorageError; the target is as it was then.
         """
         if self.version is not None:
-            raise InvalidInputError(f"this plan was committed already, as version {self.version}")
+            raise InvalidInputError(f"this plan was already committed, as version {self.version}")
         self.check()
         if self.strategy == UP_TO_DATE:
             return self
@@ -224,7 +226,8 @@ class MergePlan:
         if self.planned.outcome is not None:
             lines.append(
                 f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,}, "
-                f"{self.fragments.num_rows} fragments touched, recorded as {self.operation}"
+                f"{count_of(self.fragments.num_rows, 'fragment')} changed, recorded as "
+                f"{self.operation}"
             )
         lines += self._history_lines()
         return "\n".join(lines)
@@ -234,7 +237,7 @@ class MergePlan:
         lines: list[str] = []
         for name in ("source", "target"):
             done = getattr(self, f"{name}_transactions")
-            count = f"{len(done)} version{'' if len(done) == 1 else 's'}"
+            count = count_of(len(done), "version")
             lines += [f"{name} since the base: {count}", *(f"  {x}" for x in done[:_SHOWN])]
         lines += [f"conflict, {one}" for one in self.conflicts[:_SHOWN]]
         lines += [f"note: {one}" for one in self.notes]
@@ -353,8 +356,9 @@ def plan_branch(
     if options.strategy == FAST_FORWARD and planned.strategy not in (FAST_FORWARD, UP_TO_DATE):
         done = len(planned.ends.target_history.steps)
         raise CommitConflictError(
-            f"{branch or 'main'} has moved since the base ({done} versions), so that it cannot be "
-            "fast-forwarded; merge with strategy='replay'"
+            f"{branch or 'main'} has new versions since the merge base "
+            f"({count_of(done, 'version')}), so it cannot be fast-forwarded; merge with "
+            "strategy='replay'"
         )
     return _plan_of(session, planned, again, options)
 
@@ -387,7 +391,8 @@ def plan_revert(
     made = next(repository.transactions(target.branch, [target.version or 0]))
     if made is not None and made.operation.arm == "rewrite":
         raise InvalidInputError(
-            f"version {target.version} rewrote files and changed no row: there is nothing to revert"
+            f"version {target.version} rewrote files and changed no rows: there is nothing to "
+            "revert"
         )
     before = repository.load(target.branch, target.version)
     after = _before(repository, target)
@@ -410,10 +415,12 @@ def _change_plan(
     outcome = planned.outcome
     if outcome is not None and outcome.changes_nothing and not planned.conflicts:
         version = max(one.version for one in sides)
-        what = "done here already" if kind == PICK else "undone already, or changed nothing"
+        what = (
+            "is already present here" if kind == PICK else "was already undone, or changed nothing"
+        )
         raise InvalidInputError(
-            f"what version {version} of {sides[0].branch or 'main'} did is {what}: there is nothing"
-            f" to {'pick' if kind == PICK else 'revert'}"
+            f"the change of version {version} of {sides[0].branch or 'main'} {what}: there is "
+            f"nothing to {'cherry-pick' if kind == PICK else 'revert'}"
         )
     return _plan_of(repository.session, planned, again, options)
 
@@ -421,7 +428,9 @@ def _change_plan(
 def _change(session: Session, snapshot: Snapshot, version: Ref) -> Target:
     target = resolve(session.root, version, snapshot.branch)
     if target.version is None:
-        raise InvalidRefError("name the version whose change is meant: 7, ('dev', 7) or a tag")
+        raise InvalidRefError(
+            "expected the version that made the change, for example 7, ('dev', 7) or a tag"
+        )
     return target
 
 
@@ -431,7 +440,8 @@ def _before(repository: SessionRepository, target: Target) -> Side:
     made = next(repository.transactions(target.branch, [number]))
     if number <= 1 or (made is not None and made.operation.arm == "clone"):
         raise InvalidInputError(
-            f"version {number} of {target.branch or 'main'} is its first one: no change led to it"
+            f"version {number} of {target.branch or 'main'} is its first version, which has no "
+            "change to apply or revert"
         )
     return repository.load(target.branch, number - 1)
 

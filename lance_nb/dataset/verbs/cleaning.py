@@ -46,10 +46,10 @@ def deleting(
 ) -> CleanupOptions:
     """Return how files are deleted. Raises CleanupError."""
     if rate_limit is not None and rate_limit < 1:
-        raise CleanupError(f"delete_rate_limit is at least 1, not {rate_limit}")
+        raise CleanupError(f"delete_rate_limit must be at least 1, not {rate_limit}")
     if concurrency is not None and not 1 <= concurrency <= CONCURRENCY_MAX:
         raise CleanupError(
-            f"delete_concurrency is between 1 and {CONCURRENCY_MAX}, not {concurrency}"
+            f"delete_concurrency must be between 1 and {CONCURRENCY_MAX}, not {concurrency}"
         )
     return CleanupOptions(concurrency, rate_limit, progress=progress)
 
@@ -74,8 +74,8 @@ def clean_after(session: Session, made: Snapshot, read_version: int) -> None:
             _cleanup(session, made.branch, first_kept, policy, CleanupOptions()).run()
     except LanceError as error:
         _log.warning(
-            "version %d of %s is committed; the clean-up that its configuration asks for "
-            "(lance.auto_cleanup) failed: %s",
+            "version %d of %s was committed, but the automatic cleanup that its configuration "
+            "requests (lance.auto_cleanup) failed: %s",
             made.version,
             visible(session.root.uri),
             visible(str(error)),

@@ -30,6 +30,7 @@ from lance_nb.file.writer import FileOptions
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
 from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.data_statistics import payload_rows
@@ -216,8 +217,8 @@ class StreamedColumns:
         """Refuse a stream that has rows left."""
         if any(one.num_rows for one in self._waiting) or self._pull():
             raise SchemaMismatchError(
-                "the new columns have more rows than there are: one value per row that is not "
-                "deleted, in the order of the rows"
+                "the new columns have too many rows: expected one value for each row that is not "
+                "deleted, in row order"
             )
 
     def _next_rows(self, count: int) -> pa.Table:
@@ -231,8 +232,8 @@ class StreamedColumns:
             missing -= batch.num_rows
         if missing:
             raise SchemaMismatchError(
-                f"the new columns end {missing:,} rows too early: one value per row that is not "
-                "deleted, in the order of the rows"
+                f"the new columns end {count_of(missing, 'row')} too early: expected one value "
+                "for each row that is not deleted, in row order"
             )
         return pa.Table.from_batches(parts, self._reader.schema)
 
@@ -268,14 +269,17 @@ class JoinedColumns:
             wanted = key_type(self.snapshot.manifest.schema, left_on)
         if not _fits(found, wanted):
             raise SchemaMismatchError(
-                f"key {right_on!r} is {found}, but {left_on!r} of the dataset is {wanted}: cast one"
+                f"key {right_on!r} has type {found}, but {left_on!r} of the dataset has type "
+                f"{wanted}: cast one of them"
             )
         if pa.types.is_nested(found) or isinstance(found, pa.BaseExtensionType):
             raise NotSupportedError(
-                f"key {right_on!r} is {found}: rows are matched by plain values only"
+                f"key {right_on!r} has type {found}: a key must not have a nested or extension type"
             )
         if len(self.right.schema.names) < 2:
-            raise SchemaMismatchError("there is no column beside the key: nothing would be added")
+            raise SchemaMismatchError(
+                "the data has no columns besides the key, so there is nothing to add"
+            )
 
     @property
     def schema(self) -> pa.Schema:
@@ -305,8 +309,8 @@ class JoinedColumns:
         count = int((lonely & is_live).sum())
         if count:
             raise SchemaMismatchError(
-                f"column {required!r} must not be null; rows without a partner of their key: "
-                f"{count:,}. Make the column nullable, or hand in a row for each key"
+                f"column {required!r} must not be null; rows without a matching key: {count:,}. "
+                "Make the column nullable, or provide a row for each key"
             )
         return np.where(lonely, 0, partner)
 
@@ -356,8 +360,8 @@ def _cast_part(values: pa.Array, wanted: pa.Field) -> pa.Array:
         pa.types.is_struct(values.type.field(place).type) for place in range(values.type.num_fields)
     ):
         raise NotSupportedError(
-            f"column {wanted.name!r} holds structs in a list: a field of them cannot be cast by "
-            "itself; add a column with add_columns instead"
+            f"column {wanted.name!r} is a list of structs, and a single field of them cannot be "
+            "cast; add a column with add_columns instead"
         )
     made = cast(pa.chunked_array([values]), wanted)
     return made.chunk(0) if made.num_chunks == 1 else made.combine_chunks()

@@ -66,14 +66,14 @@ def updates_of(values: Values, replace: bool) -> UpdateMap:
     for key, value in values.items():
         if not isinstance(key, str) or not isinstance(value, str | None):
             raise InvalidInputError(
-                f"settings are text: {key!r} = {value!r} is {type(value).__name__}; "
-                "use str(), or None to remove the key"
+                f"settings must be text: {key!r} = {value!r} is {type(value).__name__}; use "
+                "str(), or None to remove the key"
             )
         try:
             (key + (value or "")).encode()
         except UnicodeEncodeError as exc:
             raise InvalidInputError(
-                f"settings are UTF-8 text, which {key!r} is not: {exc}"
+                f"settings must be UTF-8 text, and {key!r} is not: {exc}"
             ) from exc
     return UpdateMap(dict(values), replace)
 

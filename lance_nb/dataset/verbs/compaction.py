@@ -77,8 +77,8 @@ def execute(
     for one in task.fragments:
         if known.get(one.id) != one:
             raise InvalidInputError(
-                f"this task is not one of {session.uri!r}: fragment {one.id} of version "
-                f"{task.read_version} is another one there"
+                f"this task does not belong to {session.uri!r}: fragment {one.id} of version "
+                f"{task.read_version} is different there"
             )
     counter = ProgressCounter(task.num_rows, progress)
     version = file_version_of(storage_version(snapshot.manifest))
@@ -222,7 +222,9 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
         known = base.manifest.fragments.with_ids(one.id for one in result.old_fragments)
         for one in result.old_fragments:
             if one.id in seen:
-                raise InvalidInputError(f"fragment {one.id} is in two of the results to commit")
+                raise InvalidInputError(
+                    f"fragment {one.id} appears in two of the results to commit"
+                )
             seen.add(one.id)
             if known.get(one.id) != one:
                 what = "changed" if one.id in known else "removed"
@@ -260,7 +262,7 @@ def stage(
     """Plan and run a compaction. Raises InvalidInputError when there is nothing to do."""
     results = run(snapshot, options, progress)
     if not results:
-        raise InvalidInputError("no fragment is worth compacting with these options")
+        raise InvalidInputError("no fragments need compaction with these options")
     return staged(results, options)
 
 

@@ -103,8 +103,8 @@ class DatasetDelta:
         for one in (a, b):
             if not diff.has_row_ids(one):
                 raise InvalidInputError(
-                    f"deleted row ids require stable row ids, version {one.version} does not use "
-                    "them; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
+                    f"deleted row ids require stable row ids, which version {one.version} does "
+                    "not use; ds.diff(a, b, key=[columns]) finds deleted rows by a key"
                 )
         return diff.make_diff(self.session, a, b, ROW_ID)
 
@@ -127,5 +127,5 @@ def make_delta(
         raise InvalidInputError("delta() needs both begin_version and end_version")
     for name, value in (("begin_version", begin), ("end_version", end)):
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**64:
-            raise InvalidInputError(f"{name} is a version number, not {value!r}")
+            raise InvalidInputError(f"{name} must be a version number, not {value!r}")
     return DatasetDelta(session, snapshot, begin, end)

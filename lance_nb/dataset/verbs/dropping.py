@@ -47,12 +47,12 @@ def drop(
         prune(root)
         if ignore_not_found:
             return
-        raise DatasetNotFoundError(root.uri, "nothing is there")
+        raise DatasetNotFoundError(root.uri, "the folder is empty or does not exist")
     if not _has_a_version(root):
         raise InvalidInputError(
-            f"{root.uri!r} is not the root of a dataset: no manifest that can be read is in "
-            f"{VERSIONS!r}, so nothing is deleted. Is it a folder above the dataset? Leftovers "
-            "without a version are removed with the tools of the store"
+            f"{root.uri!r} is not the root of a dataset: {VERSIONS!r} has no readable manifest, "
+            "so nothing was deleted. Check that the path is not a folder above the dataset. "
+            "Remove files that belong to no version with the tools of the store"
         )
     branches = {_branch_folder(one) for one in files if one.startswith(_TREE)}
     manifests = [one for one in files if one.startswith(f"{VERSIONS}/") and one != HINT_PATH]

@@ -101,7 +101,7 @@ def create_one(
     made = write_fragments(session, current, data, request, mode=mode, schema=schema)
     found = fragments_of(made)
     if not found:
-        raise InvalidInputError("no rows: there is no fragment without rows")
+        raise InvalidInputError("no rows were given: a fragment must have at least one row")
     return found[0]
 
 
@@ -113,7 +113,7 @@ def from_file(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
     reader, part = _opened(snapshot, name, None)
     missing = [one.name for one in snapshot.manifest.schema if one.name not in part.names]
     if missing:
-        raise SchemaMismatchError(f"{name} has no column {missing[0]!r}, and the dataset has")
+        raise SchemaMismatchError(f"{name} has no column {missing[0]!r}, but the dataset has")
     file = data_file(reader, part, name, size_bytes=reader.size_bytes)
     return numbered(Fragment(0, (file,), reader.num_rows), fragment_id)
 
@@ -132,7 +132,9 @@ def _opened(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[FileRea
     path = f"{layout.DATA}/{layout.check_relative_path(name)}"
     reader = snapshot.files.get(*snapshot.locations.locate(path, base_id))
     if not isinstance(reader, FileReader):
-        raise NotSupportedError(f"{name}: a 0.1 file does not say which columns it holds")
+        raise NotSupportedError(
+            f"{name}: a file of version 0.1 does not record which columns it has"
+        )
     part = writable_part(reader.schema.to_arrow(), snapshot.manifest.schema)
     return reader, Schema(_in_file_order(part.fields, reader.schema.fields))
 
@@ -158,7 +160,7 @@ def numbered(fragment: Fragment, fragment_id: int) -> Fragment:
 def check_id(fragment_id: int) -> None:
     """Raise InvalidInputError for what is no fragment id."""
     if not 0 <= fragment_id < 2**32:
-        raise InvalidInputError(f"fragment id {fragment_id} is not a number below 2**32")
+        raise InvalidInputError(f"fragment id {fragment_id} must be between 0 and 2**32 - 1")
 
 
 # --- rows out -------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ def delete_rows(snapshot: Snapshot, fragment: Fragment, offsets: Iterable[int]) 
     outside = wanted[(wanted < 0) | (wanted >= num_rows)]
     if outside.size:
         raise InvalidInputError(
-            f"row offset {outside[0]} is outside of fragment {fragment.id}, which has {num_rows} "
+            f"row offset {outside[0]} is outside fragment {fragment.id}, which has {num_rows} "
             "physical rows"
         )
     return _changed(snapshot, fragment, plan_offsets(snapshot, fragment, wanted))
@@ -282,6 +284,8 @@ def _new_values(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.Ch
 def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:
     """Return ``old`` and then ``new``, picked by position."""
     if new.type != old.type:
-        raise SchemaMismatchError(f"the new values are {new.type}, the column is {old.type}")
+        raise SchemaMismatchError(
+            f"the new values have type {new.type}, but the column has type {old.type}"
+        )
     both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
     return taken(both, from_integers(place))

@@ -68,7 +68,7 @@ def check(
     for one in read_indices(snapshot):
         if one.name == wanted and (one.fields != (field.id,) or not replace):
             hint = "another name" if one.fields != (field.id,) else "replace=True"
-            raise InvalidInputError(f"there is an index {wanted!r} already: give {hint}")
+            raise InvalidInputError(f"index {wanted!r} already exists: pass {hint}")
     return Wanted(column, field.id, wanted)
 
 
@@ -76,9 +76,9 @@ def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
     """Say who builds what is not built here, with which call."""
     made = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
     return (
-        f"only {KIND} indices on columns of the dataset itself are built here; scans and filters "
-        f"work without. Where pylance is installed, {made.code} builds it, and "
-        "every verb here keeps it right"
+        f"lance_nb builds only {KIND} indices on top-level columns; scans and filters work "
+        f"without an index. With pylance installed, {made.code} builds it, and every operation "
+        "of lance_nb keeps it valid"
     )
 
 
@@ -125,9 +125,9 @@ def drop(session: Session, snapshot: Snapshot, name: str) -> Snapshot:
         others = [one for one in read_indices(base) if not one.is_system]
         if name == REUSE_INDEX and others:
             raise InvalidInputError(
-                f"{name!r} says where rows went that index {others[0].name!r} knows by their old "
-                "addresses: without it answers would be wrong. "
-                "ds.optimize.cleanup_frag_reuse_index() removes what no index needs any more"
+                f"{name!r} cannot be dropped: index {others[0].name!r} needs it to map old row "
+                "addresses to new ones. ds.optimize.cleanup_frag_reuse_index() removes the "
+                "entries that no index needs"
             )
         return commit_operation(session, base, CreateIndex((), tuple(gone)))
 

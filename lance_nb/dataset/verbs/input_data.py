@@ -64,7 +64,7 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_batches(iter(data), schema)
     raise InvalidInputError(
-        f"cannot read rows from {type(data).__name__}: hand in a pyarrow Table, RecordBatch or "
+        f"cannot read rows from {type(data).__name__}: pass a pyarrow Table, RecordBatch or "
         "RecordBatchReader, a DataFrame, or anything else with __arrow_c_stream__"
     )
 
@@ -109,10 +109,10 @@ def _without_index(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
     first = next(batches, None)
     if first is None and schema is None:
-        raise InvalidInputError("no batch and no schema: there is nothing to tell the columns by")
+        raise InvalidInputError("the columns are not known: no batch and no schema was given")
     if first is not None and not isinstance(first, pa.RecordBatch | pa.Table):
         raise InvalidInputError(
-            f"an iterator of rows yields record batches, not {type(first).__name__}"
+            f"an iterator of rows must yield record batches, not {type(first).__name__}"
         )
     known = schema if first is None or schema is not None else first.schema
 
@@ -120,7 +120,7 @@ def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.Record
         for one in () if first is None else _chain(first, batches):
             if not isinstance(one, pa.RecordBatch | pa.Table):
                 raise InvalidInputError(
-                    f"an iterator of rows yields record batches, not {type(one).__name__}"
+                    f"an iterator of rows must yield record batches, not {type(one).__name__}"
                 )
             yield from one.to_batches() if isinstance(one, pa.Table) else [one]
 
@@ -187,12 +187,14 @@ def _check_names(found: pa.Schema, schema: pa.Schema, what: str) -> None:
     for name in schema.names:
         if len(found.get_all_field_indices(name)) != 1:
             count = "no" if name not in found.names else "more than one"
-            raise SchemaMismatchError(f"{what} has {count} column {name!r}, which the schema names")
+            raise SchemaMismatchError(
+                f"{what} has {count} column {name!r}, which the schema requires"
+            )
     more = [name for name in found.names if name not in schema.names]
     if more:
         raise SchemaMismatchError(
-            f"{what} has a column {more[0]!r}, which the schema does not name: leave it out, or "
-            "add it to the schema"
+            f"{what} has a column {more[0]!r} that is not in the schema: leave it out, or add it "
+            "to the schema"
         )
 
 

@@ -88,8 +88,8 @@ def look(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Altered:
     cast = CastColumns(snapshot, typed.project_by_ids(new))
     if any(top.id in old for top in cast.part) and storage_version(snapshot.manifest) == "2.0":
         raise NotSupportedError(
-            "in files of version 2.0 a field of a struct cannot be cast by itself; overwrite the "
-            "dataset in version 2.2 first"
+            "in files of version 2.0, a single field of a struct cannot be cast; overwrite the "
+            "dataset with data_storage_version='2.2' first"
         )
     return Altered(after, keeps, cast)
 
@@ -249,7 +249,7 @@ def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
         for one in _topmost_new(snapshot.manifest.schema, part):
             if not one.nullable:
                 raise SchemaMismatchError(
-                    f"column {one.name!r} would be all null: make it nullable"
+                    f"column {one.name!r} would contain only nulls: make it nullable"
                 )
         return Merge(tuple(snapshot.manifest.fragments), schema, preserves_nullability=True)
     values = values_of(
@@ -284,8 +284,8 @@ def _merged(snapshot: Snapshot, values: ColumnValues, work: Work) -> Operation:
     known = set(snapshot.manifest.schema.names)
     if known.intersection(lists):
         raise NotSupportedError(
-            f"column {lists[0]!r} is a list: a field of its structs can be added as null (hand in "
-            "a schema), not with values"
+            f"column {lists[0]!r} is a list of structs: a field can be added to them only as "
+            "nulls (pass a schema), not with values"
         )
     fragments = work.write(snapshot, part, values)
     values.finish()

@@ -99,8 +99,8 @@ class StageEdits:
 
     def __reduce__(self) -> NoReturn:
         raise NotSupportedError(
-            "a stage is not copied or pickled, as its files must be committed once: commit it "
-            "here, or write fragments elsewhere and commit them with LanceOperation"
+            "a stage cannot be copied or pickled, because its files must be committed only once: "
+            "commit it here, or write fragments elsewhere and commit them with LanceOperation"
         )
 
     def append(self, data: Any, **options: Any) -> Self:
@@ -145,8 +145,8 @@ class StageEdits:
         self._check_open()
         if any(isinstance(edit, MergePlan) for edit in self._edits):
             raise InvalidInputError(
-                "two upserts in one stage do not see each other's rows: commit the one first, "
-                "then stage the other on the version that it makes"
+                "two upserts in one stage do not see each other's rows: commit the first one, "
+                "then stage the second one on the new version"
             )
         self._edits.append(upserting.plan(self._snapshot, source, clauses, progress))
         return self
@@ -205,19 +205,25 @@ class StageEdits:
     def check_usable(self) -> None:
         """Refuse what is used up. Raises InvalidInputError."""
         if self._state != OPEN:
-            raise InvalidInputError(f"this stage is {self._state}; make a new one: ds.stage()")
+            raise InvalidInputError(
+                f"this stage is {self._state}; create a new one with ds.stage()"
+            )
 
     def _check_open(self, *, alone: bool = False) -> None:
         self.check_usable()
         stands_alone = any(isinstance(edit, Replacement) for edit in self._edits)
         if self._edits and (alone or stands_alone):
             raise InvalidInputError(
-                "overwrite, restore, compact and changes of columns cannot be combined with other "
-                "edits in one transaction: commit or discard this stage, and make another one"
+                "overwrite, restore, compact and column changes cannot be combined with other "
+                "edits in one transaction: commit or discard this stage, and create another one"
             )
 
 
-_OFFERED, _UNKNOWN, _COMMITTED = "offered to a commit", "of unknown outcome", "committed"
+_OFFERED, _UNKNOWN, _COMMITTED = (
+    "offered to a commit",
+    "of unknown outcome",
+    "committed",
+)
 
 
 class Stage(StageEdits):
@@ -245,7 +251,8 @@ class Stage(StageEdits):
             one.check_usable()
             if (one.read_version, one.branch) != (self.read_version, self.branch):
                 raise InvalidInputError(
-                    f"one transaction looks at one version: {one!r} is not on {self.read_version}"
+                    f"all edits of a transaction must be based on the same version: {one!r} is "
+                    f"not based on version {self.read_version}"
                 )
         edits = [edit for one in every for edit in one.edits]
         combine(self._snapshot, edits)

@@ -70,7 +70,7 @@ def _check(current: Snapshot, fragment: Fragment, file: DataFile, schema: Schema
     if problem is not None:
         raise SchemaMismatchError(
             f"fragment {fragment.id}: {problem} in its new file {file.path!r}; add the same "
-            "columns to every fragment, and commit the schema that this returned"
+            "columns to every fragment, and commit the schema that this call returned"
         )
 
 
@@ -83,7 +83,7 @@ def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) ->
             names = ", ".join(repr(above + one.name) for one in found) or "none"
             yield f"column {path!r} of the schema is not among the columns ({names})"
         elif _is_compared(field, other) and field.logical_type != other.logical_type:
-            yield f"column {path!r} is {field.logical_type} in the schema, {other.logical_type}"
+            yield f"column {path!r} is {field.logical_type} in the schema, but {other.logical_type}"
         elif field.children and other.children:
             yield from _differences(field.children, other.children, f"{path}.")
 
@@ -112,7 +112,7 @@ def transaction_of(
     is_operation = isinstance(operation, BaseOperation)
     if not is_operation:
         raise ArgumentError(
-            f"commit takes a LanceOperation or a Transaction, not {type(operation).__name__}"
+            f"commit expects a LanceOperation or a Transaction, not {type(operation).__name__}"
         )
     if read_version is None and not isinstance(operation, Overwrite | Restore):
         raise InvalidInputError(

@@ -43,6 +43,7 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.blob_scan import fragment_addresses, rows_with_payloads
 from lance_nb.table.data_statistics import payload_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
@@ -165,7 +166,7 @@ class BatchUDF:
         checkpoint_file: str | os.PathLike[str] | None = None,
     ) -> None:
         if not callable(func):
-            raise InvalidInputError(f"a function is expected, not {type(func).__name__}")
+            raise InvalidInputError(f"expected a function, not {type(func).__name__}")
         self.func = func
         self.output_schema = output_schema
         self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
@@ -199,16 +200,18 @@ def as_batch(made: Any, num_rows: int, wanted: pa.Schema | None) -> pa.RecordBat
         return as_batch(table.replace_schema_metadata(None), num_rows, wanted)
     if not isinstance(made, pa.RecordBatch):
         raise SchemaMismatchError(
-            f"the function is to return record batches, not {type(made).__name__} (a table or a "
-            "DataFrame is taken too)"
+            "the function must return a record batch, a table or a DataFrame, not "
+            f"{type(made).__name__}"
         )
     if made.num_rows != num_rows:
         raise SchemaMismatchError(
-            f"the function made {made.num_rows} rows out of {num_rows}: one for each is expected"
+            f"the function returned {count_of(made.num_rows, 'row')} for "
+            f"{count_of(num_rows, 'input row')}: expected one for each"
         )
     if wanted is not None and not made.schema.equals(wanted):
         raise SchemaMismatchError(
-            f"the function is to make the columns {_said(wanted)}; it made {_said(made.schema)}"
+            f"the function must return the columns {_said(wanted)}; it returned "
+            f"{_said(made.schema)}"
         )
     return made
 
@@ -257,8 +260,8 @@ class FunctionColumns:
                 if rows.num_rows:
                     return info, self._computed(info, rows)
         raise InvalidInputError(
-            "there are no rows to call the function with, so its columns are not known: name "
-            "them, batch_udf(output_schema=...)"
+            "there are no rows to call the function with, so its columns are not known: pass "
+            "them as batch_udf(output_schema=...)"
         )
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:

@@ -90,8 +90,8 @@ def check_file_version(snapshot: Snapshot, version: str) -> None:
     mine = storage_version(snapshot.manifest)
     if file_version_of(version) != file_version_of(mine):
         raise NotSupportedError(
-            f"this dataset holds files of version {mine}: no files of "
-            f"version {version!r} are written beside them"
+            f"the dataset has files of version {mine}: files of version {version!r} cannot be "
+            "added to it"
         )
 
 

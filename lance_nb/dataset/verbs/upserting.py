@@ -54,15 +54,17 @@ def start(schema: Schema, on: str | Iterable[str] | None) -> MergeClauses:
     Raises ColumnNotFoundError, InvalidInputError, ArgumentError.
     """
     if on is not None and not isinstance(on, str | Iterable):
-        raise ArgumentError(f"on is a column or several, not {type(on).__name__}")
+        raise ArgumentError(
+            f"on must be a column name or a list of column names, not {type(on).__name__}"
+        )
     names = [on] if isinstance(on, str) else list(on or ())
     if not all(isinstance(one, str) for one in names):
-        raise ArgumentError("on is a column or several, each a text")
+        raise ArgumentError("on must be a column name or a list of column names")
     key = primary_key(schema)
     resolved = tuple(dict.fromkeys(_resolved(schema, one) for one in names)) or key
     if not resolved:
         raise InvalidInputError(
-            "no columns to match rows by: give merge_insert(on), or set the dataset's unenforced "
+            "no columns to match rows by: pass merge_insert(on), or set the dataset's unenforced "
             "primary key (field metadata 'lance-schema:unenforced-primary-key')"
         )
     return MergeClauses(resolved, key if set(key) == set(resolved) else ())
@@ -97,7 +99,7 @@ def logs_of(sstables: Iterable[Any]) -> tuple[MergedLog, ...]:
         return tuple(MergedLog(str(UUID(one.shard_id)), int(one.generation)) for one in sstables)
     except (AttributeError, TypeError, ValueError) as exc:
         raise InvalidInputError(
-            "each SSTable has a shard_id, the text of a UUID, and a generation, a number"
+            "each SSTable must have a shard_id (the text of a UUID) and a generation (an integer)"
         ) from exc
 
 

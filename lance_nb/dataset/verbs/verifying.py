@@ -36,7 +36,7 @@ def validate(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) ->
             check.run()
     state = next(refused_states(snapshot), None)
     if state is not None:
-        expected = "what releases of today write"
+        expected = "a state that current releases write"
         raise CorruptFileError(snapshot.manifest.path, None, expected, state.text)
 
 

@@ -105,7 +105,7 @@ def places_of(
     Raises BasePathError for a base that is not there, InvalidInputError for one not trusted.
     """
     if target_all is not None and targets:
-        raise BasePathError("give target_bases or target_all_bases, not both")
+        raise BasePathError("pass target_bases or target_all_bases, not both")
     if target_all is None:
         return tuple(_place(locations, _found(locations.bases, one)) for one in targets or ())
     others = tuple(_place(locations, one) for one in locations.bases)
@@ -126,8 +126,8 @@ def _found(bases: Sequence[BasePath], reference: str) -> BasePath:
             return one
     known = ", ".join(repr(one.name or one.path) for one in bases) or "none"
     raise BasePathError(
-        f"there is no base path {reference!r}; registered: {known} (initial_bases registers them "
-        "with a new dataset, add_bases() later)"
+        f"base path {reference!r} does not exist; registered: {known} (initial_bases registers "
+        "them with a new dataset, add_bases() later)"
     )
 
 
@@ -201,8 +201,8 @@ class WriteRequest:
             return None
         if self.allow_external_blob_outside_bases:
             raise InvalidInputError(
-                "allow_external_blob_outside_bases is about references to external blobs, and "
-                "external_blob_mode='ingest' stores none: leave one of the two out"
+                "allow_external_blob_outside_bases applies to references to external blobs, and "
+                "external_blob_mode='ingest' stores none: leave out one of the two"
             )
         return ExternalBlobs(storage_options)
 
@@ -237,9 +237,9 @@ def file_version_of(version: str) -> tuple[int, int]:
         return _VERSIONS[version]
     if version in ("0.1", "legacy", "2.3", "next"):
         raise NotSupportedError(
-            f"data files of version {version!r} cannot be written; versions 2.0, 2.1 and 2.2 can. "
-            "An old dataset is brought to a new version by overwriting it: "
-            "write_dataset(ds, ds.uri, mode='overwrite')"
+            f"data files of version {version!r} cannot be written; versions 2.0, 2.1 and 2.2 "
+            "can. To upgrade an old dataset, overwrite it: write_dataset(ds, ds.uri, "
+            "mode='overwrite')"
         )
     raise InvalidInputError(
         f"data_storage_version {version!r} is not one of {', '.join(map(repr, _VERSIONS))}"
@@ -282,13 +282,13 @@ def stage_rows(
     check_mode(mode)
     if request.initial_bases and current is not None:
         raise BasePathError(
-            f"initial_bases are registered when a dataset is created, and one is at "
-            f"{session.root.uri!r}: add_bases() registers more"
+            "initial_bases can be passed only when a dataset is created, and a dataset already "
+            f"exists at {session.root.uri!r}: register more with add_bases()"
         )
     if mode == "create" and current is not None:
         raise DatasetAlreadyExistsError(
-            f"there is a dataset at {session.root.uri!r} already; mode='append' adds to it, "
-            "mode='overwrite' puts the data in its place as a new version"
+            f"a dataset already exists at {session.root.uri!r}; use mode='append' to add rows, "
+            "or mode='overwrite' to replace its rows in a new version"
         )
     if mode == "append" and current is not None:
         addition = write_addition(current, data, request, schema)
@@ -317,7 +317,7 @@ def write_addition(
     wanted = request.data_storage_version
     if wanted is not None and file_version_of(wanted) != file_version_of(version):
         raise NotSupportedError(
-            f"this dataset holds files of version {version}: rows cannot be appended as {wanted}; "
+            f"the dataset has files of version {version}: rows cannot be appended as {wanted}; "
             "leave data_storage_version out, or overwrite the dataset"
         )
     reader = reader_of(data, schema, partial=True)

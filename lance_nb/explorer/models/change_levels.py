@@ -130,7 +130,7 @@ def _transactions(diff: Diff, span: slice, _kinds: object) -> Level:
     columns = [
         _Column("version", lambda row: text.ref_label(row["branch"], row["version"])),
         _Column("operation", _field("operation")),
-        _Column("what it did", _field("description")),
+        _Column("what the version did", _field("description")),
         _Column("message", lambda row: row["message"] or ""),
         _Column("time", lambda row: text.moment(row["timestamp"])),
     ]

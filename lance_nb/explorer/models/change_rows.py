@@ -138,7 +138,7 @@ def kinds_of(args: Mapping[str, Any]) -> tuple[str, ...]:
     if names is None:
         return KINDS
     if not isinstance(names, list) or not names or any(one not in KINDS for one in names):
-        raise InvalidInputError(f"kinds must be a list of some of {', '.join(KINDS)}")
+        raise InvalidInputError(f"kinds must be a list with any of {', '.join(KINDS)}")
     return tuple(one for one in KINDS if one in names)
 
 
@@ -211,7 +211,7 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     """
     found = diff.rows(limit=1, offset=row, kinds=kinds, show=()).read_all()
     if not found.num_rows:
-        raise InvalidInputError(f"there is no row {row:,} of this kind")
+        raise InvalidInputError(f"row {row:,} of this kind does not exist")
     changed = set(found.column(found.num_columns - 1)[0].as_py() or ())
     every = [one.name for one in diff.column_pairs]
     names = [name for at, name in enumerate(every) if at < MAX_SHOWN or name in changed]

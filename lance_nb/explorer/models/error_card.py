@@ -15,23 +15,23 @@ from lance_nb.explorer.models import text
 _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     (
         errors.DatasetNotFoundError,
-        "No dataset here",
+        "No dataset found",
         (
-            "Check the path: it should be the dataset's own folder, the one that holds _versions. "
-            "A relative path starts at the notebook's folder."
+            "Check the path: it must be the folder of the dataset, which contains _versions. A "
+            "relative path starts at the folder of the notebook."
         ),
     ),
     (
         errors.VersionNotFoundError,
         "This version does not exist",
         (
-            "It may have been cleaned up, or belong to another branch. "
-            "List what is there with %lance versions, or open the dataset without a version."
+            "It may have been cleaned up, or it belongs to another branch. List the versions "
+            "with %lance log, or open the dataset without a version."
         ),
     ),
     (
         errors.RefNotFoundError,
-        "No tag or branch of this name",
+        "No tag or branch with this name",
         (
             "Check the spelling; names are case-sensitive. Tags: ds.tags.list(), "
             "branches: ds.branches.list()."
@@ -39,69 +39,69 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
     ),
     (
         errors.RefConflictError,
-        "The tag or branch is in the way",
-        "Nothing was changed. Look at the tag or branch as it is now, and do it again.",
+        "A tag or branch prevents this",
+        "Nothing was changed. Check the tag or branch in its current state, and try again.",
     ),
     (
         errors.CommitError,
-        "Somebody else changed the same data",
-        "Nothing was changed. Look at what was committed meanwhile, and do it again.",
+        "Another writer changed the same data",
+        "Nothing was changed. Check what was committed in the meantime, and try again.",
     ),
     (
         errors.ObjectNotFoundError,
         "A file of the dataset is missing",
         (
-            "The version names a file that is gone: it may have been removed by a clean-up or not "
-            "copied. Restore the file, or look at another version."
+            "The version refers to a file that does not exist: a clean-up may have removed it, "
+            "or it was not copied. Restore the file, or open another version."
         ),
     ),
     (
         errors.PredicateError,
         "This expression cannot be used",
-        "Expressions are SQL over the columns, for example: id > 10 AND name LIKE 'a%'.",
+        "Expressions are SQL on the columns, for example: id > 10 AND name LIKE 'a%'.",
     ),
     (
         errors.CommitStateUnknownError,
         "The outcome of this commit is unknown",
-        "Check again before you do anything else; all files were kept.",
+        "Check the outcome before you do anything else; all files were kept.",
     ),
     (
         errors.AlreadyExistsError,
-        "This name is taken",
-        "Choose another name, or look at what has it.",
+        "This name is already used",
+        "Choose another name, or check what uses it.",
     ),
     (
         errors.CancelledError,
         "Cancelled",
-        "Start the action again when you want it.",
+        "You can start the action again at any time.",
     ),
     (errors.CorruptFileError, "A file is damaged", ""),  # the error says what to do
     (
         errors.FormatError,
         "The bytes do not follow the Lance format",
-        "Restore the file from a good copy, or look at an older version.",
+        "Restore the file from a good copy, or open an older version.",
     ),
     (
         errors.NotSupportedError,
         "This needs a newer lance_nb",
         (
-            "The dataset uses a feature that this release does not read. Update lance_nb, "
-            "or look at an older version."
+            "The dataset uses a feature that this release does not support. Update lance_nb, or "
+            "open an older version."
         ),
     ),
     (
         errors.SchemaMismatchError,
-        "This does not fit the dataset's columns",
-        "Compare names and types with the dataset's columns, then do it again.",
+        "The data does not match the columns of the dataset",
+        "Compare the names and types with the columns of the dataset, then try again.",
     ),
     (
         errors.InvalidInputError,
         "This input is not valid",
-        "Correct what is named above.",
+        "Correct the value named above.",
     ),
     (
         errors.StorageError,
-        "The storage did not answer",
+        "The storage did not respond",
         "Check the network and your credentials, then run the cell again.",
     ),
     (
@@ -113,8 +113,8 @@ _WORDS: tuple[tuple[type[Exception], str, str], ...] = (
 _OWN_FAULT = (
     "Something went wrong inside lance_nb",
     (
-        "This is a fault of lance_nb, not yours. Please report it with the text above; "
-        "the full trace is in the Jupyter log."
+        "This is a bug in lance_nb. Please report it with the text above; the full traceback is "
+        "in the Jupyter log."
     ),
 )
 

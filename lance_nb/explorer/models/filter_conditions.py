@@ -112,7 +112,7 @@ def stored_time(kind: pa.DataType, milliseconds: float | None) -> float | None:
         return milliseconds / 86_400_000
     if pa.types.is_timestamp(kind):
         return milliseconds * _PER_SECOND[kind.unit] / 1000
-    raise NotSupportedError(f"values of {kind} are not times")
+    raise NotSupportedError(f"values of {kind} are not timestamps")
 
 
 def _literal(kind: pa.DataType, place: float, width: float, *, up: bool) -> str:
@@ -144,7 +144,7 @@ def _moment(seconds: float) -> datetime:
     try:
         return _START + timedelta(seconds=seconds)
     except OverflowError as error:
-        raise NotSupportedError("this time lies outside the years 1 to 9999") from error
+        raise NotSupportedError("the timestamp is outside the years 1 to 9999") from error
 
 
 def _time_literal(seconds: float, width: float) -> str:

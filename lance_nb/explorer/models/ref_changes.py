@@ -73,8 +73,9 @@ def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]
         found.append(
             Consequence(
                 WARN,
-                f"A merge created this tag: another branch reads files of {text.ref_label(*place)}"
-                " in place. pylance does not know that, and may delete them without the tag.",
+                "A merge created this tag: another branch reads files of "
+                f"{text.ref_label(*place)} in place. pylance does not know this, and may delete "
+                "the files without the tag.",
             )
         )
     return found
@@ -110,13 +111,13 @@ def of_deleting_branch(
     found.append(Consequence(level, f"Frees {size}: all {versions}."))
     if own:
         what = f"{text.plural(len(own), 'version')} of {name} since its fork"
-        found.append(Consequence(WARN, f"{what} cannot be brought back."))
+        found.append(Consequence(WARN, f"{what} cannot be restored."))
     place = fork_of(book.branches[deletion.name])
     tags = book.tags_at(place)
     found.append(_protection(book, place, tags, latest_of_parent, without=deletion.name))
     if stands_here:
         there = text.ref_label(*place)
-        found.append(Consequence(OK, f"You are looking at it: the view goes to {there}."))
+        found.append(Consequence(OK, f"This view shows the branch and will switch to {there}."))
     return found
 
 
@@ -124,13 +125,13 @@ def _refusals(deletion: BranchDeletion) -> Iterable[str]:
     users = deletion.users
     if users.children:
         names = _names([name for name, _ in users.children])
-        yield f"Refused: started from it: {names}. Delete that first."
+        yield f"Refused: other branches started from it ({names}). Delete them first."
     if users.tags:
         names = _names([name for name, _ in users.tags])
-        yield f"Refused: it holds the tag {names}. Delete or move it first."
+        yield f"Refused: tags point to its versions ({names}). Delete or move them first."
     if users.readers:
         places = [text.ref_label(*one) for one in users.readers]
-        yield f"Refused: {_names(places)} reads files that it has merged from it."
+        yield f"Refused: versions that merged it refer to its files ({_names(places)})."
 
 
 def _names(names: Sequence[str]) -> str:

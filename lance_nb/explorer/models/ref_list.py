@@ -187,7 +187,7 @@ def ref_page(book: RefBook, query: RefQuery) -> RefPage:
     records = _matching(book.tags if is_tags else book.branches, query, is_tags)
     sorts = _TAG_SORTS if is_tags else _branch_sorts(book)
     if query.sort not in sorts:
-        raise InvalidInputError(f"sort is one of {', '.join(sorts)}")
+        raise InvalidInputError(f"sort must be one of {', '.join(sorts)}")
     records.sort(key=_name)
     records.sort(key=sorts[query.sort], reverse=query.descending)
     if not is_tags and query.typed.casefold() in MAIN:

@@ -154,7 +154,7 @@ def _same(one: CellPlace, other: CellPlace) -> bool:
 def _open_cell(dataset: Source, query: RowQuery, row: int, column: int) -> CellBytes | None:
     names = query.names(dataset)
     if column >= len(names):
-        raise InvalidInputError(f"there is no column {column}")
+        raise InvalidInputError(f"column {column} does not exist")
     name = names[column]
     read, size = (
         _blob_value(dataset, query, row, name)
@@ -172,7 +172,7 @@ Reader = Callable[[int, int], bytes]
 def _blob_value(dataset: Source, query: RowQuery, row: int, name: str) -> tuple[Reader | None, int]:
     ids = query.rows(dataset, ["_rowid"], row, 1)["_rowid"]
     if not len(ids):
-        raise InvalidInputError(f"there is no row {row:,}")
+        raise InvalidInputError(f"row {row:,} does not exist")
     file = scanned_source(dataset).take_blobs(name, ids=ids.to_numpy())[0]
     return (None, 0) if file is None else (file.read_range, file.size())
 
@@ -182,7 +182,7 @@ def _binary_value(
 ) -> tuple[Reader | None, int]:
     found = query.rows(dataset, [name], row, 1).column(0)
     if not len(found):
-        raise InvalidInputError(f"there is no row {row:,}")
+        raise InvalidInputError(f"row {row:,} does not exist")
     scalar = cells.plain(found)[0]
     if not cells.is_binary(scalar.type):
         raise NotSupportedError(f"values of {name!r} are not binary")

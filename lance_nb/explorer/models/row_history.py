@@ -131,7 +131,7 @@ def values_at(dataset: ComparedSource, row: RowPlace, names: Sequence[str]) -> d
     at = fragments.position_of(row.fragment)
     if at is None or not 0 <= row.offset < max(fragments[at].physical_rows, 1):
         raise NotFoundError(
-            f"version {row.version} has no row at fragment {row.fragment}, offset {row.offset}"
+            f"version {row.version} has no row in fragment {row.fragment} at offset {row.offset}"
         )
     wanted = project(snapshot.manifest.schema, list(names))
     found = read_window(snapshot, wanted, fragments[at], np.array([row.offset], np.int64))
@@ -150,7 +150,7 @@ def _followed(label: str) -> str:
 def place_of_row(found: pa.Table) -> tuple[int, int, str]:
     """Take fragment, offset and row id from a table of one row with ``_rowid`` and ``_rowaddr``."""
     if not found.num_rows:
-        raise InvalidInputError("there is no such row")
+        raise InvalidInputError("the row does not exist")
     address = int(found.column("_rowaddr")[0].as_py())
     return address >> 32, address & 0xFFFFFFFF, str(found.column("_rowid")[0].as_py())
 

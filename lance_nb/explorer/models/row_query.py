@@ -226,10 +226,10 @@ def nearest_rows(
 def _checked_vector(nearest: NearestQuery) -> Any:
     if nearest.metric not in METRICS:
         raise InvalidInputError(
-            f"metric is one of {', '.join(METRICS)}, not {nearest.metric[:40]!r}"
+            f"metric must be one of {', '.join(METRICS)}, not {nearest.metric[:40]!r}"
         )
     if not pa.types.is_fixed_size_list(nearest.vector.type):
-        raise NotSupportedError(f"{nearest.column!r} holds no vectors")
+        raise NotSupportedError(f"{nearest.column!r} has no vectors")
     if not nearest.vector.is_valid:
         raise InvalidInputError("this row has no vector")
     values: Any = nearest.vector
@@ -272,7 +272,9 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
     """
     wanted, system = args.get("filter"), args.get("system", False)
     if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
-        raise InvalidInputError(f"a filter is a text of at most {MAX_FILTER_CHARS:,} characters")
+        raise InvalidInputError(
+            f"a filter must be a text of at most {MAX_FILTER_CHARS:,} characters"
+        )
     if not isinstance(system, bool):
         raise InvalidInputError("system must be true or false")
     return RowQuery(wanted.strip() or None if wanted is not None else None, system)

@@ -51,11 +51,11 @@ MAX_VERSIONS = 12
 MAX_DAMAGED = 10
 
 _STATES = (
-    ("current", "what the newest version of a branch refers to"),
-    ("old", "what only older versions refer to: a clean-up can free it"),
-    ("orphan", "what no version refers to: left behind by writers that did not finish"),
+    ("current", "files that the newest version of a branch refers to"),
+    ("old", "files that only older versions refer to: a clean-up can delete them"),
+    ("orphan", "files that no version refers to, left by writers that did not finish"),
     ("bookkeeping", "manifests, transactions, refs and hints"),
-    ("other", "files that are no part of the dataset"),
+    ("other", "files that are not part of the dataset"),
 )
 
 
@@ -107,10 +107,9 @@ def _deletions(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
         key="deletions",
         title="Deleted rows still use space",
         text=(
-            f"{text.plural(rows, 'deleted row')} in "
-            f"{text.plural(int(many.sum()), 'fragment')} "
-            f"with {100 * DELETED_SHARE:.0f} % deleted or more; without them about "
-            f"{text.size(freed)} less is read. The old files go with the next clean-up."
+            f"{text.plural(rows, 'deleted row')} in {text.plural(int(many.sum()), 'fragment')} "
+            f"with {100 * DELETED_SHARE:.0f} % deleted rows or more. After a compaction, reads "
+            f"need about {text.size(freed)} less; the next clean-up removes the old files."
         ),
         python=compacts(dataset, materialize_deletions_threshold=DELETED_SHARE),
         stage={"verb": "compact", "materialize_deletions_threshold": DELETED_SHARE},
@@ -133,8 +132,8 @@ def _small(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
         title="Small fragments",
         text=(
             f"{text.plural(rows, 'row')} in {text.plural(int(neighbours.sum()), 'fragment')} "
-            "that could be larger; compaction would make about "
-            f"{text.plural(left, 'fragment')} of up to {text.count(TARGET_ROWS)} rows of them."
+            f"could be merged; compaction would leave about {text.plural(left, 'fragment')} of "
+            f"up to {text.count(TARGET_ROWS)} rows."
         ),
         python=compacts(dataset),
         stage={"verb": "compact"},
@@ -151,10 +150,9 @@ def _files(dataset: StoredSource, counts: FragmentCounts) -> Advice | None:
         key="files",
         title="Many files per fragment",
         text=(
-            f"More than {MANY_FILES} data files in "
-            f"{text.plural(int(many.sum()), 'fragment')} (up to "
-            f"{int(counts.num_data_files[worst])}): each column that was added or rewritten by "
-            "itself is one more. A compaction writes them as one."
+            f"More than {MANY_FILES} data files in {text.plural(int(many.sum()), 'fragment')} "
+            f"(up to {int(counts.num_data_files[worst])}): each column that was added or "
+            "rewritten separately adds a file. Compaction merges them into one."
         ),
         python=compacts(dataset, target_rows_per_fragment=TARGET_ROWS),
         stage={"verb": "compact", "target_rows_per_fragment": TARGET_ROWS},
@@ -173,10 +171,11 @@ def _unindexed(
     line = opened.attribute("optimize.optimize_indices").call().line()
     return Advice(
         key=f"index {text.name(name)}",
-        title=f"Index {text.name(name)} does not cover everything",
+        title=f"Index {text.name(name)} does not cover all rows",
         text=(
-            f"{text.plural(rows, 'row')} in {text.plural(int(missing.sum()), 'fragment')} "
-            "are searched without it. Building indices needs pylance."
+            f"Searches scan {text.plural(rows, 'row')} in "
+            f"{text.plural(int(missing.sum()), 'fragment')} without it. Building indices needs "
+            "pylance."
         ),
         python=f"import lance; {line}",
         stage=None,

@@ -237,7 +237,7 @@ def _preview(value: Any) -> ValueFacts:
 def _write(value: Any) -> ValueFacts:
     name = type(value.operation).__name__
     nodes = tree_of({
-        "fragments touched": list(value.touched_fragments),
+        "fragments changed": list(value.touched_fragments),
         "files written": list(value.data_files[:MAX_CHILDREN]),
     })  # fmt: skip
     return _facts(f"Staged write: {name}", ("not committed",), _edits(value), nodes, name)

@@ -82,7 +82,7 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     if action == "create" and known is not None:
         raise InvalidInputError(f"tag {name!r} already exists: move it instead")
     if action != "create" and known is None:
-        raise InvalidInputError(f"there is no tag {name!r}")
+        raise InvalidInputError(f"tag {name!r} does not exist")
     seen = None if known is None else (known.get("branch"), int(known["version"]))
     was = "" if seen is None else text.ref_label(*seen)
     if action == "delete":
@@ -279,7 +279,7 @@ class Card:
     def look_again(self) -> None:
         """After an unknown outcome, check whether the commit is in the dataset."""
         if self.state != UNKNOWN or self.stage is None:
-            raise InvalidInputError("the outcome of this card is known")
+            raise InvalidInputError("the outcome of this card is already known")
         version = self.stage.look_again()
         if version is not None:
             self.land(version)

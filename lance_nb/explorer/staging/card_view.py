@@ -302,7 +302,7 @@ def _fragments(preview: StagePreview) -> list[dict[str, Any]]:
 
 def _samples(card: Card) -> list[dict[str, Any]]:
     if card.action is not None and card.action.files is not None:
-        return [_sample("files that go", "−", card.action.files, ("reason", "size", "path"), 20)]
+        return [_sample("files to delete", "−", card.action.files, ("reason", "size", "path"), 20)]
     preview = card.preview
     if preview is None or preview.operation == "Rewrite":
         return []
@@ -384,7 +384,7 @@ def _words(card: Card, meeting: Meeting) -> str:
     """Say what a meeting means; the one that a commit was refused for changed the same rows."""
     refused = card.state == FAILED and f" version {meeting.version}: " in str(card.problem)
     if refused and meeting.verdict == "rebasable":
-        return "changed the same rows, which are named above"
+        return "changed the same rows, listed above"
     return _VERDICTS[meeting.verdict]
 
 

@@ -68,7 +68,7 @@ def local_reason(form: EditForm) -> str:
     if form.verb in ("append", "overwrite"):
         return "its rows are in this process"
     is_heavy = form.verb in VERBS and VERBS[form.verb].is_heavy
-    return "done in this process" if is_heavy and "type" not in form.args else "no data is read"
+    return "runs in this process" if is_heavy and "type" not in form.args else "no data is read"
 
 
 def _append(dataset: LanceDataset, form: EditForm, namespace: Namespace) -> Plan | None:
@@ -144,7 +144,9 @@ def _new_column(args: dict[str, Any]) -> Any:
     if "sql" in args:
         return {args["name"]: args["sql"]}
     if "type" not in args:
-        raise InvalidInputError("say what the column is computed as, or the type of its nulls")
+        raise InvalidInputError(
+            "enter an expression for the column, or the type of a column of nulls"
+        )
     return pa.field(args["name"], type_of(args["type"]))
 
 
@@ -158,7 +160,8 @@ def _older(dataset: LanceDataset, ref: str) -> int:
     found = refs.resolve(dataset, ref)
     if found.branch != dataset.branch:
         raise InvalidInputError(
-            f"{ref!r} is a version of another branch; a restore goes back on the branch itself"
+            f"{ref!r} is a version of another branch; only versions of the current branch can be "
+            "restored"
         )
     return found.version
 
@@ -209,7 +212,7 @@ class Placement:
     """
 
     name: str = LOCAL
-    reason: str = "done in this process"
+    reason: str = "runs in this process"
     size_bytes: int = 0
     num_tasks: int = 0
     is_movable: bool = False

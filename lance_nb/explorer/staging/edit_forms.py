@@ -86,7 +86,8 @@ _TARGET = Field(
     "target_rows_per_fragment", "count", "rows per fragment", "1,048,576", is_required=False
 )
 _SHARE = Field(
-    "materialize_deletions_threshold", "number", "rewrite from this share of deleted rows upwards",
+    "materialize_deletions_threshold", "number",
+    "rewrite fragments with at least this share of deleted rows",
     "0.1", is_required=False,
 )  # fmt: skip
 _TAG_ACTION = Field("action", "choice", "action", choices=("create", "move", "delete"))
@@ -126,7 +127,7 @@ VERBS: dict[str, Verb] = {
         Verb("compact", "Compact fragments", "upkeep", (_TARGET, _SHARE), is_heavy=True),
         Verb("cleanup", "Clean up old versions", "upkeep", (
             Field("older_than", "number", "older than, days", "14", is_required=False),
-            Field("keep", "count", "keep the newest", "all that are younger", is_required=False),
+            Field("keep", "count", "keep the newest", "all newer versions", is_required=False),
         )),
         Verb("tag", "Tag", "names", (
             _TAG_ACTION, Field("name", "tag", "tag", "v1"), _REF,
@@ -161,7 +162,7 @@ class EditForm:
         """Check the input of a browser or of a ``%lance`` line. Raises InvalidInputError."""
         name, meant = ALIASES.get(str(verb), (str(verb), {}))
         if name not in VERBS:
-            raise InvalidInputError(f"{str(verb)[:40]!r} is none of {', '.join(VERBS)}")
+            raise InvalidInputError(f"{str(verb)[:40]!r} is not one of {', '.join(VERBS)}")
         if not isinstance(args, Mapping):
             raise InvalidInputError("the arguments of a card must be an object")
         given = {**meant, **{key: value for key, value in args.items() if not _is_empty(value)}}

@@ -59,7 +59,7 @@ def check_rows(name: str, namespace: Namespace) -> None:
     if path.suffix not in READERS and path.suffix not in STREAMED:
         raise _nothing(name)
     if not path.is_file():
-        raise InvalidInputError(f"there is no file {name!r} in {Path.cwd()}")
+        raise InvalidInputError(f"file {name!r} does not exist in {Path.cwd()}")
 
 
 def _nothing(name: str) -> InvalidInputError:

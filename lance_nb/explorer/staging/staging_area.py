@@ -202,7 +202,7 @@ class StagingArea:
         """Return why the open cards cannot be one transaction; empty if they can."""
         cards = self.open_cards
         if len(cards) < 2:
-            return "there is one card" if cards else "there is no card"
+            return "only one card is staged" if cards else "no card is staged"
         if any(one.action is not None for one in cards):
             return "tags, branches and clean-ups cannot be part of a transaction"
         if len({one.dataset.branch for one in cards}) > 1:

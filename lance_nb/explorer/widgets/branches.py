@@ -81,7 +81,7 @@ def render_refs(dataset: Source) -> StaticRendering:
         lines.append(("branch", text.name(name), f"from {fork}{mark}"))
     for name, about in sorted(tags.items())[:MAX_RENDERED]:
         lines.append(("tag", text.name(name), text.ref_label(about["branch"], about["version"])))
-    said = f"{text.count(len(branches))} beside {MAIN}, {text.plural(len(tags), 'tag')}"
+    said = f"{text.count(len(branches))} besides {MAIN}, {text.plural(len(tags), 'tag')}"
     left = sum(max(0, len(one) - MAX_RENDERED) for one in (branches, tags))
     return render_table(
         f"Branches and tags of {text.name(dataset.name)}",
@@ -240,7 +240,7 @@ def kind_of(args: Mapping[str, Any]) -> str:
     """Take the kind of a ref from the arguments of a request."""
     kind = words(args, "kind", 20)
     if kind not in KINDS:
-        raise InvalidInputError(f"kind is one of {', '.join(KINDS)}")
+        raise InvalidInputError(f"kind must be one of {', '.join(KINDS)}")
     return kind
 
 
@@ -322,12 +322,12 @@ class RefChangeHandlers(RequestHandlers):
         records = book.tags if kind == "tag" else book.branches
         record = records[known_name(records, kind, name)]
         if whole_note(record) != before:
-            raise RefConflictError(f"the note on {kind} {name!r} was changed by somebody else")
+            raise RefConflictError(f"the note on {kind} {name!r} was changed by another writer")
         metadata = {**record.get("metadata", {}), NOTE: note}
         dataset = writable_dataset(self.session.dataset)
         owner = dataset.tags if kind == "tag" else dataset.branches
         owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
-        return self._done(f"Note on {kind} {text.name(name)} is written.", None)
+        return self._done(f"The note on {kind} {text.name(name)} was saved.", None)
 
     def on_delete(self, args: Mapping[str, Any]) -> Job:
         """Delete a tag or a branch, if it still is what was seen."""
@@ -340,14 +340,14 @@ class RefChangeHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             if kind == "tag":
                 dataset.tags.delete(name, expected=tagged)
-                return self._done(f"Tag {text.name(name)} is deleted.", None)
+                return self._done(f"Tag {text.name(name)} was deleted.", None)
             fork = self._check_branch(name, seen)
             dataset.branches.delete(name, progress=progress)
             there = None
             if dataset.branch == name:
                 there = self._leave(fork)
             self.session.forget(name)
-            return self._done(f"Branch {text.name(name)} is deleted.", there)
+            return self._done(f"Branch {text.name(name)} was deleted.", there)
 
         return Job(work)
 
@@ -366,8 +366,8 @@ class RefChangeHandlers(RequestHandlers):
         (head,) = branch_heads(self.session.dataset, book, [name])
         if identity_of(record, head) != seen:
             raise RefConflictError(
-                f"branch {name!r} has changed: its newest version is now "
-                f"{head.get('version')}; nothing was deleted, reload it and try again"
+                f"branch {name!r} has changed: its newest version is now {head.get('version')}; "
+                "nothing was deleted. Reload it and try again"
             )
         return fork_of(record)
 

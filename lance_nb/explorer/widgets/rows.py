@@ -106,7 +106,7 @@ class RowHandlers(RequestHandlers):
         name, scalar = self._cell(args)
         kind = scalar.type
         if not pa.types.is_fixed_size_list(kind):
-            raise NotSupportedError(f"{name!r} has no vectors of one length")
+            raise NotSupportedError(f"{name!r} has no vectors of a fixed length")
         if not scalar.is_valid:
             raise InvalidInputError("this row has no vector")
         source, query = self.source(args), self.session.query(args)
@@ -128,7 +128,7 @@ class RowHandlers(RequestHandlers):
         row = integer(args, "row", low=0, high=MAX_COUNT)
         found = query.rows(source, [name], row, 1).column(0)
         if not len(found):
-            raise InvalidInputError(f"there is no row {row:,}")
+            raise InvalidInputError(f"row {row:,} does not exist")
         return name, cells.plain(found)[0]
 
     def _name(self, args: Mapping[str, Any]) -> str:

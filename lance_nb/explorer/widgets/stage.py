@@ -206,7 +206,7 @@ class StageHandlers(RequestHandlers):
 
 def _writable(source: object) -> LanceDataset:
     if not isinstance(source, LanceDataset):
-        raise NotSupportedError("only datasets of lance_nb itself can be changed here")
+        raise NotSupportedError("only datasets that were opened with lance_nb can be changed")
     return source
 
 

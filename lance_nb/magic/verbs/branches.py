@@ -99,7 +99,7 @@ def _moved_result(dataset: LanceDataset, what: str) -> Result:
     return text_result(f"Now at {label(dataset)}", [what], value=dataset)
 
 
-_FORCE = argument("--force", action="store_true", help="also if other branches depend on it")
+_FORCE = argument("--force", action="store_true", help="even if other branches depend on it")
 _REF = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
 
 _REF_VERBS = (
@@ -201,11 +201,11 @@ def _common(*first: Argument) -> tuple[Argument, ...]:
         argument("--on-conflict", choices=ON_CONFLICT, default="fail",
                  help="how to resolve conflicts"),
         argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
-        argument("-m", "--message", nargs="+", help="what was done and why"),
+        argument("-m", "--message", nargs="+", help="the commit message"),
     )  # fmt: skip
 
 
-_VERSION = argument("ref", completes=REF, help="the version whose change is meant")
+_VERSION = argument("ref", completes=REF, help="the version that made the change")
 
 _MERGE_VERBS = (
     Verb(

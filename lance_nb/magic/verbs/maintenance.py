@@ -66,8 +66,8 @@ def doctor(context: MagicContext, args: Namespace) -> Result:
     advice = _advice(context, dataset)
     if found.num_orphans:
         advice.append(
-            f"{text.plural(found.num_orphans, 'file')} ({text.size(found.orphan_bytes)}) belong to "
-            f"no version; run {context.prog} clean"
+            f"{text.plural(found.num_orphans, 'unreferenced file')} "
+            f"({text.size(found.orphan_bytes)}); run {context.prog} clean"
         )
     table = found.to_table().to_pylist()
     records = [
@@ -235,7 +235,9 @@ def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
         share = stats.num_deleted_rows / stored
         lines.append(f"{share:.0%} of the rows are deleted; run {context.prog} compact")
     if stats.num_fragments >= 10 and stored < stats.num_fragments * 100_000:
-        lines.append(f"{stats.num_fragments} small fragments; run {context.prog} compact")
+        lines.append(
+            f"{text.plural(stats.num_fragments, 'small fragment')}; run {context.prog} compact"
+        )
     return lines
 
 
@@ -283,14 +285,14 @@ VERBS = (
     Verb("space", "show the use of storage: versions, tags, branches, orphan files", space),
     Verb(
         "doctor",
-        "verify a dataset and advise; exit status 1 for damage",
+        "verify a dataset and suggest maintenance; exit status 1 for damage",
         doctor,
         (
             argument(
                 "uri",
                 nargs="?",
                 completes=URI,
-                help="another dataset, also one that cannot be opened",
+                help="another dataset, even one that cannot be opened",
             ),
             argument("--quick", action="store_true", help="do not decode values"),
             argument(

@@ -88,8 +88,8 @@ class SourceWrite:
         last = self._last_batch(session, newest, mark)
         if last is not None and last >= mark.batch:
             _log.warning(
-                "skipped batch %d of stream %s: %s has it already, its last batch is %d. The new "
-                "files of the batch are left to cleanup",
+                "skipped batch %d of stream %s: %s already has it, and its last batch is %d. "
+                "Cleanup removes the new files of the batch",
                 mark.batch, visible(mark.stream), visible(session.root.uri), last,
             )  # fmt: skip
             return None

@@ -228,7 +228,7 @@ def test_local_entries_are_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 @pytest.mark.parametrize("given", ["/data", Path("/data"), b"/data"])
 def test_one_place_is_not_taken_for_a_list(given: Any):
     # A text is a sequence of characters, of which "/" would allow every local path.
-    with pytest.raises(InvalidInputError, match="allow_bases is a list of places"):
+    with pytest.raises(InvalidInputError, match="allow_bases must be a list of locations"):
         lance_nb.dataset("memory://nothing/x", allow_bases=given)
     with pytest.raises(InvalidInputError, match="allow_bases: "):
         lance_nb.dataset("memory://nothing/x", allow_bases=[""])

@@ -187,14 +187,14 @@ def test_a_version_that_is_gone_or_another_one_is_refused(dataset: LanceDataset)
         pickle.loads(payload).to_table()  # noqa: S301
     for number in range(2):
         made.update_config({"n": str(number)})
-    with pytest.raises(NotFoundError, match="deleted and made anew"):
+    with pytest.raises(NotFoundError, match="deleted and created again"):
         pickle.loads(payload).to_table()  # noqa: S301
 
 
 def test_what_cannot_travel_says_what_to_do(dataset: LanceDataset):
     stage = dataset.stage().append(rows(30, 31))
     for way in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(NotSupportedError, match=r"a stage is not copied or pickled.*commit"):
+        with pytest.raises(NotSupportedError, match=r"a stage cannot be copied or pickled.*commit"):
             way(stage)
     blobs = pa.table({"b": pa.array([b"x"], pa.large_binary())}, schema=pa.schema([
         pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})

@@ -100,7 +100,7 @@ def test_an_error_of_the_engine_is_told_in_its_own_words(
         error = error_of({"id": "1", "type": "fail"})
     (record,) = caplog.records
     assert (record.levelname, record.exc_info) == ("INFO", None)  # an answer, no alarm
-    assert error["title"] == "No tag or branch of this name"
+    assert error["title"] == "No tag or branch with this name"
     assert "'v1'" in error["message"]
 
 

@@ -194,7 +194,7 @@ def test_only_the_newest_of_each_are_kept() -> None:
     like = kept.keep_vector(NearestQuery("v", pa.scalar([1.0]), NO_CODE))
     passing = kept.keep((None, 1), FilteredRows("x > 1", (), np.zeros(0, np.int64)))
     keys = [kept.keep((None, 1), ordered()) for _ in range(MAX_KEPT + 1)]
-    with pytest.raises(InvalidInputError, match="sort them again"):
+    with pytest.raises(InvalidInputError, match="sort the rows again"):
         kept.at((None, 1), keys[0])
     assert kept.at((None, 1), keys[1])
     assert kept.vector(like).column == "v"

@@ -144,7 +144,7 @@ def test_columns_of_a_key_are_found_by_name(session: Session) -> None:
 @pytest.mark.parametrize(
     ("kind", "args", "words"),
     [
-        ("find", {"row": 10**6}, "no such row"),
+        ("find", {"row": 10**6}, "row does not exist"),
         ("find", {"row": -1}, "row must be"),
         ("steps", {"fragment": 2**32, "offset": 0, "upto": 1}, "fragment must be"),
         ("steps", {"fragment": 0, "offset": 0, "upto": 10**6}, "upto must be"),

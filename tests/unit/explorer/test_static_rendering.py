@@ -137,7 +137,7 @@ def test_an_empty_dataset_and_an_error_have_a_picture() -> None:
     empty = picture_of(Session(one_table(rows(0))), PARTS)
     assert "This version has no rows." in empty.text
     error = render_error(DatasetNotFoundError("/no/where"))
-    assert "No dataset here" in error.html
+    assert "No dataset found" in error.html
     assert "What to do" in error.text
 
 

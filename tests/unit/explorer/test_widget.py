@@ -61,7 +61,7 @@ def test_travelling_changes_the_screen_for_everybody() -> None:
 def test_a_failed_journey_leaves_the_screen_and_says_why() -> None:
     explorer = Explorer(small_dataset())
     reply, _ = talk(explorer, {"id": "1", "type": "travel", "args": {"ref": "v9"}})
-    assert reply["error"]["title"] == "No tag or branch of this name"
+    assert reply["error"]["title"] == "No tag or branch with this name"
     assert explorer.screen["label"] == "main:4"
     for args in ({}, {"ref": 3}, {"ref": "1", "window": {"offset": -1}}, {"version": "x"}):
         assert not talk(explorer, {"id": "1", "type": "travel", "args": args})[0]["ok"]
@@ -80,7 +80,7 @@ def test_a_widget_that_failed_shows_why_and_keeps_the_error() -> None:
     error = DatasetNotFoundError("/no/where")
     explorer = Explorer(error)
     assert explorer.error is error
-    assert explorer.screen["error"]["title"] == "No dataset here"
+    assert explorer.screen["error"]["title"] == "No dataset found"
     assert "/no/where" in repr(explorer)
     assert talk(explorer, {"id": "1", "type": "ready", "args": {}})[0]["ok"]
     assert not talk(explorer, {"id": "1", "type": "travel", "args": {"ref": "1"}})[0]["ok"]

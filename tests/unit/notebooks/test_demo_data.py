@@ -23,7 +23,7 @@ def test_the_script_says_what_there_is_and_refuses_what_is_not_ours(
     tag.parent.mkdir(parents=True)
     tag.write_text("{}")
     main([str(tmp_path)])
-    assert "exists already" in capsys.readouterr().out
+    assert "already exists" in capsys.readouterr().out
 
 
 def test_the_makefile_looks_for_the_tag_that_is_made_last() -> None:

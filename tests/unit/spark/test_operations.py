@@ -81,8 +81,10 @@ def test_indices_that_cannot_be_built_are_refused_before_any_task(dataset: Lance
         (NotSupportedError, r"pylance.*create_scalar_index\('id', 'BITMAP'\)",
          {"column": "id", "index_type": "BITMAP"}),
         (ColumnNotFoundError, "nope", {"column": "nope"}),
-        (InvalidInputError, "already: give replace=True", {"column": "id", "replace": False}),
-        (InvalidInputError, "already: give another name", {"column": "name", "name": "id_idx"}),
+        (InvalidInputError, "already exists: pass replace=True",
+         {"column": "id", "replace": False}),
+        (InvalidInputError, "already exists: pass another name",
+         {"column": "name", "name": "id_idx"}),
     ]  # fmt: skip
     for error, message, options in wrong:
         with pytest.raises(error, match=message):

@@ -155,7 +155,7 @@ def test_a_dataset_made_anew_is_another_one(dataset: LanceDataset) -> None:
     assert made.version == old.version
     new = pickle.loads(pickle.dumps(PinnedVersion.of(made)))  # noqa: S301
     assert new.dataset().to_table() == rows(0, 7)
-    with pytest.raises(NotFoundError, match=r"deleted and made anew.*plan again"):
+    with pytest.raises(NotFoundError, match=r"deleted and created again.*repeat the planning"):
         old.check()
 
 
@@ -166,7 +166,7 @@ def test_what_was_planned_is_not_committed_to_a_dataset_made_anew(dataset: Lance
     made = lance_nb.write_dataset(rows(0, 7), dataset.uri)
     for number in range(2, dataset.version + 1):
         made.update_config({"version": str(number)})
-    with pytest.raises(NotFoundError, match="deleted and made anew"):
+    with pytest.raises(NotFoundError, match="deleted and created again"):
         plan.commit(results)
     assert lance_nb.dataset(dataset.uri).to_table() == rows(0, 7)
 

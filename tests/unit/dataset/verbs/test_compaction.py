@@ -311,7 +311,7 @@ def test_nothing_to_commit_makes_no_version(made):
 def test_what_is_not_of_this_dataset_is_refused(made, rows):
     other = lance_nb.write_dataset(rows, f"{made.uri}.other", max_rows_per_file=2)
     (task, *_) = Compaction.plan(other, OPTIONS).tasks
-    with pytest.raises(InvalidInputError, match="not one of"):
+    with pytest.raises(InvalidInputError, match="does not belong to"):
         task.execute(made)
     (mine, *_) = Compaction.plan(made, OPTIONS).tasks
     result = mine.execute(made)

@@ -120,7 +120,7 @@ def test_later_batches_are_cast_to_the_first():
         ({"a": ["x"]}, "from string to int32 without losing values"),
         ({"a": [[1]]}, "from list<.*> to int32$"),
         ({"b": [1]}, "batch 0 has no column 'a'"),
-        ({"a": [1], "b": [1]}, "batch 0 has a column 'b', which the schema does not name"),
+        ({"a": [1], "b": [1]}, "batch 0 has a column 'b' that is not in the schema"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused_by_column(columns, message):

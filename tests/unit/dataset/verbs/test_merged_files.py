@@ -42,8 +42,12 @@ def committed(dataset: LanceDataset, way: Any, *columns: tuple[str, pa.Array]) -
             ("y", NUMBERS),
             r"fragment 0: column 'y' .* not among the columns \('x'\)",
         ),
-        (("x", NUMBERS), ("x", NUMBERS.cast(pa.int32())), "'x' is int32 in the schema, int64"),
-        (("x", NUMBERS), ("x", NUMBERS.cast(pa.string())), "'x' is string in the schema, int64"),
+        (("x", NUMBERS), ("x", NUMBERS.cast(pa.int32())), "'x' is int32 in the schema, but int64"),
+        (
+            ("x", NUMBERS),
+            ("x", NUMBERS.cast(pa.string())),
+            "'x' is string in the schema, but int64",
+        ),
         (
             ("x", pa.StructArray.from_arrays([NUMBERS], ["a"])),
             ("x", pa.StructArray.from_arrays([NUMBERS], ["b"])),

@@ -69,7 +69,7 @@ def test_a_stage_is_used_up(make, rows):
     gone = made.stage()
     gone.discard()
     for stage in (done, gone):
-        with pytest.raises(InvalidInputError, match="make a new one"):
+        with pytest.raises(InvalidInputError, match="create a new one"):
             stage.append(rows)
         with pytest.raises(InvalidInputError):
             stage.commit()
@@ -198,7 +198,7 @@ def test_what_cannot_be_joined_stays_as_it_was(make, rows, uri):
         stage.joined(alone)
     lance_nb.dataset(uri).delete("id = 1")
     newer = lance_nb.dataset(uri).stage().delete("id = 2")
-    with pytest.raises(InvalidInputError, match="looks at one version"):
+    with pytest.raises(InvalidInputError, match="based on the same version"):
         stage.joined(newer)
     assert stage.commit() == 3
 

@@ -66,8 +66,8 @@ def test_results_of_several_kinds_become_batches():
     assert as_batch(table.slice(0, 0), 0, None).num_rows == 0
     for made, reason in (
         (7, "not int"),
-        (BATCH.slice(1), "1 rows out of 2"),
-        (pa.record_batch({"b": [1, 2]}), "it made b: int64"),
+        (BATCH.slice(1), "returned 1 row for 2 input rows"),
+        (pa.record_batch({"b": [1, 2]}), "it returned b: int64"),
     ):
         with pytest.raises(SchemaMismatchError, match=reason):
             as_batch(made, 2, BATCH.schema)

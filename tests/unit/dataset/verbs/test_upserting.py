@@ -132,7 +132,7 @@ def test_arguments_are_checked_where_they_are_given(make):
         made.merge_insert()
     with pytest.raises(TypeError, match="not int"):
         made.merge_insert(5)
-    with pytest.raises(TypeError, match="each a text"):
+    with pytest.raises(TypeError, match="a list of column names"):
         made.merge_insert([5])
     merge = made.merge_insert("ID").use_index(False).retry_timeout(timedelta(1)).conflict_retries(3)
     assert merge.target_all_bases().data_storage_version("stable") is merge

@@ -97,7 +97,7 @@ def test_one_row_is_told_in_full_with_its_place(dataset: Any) -> None:
     assert dataset.take([row["position"]]).column("id").to_pylist() == [45]
     gone = changed_row(diff, ("removed",), 2)
     assert (gone["kind"], gone["label"], gone["position"]) == ("-", "main:1", 2)
-    with pytest.raises(InvalidInputError, match="no row 99"):
+    with pytest.raises(InvalidInputError, match="row 99 of this kind"):
         changed_row(diff, KINDS, 99)
 
 

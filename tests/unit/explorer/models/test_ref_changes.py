@@ -86,9 +86,9 @@ def test_deleting_a_branch_takes_its_versions() -> None:
     found = said(of_deleting_branch(book, deletion(BranchUsers()), 9, stands_here=True))
     assert found == [
         ("warn", "Frees 7 files, 2.0 KB: all 3 versions."),
-        ("warn", "2 versions of dev since its fork cannot be brought back."),
+        ("warn", "2 versions of dev since its fork cannot be restored."),
         ("warn", "main:3 loses its protection: the next clean-up may delete it."),
-        ("ok", "You are looking at it: the view goes to main:3."),
+        ("ok", "This view shows the branch and will switch to main:3."),
     ]
 
 
@@ -97,9 +97,9 @@ def test_a_branch_that_is_needed_is_refused_with_who_needs_it() -> None:
     users = BranchUsers(names, (("t", 4),), ((None, 8), ("other", 6)))
     found = said(of_deleting_branch(BOOK, deletion(users, (3,)), 9, stands_here=False))
     stops = [words for level, words in found if level == "stop"]
-    assert stops[0].endswith("and 2 more. Delete that first.")
-    assert "tag t" in stops[1]
-    assert stops[2] == "Refused: main:8, other:6 reads files that it has merged from it."
+    assert stops[0].endswith("and 2 more). Delete them first.")
+    assert "(t)" in stops[1]
+    assert stops[2] == "Refused: versions that merged it refer to its files (main:8, other:6)."
     assert ("ok", "main:3 stays protected by tag fork.") in found
 
 

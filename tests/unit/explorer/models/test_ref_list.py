@@ -69,7 +69,7 @@ def test_tags_are_in_the_order_asked_for() -> None:
     assert names(RefQuery("tag", sort="place")) == ["v2", "v10", "Exp"]
     assert names(RefQuery("tag", sort="created")) == ["v10", "Exp", "v2"]
     assert names(RefQuery("tag", sort="updated", descending=True))[0] == "v10"
-    with pytest.raises(InvalidInputError, match="sort is one of name, place"):
+    with pytest.raises(InvalidInputError, match="sort must be one of name, place"):
         ref_page(BOOK, RefQuery("tag", sort="refs"))
 
 

@@ -43,7 +43,7 @@ def test_a_preview_shows_rows_and_fragments(dataset: Any) -> None:
     fragments = named(facts.nodes, "fragments")["children"][0]["children"]
     assert {one["name"]: one["text"] for one in fragments}["change"] == "changed"
     written = FACTS["write"](stage.staged).nodes
-    assert named(written, "fragments touched")["text"] == "1"
+    assert named(written, "fragments changed")["text"] == "1"
     assert named(written, "files written")["text"] == "none"
 
 

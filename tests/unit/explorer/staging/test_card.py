@@ -81,7 +81,7 @@ def test_only_the_commit_that_was_met_is_blamed(
     words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
     assert words == {
         2: "this card is rebased onto it automatically",
-        3: "changed the same rows, which are named above",
+        3: "changed the same rows, listed above",
     }
 
 
@@ -113,7 +113,7 @@ def test_an_unknown_outcome_is_looked_at_again(
         deck.commit(card.id, None, ProgressReporter())
     assert (card.state, card.version, newest().version) == (COMMITTED, 2, 2)
     assert newest().count_rows() == 22
-    with pytest.raises(InvalidInputError, match="is known"):
+    with pytest.raises(InvalidInputError, match="already known"):
         card.look_again()
 
 
@@ -154,11 +154,11 @@ def test_names_are_changed_only_where_they_were_seen(
 @pytest.mark.parametrize(
     ("verb", "args", "words"),
     [
-        ("tag", {"action": "move", "name": "nope"}, "no tag 'nope'"),
-        ("tag", {"action": "delete", "name": "nope"}, "no tag 'nope'"),
+        ("tag", {"action": "move", "name": "nope"}, "tag 'nope' does not exist"),
+        ("tag", {"action": "delete", "name": "nope"}, "tag 'nope' does not exist"),
         ("branch", {"action": "delete", "name": "nope"}, "nope"),
         ("restore", {"version": "99"}, "99"),
-        ("add_column", {"name": "x"}, "type of its nulls"),
+        ("add_column", {"name": "x"}, "type of a column of nulls"),
         ("append", {"source": "nothing"}, "neither a variable"),
         ("cleanup", {"older_than": 99999}, "36,500 days"),
     ],

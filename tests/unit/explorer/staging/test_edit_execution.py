@@ -110,7 +110,7 @@ def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: StagingArea
     card = add("compact", "spark", target_rows_per_fragment=1000)
     deck.prepare(card.id, ProgressReporter(), "local")
     assert card.state == READY
-    with pytest.raises(InvalidInputError, match="worth compacting"):
+    with pytest.raises(InvalidInputError, match="no fragments need compaction"):
         add("compact", target_rows_per_fragment=2)
     with pytest.raises(ColumnNotFoundError):
         add("cast_column", "spark", column="nope", type="int32")

@@ -36,8 +36,8 @@ def test_other_names_of_a_verb_are_understood() -> None:
 @pytest.mark.parametrize(
     ("verb", "args", "words"),
     [
-        ("format", {}, "is none of"),
-        (7, {}, "is none of"),
+        ("format", {}, "is not one of"),
+        (7, {}, "is not one of"),
         ("delete", [], "an object"),
         ("delete", {"where": "x", "force": True}, "no argument 'force'"),
         ("delete", {"where": "x" * 5000}, "up to 4,000"),

@@ -39,7 +39,7 @@ def test_a_name_of_nothing_is_told_before_anything_is_read(tmp_path: Path) -> No
         check_rows(name, {"df": ROWS})
     with pytest.raises(InvalidInputError, match="neither a variable nor a file"):
         check_rows("dff", {"df": ROWS})
-    with pytest.raises(InvalidInputError, match="there is no file"):
+    with pytest.raises(InvalidInputError, match="does not exist in"):
         check_rows(f"{tmp_path}/none.csv", {})
 
 

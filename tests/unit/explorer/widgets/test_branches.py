@@ -100,7 +100,7 @@ def test_tags_are_made_moved_described_and_deleted(session: Session) -> None:
     assert "moved meanwhile" in ask(session, "delete", kind="tag", name="t", seen=seen)["error"]
     assert other(session).tags.get_version("t") == 2
     assert (
-        "changed by somebody else"
+        "changed by another writer"
         in ask(session, "note", kind="tag", name="t", note="x", before="")["error"]
     )
     ask(session, "note", kind="tag", name="t", note="", before="hi")
@@ -145,7 +145,7 @@ def test_a_plan_is_committed_as_it_was_seen(session: Session) -> None:
     assert "preview" in ask(session, "merge", plan=plan["plan"] + 1, message="")["error"]
     other(session).insert(rows(60, 1))
     stale = ask(session, "merge", plan=plan["plan"], message="")
-    assert "somebody has committed version 4" in stale["error"]
+    assert "version 4 was committed after" in stale["error"]
     plan = ask(session, "plan", kind="merge", source="tag:v1", into="dev", **HOW)
     assert plan["strategy"] == "up-to-date"
     plan = ask(session, "plan", kind="merge", source="dev:3", into=None, **HOW)
@@ -178,7 +178,7 @@ def test_nothing_is_written_while_the_lock_is_shut(session: Session) -> None:
         "delete": {"kind": "tag", "name": "v1", "seen": place},
         "merge": {"plan": plan["plan"], "message": ""},
     }.items():
-        assert "lock is shut" in ask(session, what, **args)["error"]
+        assert "explorer is locked" in ask(session, what, **args)["error"]
     assert other(session).tags.names() == ["v1"]
     assert other(session).version == 3
 
@@ -191,7 +191,7 @@ def test_nothing_is_written_while_the_lock_is_shut(session: Session) -> None:
         ("list", {"kind": "tag", "text": "", "sort": "x", "first": 0, "count": 1}, "sort"),
         ("heads", {"names": ["x"] * 41}, "names"),
         ("delete", {"kind": "tag", "name": "v1", "seen": "main:1"}, "seen"),
-        ("plan", {"kind": "rebase", "source": "dev", **HOW}, "kind is one of"),
+        ("plan", {"kind": "rebase", "source": "dev", **HOW}, "kind must be one of"),
         ("plan", {"kind": "merge", "source": " ", **HOW}, "name the branch"),
         ("plan", {"kind": "merge", "source": "main", **HOW}, "into itself"),
         ("plan", {"kind": "merge", "source": "dev", **HOW, "strategy": "hope"}, "strategy"),
@@ -217,7 +217,7 @@ def test_branches_and_tags_are_pictured_with_their_places(monkeypatch: pytest.Mo
     dataset.create_branch("dev")
     dataset.create_branch("try")
     shown = RefsManager(dataset).picture()
-    for words in ("2 beside main, 1 tag", "dev", "from main:1", "v1", "main:1"):
+    for words in ("2 besides main, 1 tag", "dev", "from main:1", "v1", "main:1"):
         assert words in shown.text
     assert shown.html.count("<tr>") == 1 + 4
     monkeypatch.setattr(branches, "MAX_RENDERED", 1)
@@ -234,4 +234,4 @@ def test_an_unfinished_branch_is_pictured_as_such(tmp_path: Path) -> None:
 
 
 def test_without_a_dataset_the_picture_says_why() -> None:
-    assert "No dataset here" in RefsManager("memory://ref-pictures/none.lance").picture().text
+    assert "No dataset found" in RefsManager("memory://ref-pictures/none.lance").picture().text

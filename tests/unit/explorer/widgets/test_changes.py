@@ -99,7 +99,7 @@ def test_a_typed_ref_becomes_a_place(session: Session) -> None:
         ("rows", WINDOW | {"kinds": ["moved"]}, "kinds must be"),
         ("level", {"level": "nothing", "offset": 0, "limit": 1}, "level must be"),
         ("drift", {"first": 0, "count": 10**6}, "count must be"),
-        ("row", {"row": 99}, "no row 99"),
+        ("row", {"row": 99}, "row 99"),
         ("near", {"end": "c", "versions": [1]}, "end must be"),
         ("near", {"end": "a", "versions": list(range(1000))}, "versions a list"),
     ],
@@ -123,7 +123,7 @@ def test_it_compares_what_it_was_given(dataset: Any) -> None:
 
 def test_what_cannot_be_compared_is_refused(dataset: Any) -> None:
     other = lance_nb.write_dataset(scores(3), "memory://changes/other.lance")
-    with pytest.raises(InvalidInputError, match="another dataset"):
+    with pytest.raises(InvalidInputError, match="are different datasets"):
         DiffView(other, dataset)
     found, _ = ask(Session(small_dataset()), "counts", b={"branch": None, "version": 4})
     assert "cannot be compared" in found["message"]

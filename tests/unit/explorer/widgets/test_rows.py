@@ -46,7 +46,7 @@ def test_a_filter_is_counted_paged_peeked_and_selected() -> None:
     assert page["num_rows"] == 2
     assert page["columns"][-4]["name"] == "_rowid"
     assert ask(session, "cell", row=6, column=2, **look)["text"] == "6"
-    assert "no row" in ask(session, "cell", row=7, column=2, **look)["message"]
+    assert "row 7 does not exist" in ask(session, "cell", row=7, column=2, **look)["message"]
     assert ask(session, "rows.row", row=6, **look)["nodes"][0]["text"] == "6"
     assert ask(session, "select", ranges=[[5, 7]], **look) == {"num_rows": 2}
     assert session.selection().column("id").to_pylist() == [5, 6]
@@ -114,7 +114,7 @@ def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
     assert copied == {"text": "id\n59\n56", "rows": 2, "wanted": 2}
     profiles = ask(session, "rows.profile", first=0, count=3, num_rows=60, **look)["profiles"]
     assert [one["column"] for one in profiles] == [0, 1]
-    assert "sort them again" in ask(session, "rows", **window, arranged="o77")["message"]
+    assert "sort the rows again" in ask(session, "rows", **window, arranged="o77")["message"]
 
 
 def test_a_row_has_neighbours() -> None:

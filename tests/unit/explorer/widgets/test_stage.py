@@ -58,7 +58,7 @@ def test_what_is_typed_is_checked_without_the_lock(session: Session) -> None:
 @pytest.mark.parametrize("kind", ["add", "prepare", "rerun", "commit", "all"])
 def test_nothing_is_staged_or_committed_while_the_lock_is_shut(session: Session, kind: str) -> None:
     found = ask(session, kind, verb="append", args={"source": "more"}, id="x", message="")
-    assert "the lock is shut" in found["message"]
+    assert "this explorer is locked" in found["message"]
 
 
 def test_a_card_goes_from_form_to_version(session: Session) -> None:
@@ -90,7 +90,7 @@ def test_every_explorer_of_a_dataset_has_the_same_cards(session: Session) -> Non
 @pytest.mark.parametrize(
     ("kind", "args", "words"),
     [
-        ("add", {"verb": "format", "args": {}}, "none of"),
+        ("add", {"verb": "format", "args": {}}, "not one of"),
         ("check", {"verb": "delete", "args": 7}, "an object"),
         ("commit", {"id": 7}, "id"),
         ("commit", {"id": "x"}, "no longer exists"),
@@ -109,7 +109,7 @@ def test_requests_that_make_no_sense_are_refused(
 
 
 def test_what_is_no_dataset_of_ours_is_not_changed() -> None:
-    assert "lance_nb itself" in ask(Session(small_dataset()), "menu")["message"]
+    assert "opened with lance_nb" in ask(Session(small_dataset()), "menu")["message"]
 
 
 def test_samples_are_bounded_whatever_the_rows_are(tmp_path: Any) -> None:

@@ -16,7 +16,7 @@ def test_a_complete_dataset_is_left_alone(tmp_path: Path) -> None:
     tag.parent.mkdir(parents=True)
     tag.write_text("{}")
 
-    assert "exists already" in demo.ensure(tmp_path)
+    assert "already exists" in demo.ensure(tmp_path)
     assert tag.exists()
 
 

@@ -33,7 +33,7 @@ def test_export_writes_files_others_read(lance: Lance, tmp_path: Path) -> None:
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 50
     lance(f"export {tmp_path}/y.csv --columns id --formulas")
     assert (tmp_path / "y.csv").read_text() == (tmp_path / "x.csv").read_text()
-    with pytest.raises(UsageError, match="the ending says the format"):
+    with pytest.raises(UsageError, match="the file name must end with"):
         lance(f"export {tmp_path}/x.xls")
 
 

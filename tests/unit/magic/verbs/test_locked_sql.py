@@ -55,4 +55,4 @@ def test_the_command_refuses_in_one_line(
     assert main(["sql", uri, statement]) != 0
     found = capsys.readouterr()
     assert CANARY not in found.out + found.err
-    assert "use a connection of your own" in found.err
+    assert "on your own connection" in found.err
