@@ -672,7 +672,7 @@ class LanceDataset(OpenedVersion):
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def sql(self, sql: str) -> SqlQueryBuilder:
-        """Ask this version, a table named ``dataset``, in DuckDB's SQL; see lance_nb.dataset.sql.
+        """Query this version with DuckDB SQL, as a table named ``dataset``.
 
         ``.build().to_batch_records()`` runs it. Example::
 
@@ -757,7 +757,7 @@ class LanceDataset(OpenedVersion):
         row_ids: Sequence[int] | pa.Array | np.ndarray,
         columns: Columns = None,
     ) -> pa.Table:
-        """Read rows by row id (``_rowid``), in that order; ids that are gone are left out.
+        """Read rows by row id (``_rowid``), in that order; ids of deleted rows are left out.
 
         Example::
 
@@ -826,7 +826,7 @@ class LanceDataset(OpenedVersion):
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read parts of blobs, each asked for as ``(row, offset, length)``.
+        """Read parts of blobs, each given as ``(row, offset, length)`` in bytes.
 
         ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
         of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
@@ -880,7 +880,7 @@ class LanceDataset(OpenedVersion):
 
     @property
     def stats(self) -> LanceStats:
-        """Counts of this version, as an object that is called: ``ds.stats()``."""
+        """Counts of this version; call the object to get them: ``ds.stats()``."""
         return LanceStats(self)
 
     @property
@@ -950,7 +950,7 @@ class LanceDataset(OpenedVersion):
 
     @property
     def latest_version(self) -> int:
-        """Number of the newest version of this branch, looked up now."""
+        """Number of the newest version of this branch; reads the store at each call."""
         return self._session.log(self.branch).latest()
 
     def versions(self) -> list[dict[str, Any]]:
@@ -1043,7 +1043,7 @@ class LanceDataset(OpenedVersion):
         bad: int | None = None,
         nulls: Nulls = "pass",
     ) -> Bisection:
-        """Find the first version of this branch of which ``statement`` is false.
+        """Find the first version of this branch for which ``statement`` is false.
 
         ``statement`` is a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
         or a query that should be true (``"count(*) > 1000"``), or a function of the dataset.
@@ -1103,7 +1103,7 @@ class LanceDataset(OpenedVersion):
         begin_version: int | None = None,
         end_version: int | None = None,
     ) -> DatasetDelta:
-        """Tell what was inserted, updated and deleted after one version up to another.
+        """Return the rows that were inserted, updated and deleted between two versions.
 
         ``compared_against`` stands for ``begin_version`` with this version as ``end_version``, and
         wins over both. Needs stable row ids. Raises InvalidInputError.
@@ -1143,7 +1143,7 @@ class LanceDataset(OpenedVersion):
         key: Mapping[str, Any] | None = None,
         columns: Sequence[str] | None = None,
     ) -> RowHistory:
-        """Tell the life of one row up to this version: created, updated, moved, deleted.
+        """Return the history of one row up to this version: created, updated, moved, deleted.
 
         The row is named by its stable row id, by its address (``fragment << 32 | offset``, which it
         may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
@@ -1208,7 +1208,7 @@ class LanceDataset(OpenedVersion):
         table_id: Sequence[str] | None = None,
         session: CacheSession | None = None,
     ) -> None:
-        """Write rows and commit them; this object stands at the new version afterwards.
+        """Append rows and commit them; this object moves to the new version.
 
         The arguments are those of ``lance_nb.write_dataset``. As in pylance, those that concern the
         creation of a dataset have no effect on one that exists (``enable_stable_row_ids``,
@@ -1288,7 +1288,7 @@ class LanceDataset(OpenedVersion):
         mode: str = "auto",
         progress: Progress | None = None,
     ) -> UpdateResult:
-        """Give columns new values, SQL expressions over the old ones, in rows that pass a filter.
+        """Set columns to SQL expressions over the old values, in rows that pass a filter.
 
         ``mode`` is ours: "rows" moves the rows to new files, as pylance does (their row ids stay
         where the dataset has stable ones); "columns" writes the updated columns anew for all rows
@@ -1347,7 +1347,7 @@ class LanceDataset(OpenedVersion):
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove keys of the table configuration; those that do not exist are no mistake.
+        """Remove keys of the table configuration; keys that do not exist are ignored.
 
         Example::
 
@@ -1357,7 +1357,7 @@ class LanceDataset(OpenedVersion):
         self.update_config(dict.fromkeys(keys))
 
     def add_checksums(self, *, progress: Progress | None = None) -> AddedChecksums:
-        """Record checksums of the files that are there, and from now on of all that are written.
+        """Record checksums of all existing files, and of every file that is written later.
 
         The files of the newest version are read once. A sum says what a file holds now: verify the
         dataset first. Files that have a sum keep it, and files under a base path outside of the
@@ -1401,7 +1401,7 @@ class LanceDataset(OpenedVersion):
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Put new metadata in the place of the schema's metadata."""
+        """Replace the metadata of the schema."""
         self.update_schema_metadata(new_metadata, replace=True)
 
     def update_field_metadata(
@@ -1419,7 +1419,7 @@ class LanceDataset(OpenedVersion):
         self._change(operation)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Put new metadata in the place of a field's. Raises ColumnNotFoundError."""
+        """Replace the metadata of a field. Raises ColumnNotFoundError."""
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
     # --- places -----------------------------------------------------------------------------------
@@ -1429,7 +1429,7 @@ class LanceDataset(OpenedVersion):
         new_bases: Iterable[DatasetBasePath],
         transaction_properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """Register further places for files, for ``target_bases`` of later writes; returns self.
+        """Register more base paths, for ``target_bases`` of later writes; return this dataset.
 
         This process may use them from now on; others name them in ``allow_bases``. Raises
         BasePathError when a name, path or id is taken.
@@ -1549,7 +1549,7 @@ class LanceDataset(OpenedVersion):
         *,
         progress: Progress | None = None,
     ) -> None:
-        """Add the columns of a table by a left join; rows without a partner get null.
+        """Add the columns of a table by a left join; rows without a matching key get null.
 
         Of several partners the last counts. ``left_on`` may be ``_rowid`` or ``_rowaddr``. Raises
         ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are there).
@@ -1605,7 +1605,7 @@ class LanceDataset(OpenedVersion):
         return indices.describe_indices(self._snapshot)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return pylance's statistics of an index, as far as the manifest tells.
+        """Return pylance's statistics of an index, as far as the manifest records them.
 
         What is inside the files of the index is not read; the entry ``not_read`` names it. Raises
         IndexNotFoundError (a KeyError).
@@ -1615,7 +1615,7 @@ class LanceDataset(OpenedVersion):
         return indices.statistics(self._snapshot, index_name)
 
     def index_coverage(self, index_name: str | None = None) -> pa.Table:
-        """Tell for every index (or one) and fragment whether it is covered, and by which segments.
+        """Return which fragments each index (or one) covers, and with which segments.
 
         The columns are ``lance_nb.indices.COVERAGE``. Raises IndexNotFoundError.
         """
@@ -1624,7 +1624,7 @@ class LanceDataset(OpenedVersion):
         return indices.coverage(self._snapshot, index_name)
 
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
-        """Follow row addresses through the compactions that the fragment-reuse index remembers.
+        """Map row addresses through the compactions that the fragment-reuse index records.
 
         Rows that are gone become null, addresses that no compaction moved stay. None when there is
         no such index. Raises InvalidInputError for what are no addresses.
@@ -1829,7 +1829,7 @@ class LanceDataset(OpenedVersion):
         reference: Ref | None = None,
         storage_options: StorageOptions | None = None,
     ) -> Self:
-        """Make a dataset that starts from a version of this one and refers to its files.
+        """Create a dataset that starts from a version of this one and refers to its files.
 
         This process may open the clone from now on; others allow this dataset's root by
         ``allow_bases`` or in the environment (see lance_nb.dataset.base_paths). Raises
@@ -1851,7 +1851,7 @@ class LanceDataset(OpenedVersion):
         *,
         progress: Callable[[CopyProgress], None] | None = None,
     ) -> Self:
-        """Copy a version of this dataset, with every file it needs, into a dataset of its own.
+        """Copy a version of this dataset, with every file it needs, into a new dataset.
 
         ``progress`` (our own argument) is called after each file. Raises
         DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
@@ -1889,7 +1889,7 @@ class LanceDataset(OpenedVersion):
         message: str | None = None,
         progress: Progress | None = None,
     ) -> MergePlan:
-        """Do the change that made a version (7, ("dev", 7), a tag) on the newest version here.
+        """Apply the change of a version (7, ("dev", 7), a tag) to this branch.
 
         ``on_conflict``, ``key``, ``copy`` and ``pin`` are those of ``branches.merge``. This object
         stands at the version that it made, unless ``dry_run``. Raises InvalidInputError if there is
@@ -1914,7 +1914,7 @@ class LanceDataset(OpenedVersion):
         message: str | None = None,
         progress: Progress | None = None,
     ) -> MergePlan:
-        """Undo the change that made a version, as a new version of this branch.
+        """Undo the change of a version, as a new version of this branch.
 
         Appended rows go, deleted rows live again, updated rows have their old values, columns go or
         come back, settings are as they were. What later versions did stays. Raises
@@ -2086,7 +2086,7 @@ class LanceDataset(OpenedVersion):
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction of this dataset, and what else keeps it fast."""
+        """Compaction and other maintenance of this dataset."""
         from lance_nb.dataset.optimize import DatasetOptimizer
 
         return DatasetOptimizer(self)
@@ -2149,7 +2149,7 @@ class LanceDataset(OpenedVersion):
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> CleanupStats | CleanupExplanation:
-        """Delete versions of this branch that are older than the one open, and what only they need.
+        """Delete versions of this branch older than the open one, with files that only they need.
 
         A version goes when every rule that is given holds: older than ``older_than`` (two weeks if
         no rule is given), not among the last ``retain_versions``, one of ``versions``. Tagged
@@ -2192,7 +2192,7 @@ class LanceDataset(OpenedVersion):
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """Say what ``cleanup_old_versions`` would delete; arguments and result as pylance's.
+        """Return what ``cleanup_old_versions`` would delete; arguments and result are pylance's.
 
         Raises as ``cleanup_old_versions`` does. Example::
 
@@ -2249,7 +2249,7 @@ class LanceDataset(OpenedVersion):
         raise_on_error: bool = False,
         progress: Progress | None = None,
     ) -> Verification:
-        """Read everything, of every version of every branch, and report what is wrong.
+        """Read every version of every branch, and report all damage.
 
         Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
         ids, files of indices, and every value of every column (``values=False`` leaves these out).
@@ -2276,7 +2276,7 @@ class LanceDataset(OpenedVersion):
         )
 
     def repair_moved(self, *, dry_run: bool = False) -> list[MovedBranch]:
-        """After the dataset was moved or copied, let its branches name where their files are now.
+        """Record the current place of a moved or copied dataset in its branches.
 
         A branch records the absolute path of the files it shares; so does a version that has merged
         one. We read them where the dataset is now in any case, pylance follows the path. Each

@@ -37,7 +37,7 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 
 
 class FragmentSession:
-    """Takes rows of one fragment again and again. Created by ``LanceFragment.open_session``."""
+    """Repeated reads of rows of one fragment. Created by ``LanceFragment.open_session``."""
 
     def __init__(
         self, fragment: LanceFragment, columns: Sequence[str] | None, *, with_row_address: bool
@@ -88,7 +88,7 @@ class LanceFragment:
 
     @property
     def dataset(self) -> LanceDataset:
-        """The dataset, at the version that the fragment was found in. Not in pylance."""
+        """The dataset, at the version that the fragment was listed in. Not in pylance."""
         return self._dataset
 
     @property
@@ -495,7 +495,7 @@ class LanceFragment:
         allow_external_blob_outside_bases: bool = False,
         allow_bases: Sequence[str] = (),
     ) -> Fragment:
-        """Write rows as one fragment, however many they are; nothing is committed.
+        """Write all rows as one fragment; nothing is committed.
 
         The arguments are those of ``lance_nb.write_fragments``. Raises SchemaMismatchError,
         InvalidInputError, StorageError. Example::
@@ -530,7 +530,7 @@ class LanceFragment:
 
     @staticmethod
     def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:
-        """Describe a data file that lies in the dataset's ``data`` folder as a fragment.
+        """Describe a data file in the dataset's ``data`` folder as a fragment.
 
         For files that a version has lost. Raises ObjectNotFoundError, SchemaMismatchError.
         """
@@ -587,7 +587,7 @@ class LanceFragment:
         right_on: str | None = None,
         schema: pa.Schema | None = None,
     ) -> tuple[Fragment, LanceSchema]:
-        """Add the columns of a table by a left join; rows without a partner get null.
+        """Add the columns of a table by a left join; rows without a matching key get null.
 
         Of several partners the last counts. Raises InvalidInputError, ColumnNotFoundError.
         """
@@ -605,7 +605,7 @@ class LanceFragment:
         *,
         with_offsets: bool = False,
     ) -> Any:
-        """Replace values of columns where a row has a partner in a table.
+        """Replace values of columns in rows that have a matching key in a table.
 
         Returns (fragment, ids of the fields that changed) for ``LanceOperation.Update``, and with
         ``with_offsets`` the changed offsets as a Roaring bitmap. Raises ColumnNotFoundError,

@@ -274,7 +274,7 @@ def write_fragments(
     session: CacheSession | None = None,
     allow_bases: Sequence[str] = (),
 ) -> list[Fragment] | Transaction:
-    """Write rows as fragments that belong to no version yet; commit them with LanceOperation.
+    """Write rows as fragments without committing them; commit them with LanceOperation.
 
     With mode "append" they get the field ids of the dataset, else new ones. With
     ``return_transaction`` the transaction that would add them is returned. Base paths as for

@@ -60,7 +60,7 @@ class DatasetOptimizer:
         data_storage_version: str | None = None,
         progress: Progress | None = None,
     ) -> CompactionMetrics:
-        """Join small fragments and drop deleted rows, as one new version; rows stay in order.
+        """Merge small fragments and drop deleted rows, as one new version; rows stay in order.
 
         Fragments with fewer than ``target_rows_per_fragment`` live rows (default 1,048,576) join
         their neighbours; those with a larger share of deleted rows than the threshold (default
@@ -123,7 +123,7 @@ class DatasetOptimizer:
         return self._dataset._commit_compaction(rewrites, options)  # noqa: SLF001
 
     def cleanup_frag_reuse_index(self) -> int:
-        """Forget moves of rows that no index needs any more; return how many compactions' moves.
+        """Remove row mappings that no index needs; return the number of removed compactions.
 
         Compactions record moves for indices built before them; an index that was built anew needs
         them no longer. pylance has this in its Rust library only.
@@ -131,7 +131,7 @@ class DatasetOptimizer:
         return self._dataset._cleanup_reuse()  # noqa: SLF001
 
     def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:
-        """Clean up old versions by itself: every ``interval`` versions those that are older.
+        """Clean up old versions automatically, after every ``interval`` commits.
 
         ``auto_cleanup_config`` has "interval" and "older_than_seconds". Whoever commits a version
         whose number is a multiple of the interval cleans up, also pylance.
@@ -141,7 +141,7 @@ class DatasetOptimizer:
         self._dataset.update_config(retention.auto_cleanup_config(auto_cleanup_config))
 
     def disable_auto_cleanup(self) -> None:
-        """Clean up only when asked to."""
+        """Disable the automatic clean-up of old versions."""
         from lance_nb.table import retention
 
         keys = [retention.INTERVAL, retention.OLDER_THAN]
@@ -178,7 +178,7 @@ _MORE_OPTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What a task wrote; not committed yet. ``row_addrs`` tells which rows moved."""
+    """The uncommitted files of a task. ``row_addrs`` records which rows moved."""
 
     rewritten: Rewritten
 
@@ -189,7 +189,7 @@ class RewriteResult:
 
     @property
     def metrics(self) -> CompactionMetrics:
-        """What it replaces."""
+        """The numbers of files and fragments that were replaced and written."""
         return self.rewritten.metrics
 
     @property

@@ -30,7 +30,7 @@ BlobHandling: TypeAlias = Literal["all_binary", "blobs_descriptions", "all_descr
 
 @dataclass(frozen=True, slots=True)
 class ScanStatistics:
-    """What a scan cost, for ``scan_stats_callback``.
+    """The cost of a scan, for ``scan_stats_callback``.
 
     ``iops`` and ``requests`` are reads of the store, ``bytes_read`` the bytes that they returned;
     reads of others that ran meanwhile in this process are counted too. Scans use no index, so what
@@ -225,13 +225,13 @@ class LanceScanner:
         return self.to_batches()
 
     def take(self, indices: Any) -> NoReturn:
-        """Raise NotSupportedError: a scan is read in its order; use ``LanceDataset.take``."""
+        """Raise NotSupportedError: a scan is read in order; use ``LanceDataset.take``."""
         raise NotSupportedError(
             "a scan is read in order; take rows by position with dataset.take()"
         )
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the scan and tell how many rows it returned, after its plan."""
+        """Run the scan; return its plan and the number of rows."""
         number = self.count_rows() if count_rows else sum(one.num_rows for one in self.to_batches())
         return f"{self.explain_plan()}\n  rows: {number}"
 
@@ -247,7 +247,7 @@ class LanceScanner:
         return self._scan_plan.count()
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Tell which columns are decoded first and which for the rows that are left."""
+        """Describe which columns are decoded first, and which only for the selected rows."""
         return self._scan_plan.explain()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -263,7 +263,7 @@ class _Costs:
         self._started_ns = time.perf_counter_ns()
 
     def since(self, num_rows: int) -> ScanStatistics:
-        """Return what a scan of so many rows has cost until now."""
+        """Return the cost of a scan that has returned ``num_rows`` rows so far."""
         now, before = meter.totals(), self._before
         reads = now.read_requests - before.read_requests
         return ScanStatistics(
