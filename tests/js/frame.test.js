@@ -451,6 +451,7 @@ test("the history plays from version to version", async () => {
   await pass(450);
   assert.equal(play.getAttribute("aria-pressed"), "false");
   assert.equal(ctx.travels.length, 2);
+  assert.equal(play.disabled, false);
   play.click(); // at the end: from the beginning
   assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 1 });
   send(plane, "pointerdown");

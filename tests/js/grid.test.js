@@ -200,6 +200,36 @@ test("the place of the keyboard stays in sight when the grid gets smaller", () =
   assert.equal(element.scrollTop, 9 * 28);
 });
 
+test("a place just out of sight is not brought back by another size", () => {
+  const { part, element } = grid();
+  const resize = (height, width) => {
+    Object.assign(element, { clientHeight: height, clientWidth: width });
+    observers[0].fire();
+    nextFrame();
+  };
+  const scrollBack = () => {
+    Object.assign(element, { scrollTop: 0, scrollLeft: 0 });
+    send(element, "scroll");
+    nextFrame();
+  };
+  part.moveTo(10, 0);
+  assert.equal(element.scrollTop, 28);
+  scrollBack();
+  resize(300, 400);
+  assert.equal(element.scrollTop, 0);
+  part.moveTo(0, 3);
+  assert.equal(element.scrollLeft, 4 * WIDE - 360);
+  scrollBack();
+  resize(328, 380);
+  assert.equal(element.scrollLeft, 0);
+  part.moveTo(0, 0);
+  element.scrollLeft = 60;
+  send(element, "scroll");
+  nextFrame();
+  resize(328, 400);
+  assert.equal(element.scrollLeft, 60);
+});
+
 test("titles say what a column is; a grip widens it", () => {
   const { element, did, key } = grid();
   const titles = () =>

@@ -110,6 +110,29 @@ test("handles stand at their versions, with a band between them when a range was
   assert.equal(band.style.left, `${at(map, 3)}px`);
 });
 
+test("a handle moves to the lane under the pointer, else it stays on its own", () => {
+  const { ctx, map, a, b, part } = handles();
+  const [, dev] = map.lanes;
+  send(a, "pointerdown", { pointerId: 1 });
+  const move = (version, y) => {
+    send(a, "pointermove", { clientX: 10 + at(map, version), clientY: y });
+    return ctx.range.get().a;
+  };
+  assert.deepEqual(move(5, dev.top), { branch: "dev", version: 5 });
+  assert.deepEqual(move(4, dev.top + dev.height), { branch: "dev", version: 4 });
+  assert.deepEqual(move(2, dev.top - 5), { branch: null, version: 2 });
+  assert.deepEqual(move(5, dev.top), { branch: "dev", version: 5 });
+  send(a, "pointerup");
+  part.paint();
+  assert.equal(a.style.left, `${at(map, 5)}px`);
+  ctx.range.set({ a: { branch: "elsewhere", version: 2 } });
+  part.paint();
+  assert.equal(a.hidden, true); // its lane is not shown
+  assert.equal(b.hidden, false);
+  assert.equal(part.step("b", "ArrowLeft"), true);
+  assert.equal(part.step("a", "ArrowLeft"), false);
+});
+
 test("handles are moved by keys", () => {
   const { ctx, a } = handles();
   const key = (name, held = {}) =>
@@ -408,6 +431,10 @@ test("the space of a folder is read when it is asked for", async () => {
       ["orphan: 2.5 KB", "2500"],
     ],
   );
+  assert.deepEqual([...element.querySelectorAll(".lnb-su-legend li")].map(shown), [
+    "7.5 KB|current|75.0 %",
+    "2.5 KB|orphan|25.0 %",
+  ]);
   button(element, "main:3").click();
   assert.equal(ctx.travels.length, 1);
   button(element, "account").click();

@@ -192,6 +192,26 @@ test("an error without a card gets one", () => {
   assert.equal(tried, 1);
 });
 
+test("a kernel is probed only while the view is in a page that is seen", () => {
+  const model = fakeModel();
+  const { root } = open(model);
+  let seen = true;
+  root.checkVisibility = () => seen;
+  const ready = model.of("ready");
+  model.answer(ready.at(-1));
+  const probes = (hidden, visible) => {
+    seen = visible;
+    Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+    const before = model.of("ready").length;
+    mock.timers.tick(TIMES.heartbeatMs);
+    Object.defineProperty(document, "hidden", { value: false, configurable: true });
+    return model.of("ready").length - before;
+  };
+  assert.equal(probes(true, true), 0);
+  assert.equal(probes(false, false), 0);
+  assert.equal(probes(false, true), 1);
+});
+
 test("details stand below a view by itself", () => {
   const { context, root } = open(fakeModel());
   context.detail.show({ title: "Row 1", content: "x" });

@@ -300,7 +300,7 @@ test("a merge is shown before it is made", async () => {
   assert.deepEqual(ctx.announced, ["merge"]);
   assert.match(
     shown(element),
-    /\|base main:3\|rows 10 → 12 \(\+2\) · .* · recorded as Update\|columns: n\|.*a note\|<commit/,
+    /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|.*\|<c/,
   );
   element.querySelector(".lnb-mp-acts input").value = "why";
   button(element, "merge into").click();
@@ -325,6 +325,18 @@ test("conflicts are listed, and have to be decided", async () => {
     unresolved: 2,
     rows: [12, 10],
     sample,
+    operation: "",
+    columns: [],
+    fragments: {
+      new: 0,
+      changed: 0,
+      dropped: 0,
+      hidden: 1200,
+      lines: [
+        { change: "new", id: 5, before: 0, after: 1000 },
+        { change: "dropped", id: 4, before: 7, after: 1 },
+      ],
+    },
     conflicts: [
       { kind: "rows", text: "2 rows", resolution: null, remedy: "Choose a side." },
       { kind: "column", text: "n", resolution: "ours" },
@@ -335,7 +347,10 @@ test("conflicts are listed, and have to be decided", async () => {
   await settled();
   assert.deepEqual(ctx.announced, ["2 conflicts"]);
   const text = shown(element);
-  assert.match(text, /rows 12 → 10 \(−2\)/);
+  const figures =
+    "rows 12 → 10 (−2) · fragments: none touched|resulting fragments|+|fragment 5: 0 → 1,000 rows" +
+    "|−|fragment 4: 7 → 1 row|and 1,200 more|";
+  assert.ok(text.includes(figures));
   assert.match(text, /Rows in conflict are not counted\./);
   const conflicts =
     "✕|rows|2 rows.|Choose a side.|!|column|n.|The target's is kept." +
