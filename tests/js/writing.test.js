@@ -300,7 +300,7 @@ test("a merge is shown before it is made", async () => {
   assert.deepEqual(ctx.announced, ["merge"]);
   assert.match(
     shown(element),
-    /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|.*\|<c/,
+    /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|/,
   );
   element.querySelector(".lnb-mp-acts input").value = "why";
   button(element, "merge into").click();
@@ -645,4 +645,87 @@ test("a form is filled from another view, its fields by kind", () => {
   part.offer({ ...structuredClone(MENU), tags: ["v1", "v22"] });
   assert.equal(part.verb, "compact");
   assert.equal(tag.value, "2"); // what is typed stays
+});
+
+test("names are completed at the caret, in the way that the field takes them", () => {
+  const { ctx, part, element } = staging();
+  const caret = (input, text) => {
+    Object.defineProperty(document, "activeElement", { value: input, configurable: true });
+    input.value = text;
+    input.selectionStart = text.length;
+    send(input, "input");
+  };
+  const options = (input) =>
+    [...input.parentElement.querySelectorAll("[role=option]")].map((one) => one.textContent);
+  const put = (input) => {
+    const ranges = [];
+    input.setRangeText = (...range) => ranges.push(range);
+    const before = ctx.kernel.count("stage.check");
+    input.parentElement.querySelector("[role=option]").click();
+    assert.equal(ctx.kernel.count("stage.check"), before + 1);
+    return ranges[0];
+  };
+  const where = element.querySelector(".lnb-sg-filter input");
+  assert.equal(where.getAttribute("inputmode"), null);
+  caret(where, "");
+  assert.deepEqual(options(where), []); // an expression may begin with anything
+  caret(where, "x > 1 AND A");
+  assert.deepEqual(options(where), ["a,btext"]);
+  assert.deepEqual(put(where), ["`a,b` ", 10, 11, "end"]);
+  caret(where, "n = 'a");
+  assert.deepEqual(options(where), []); // within a text
+  caret(where, "n = 'b' AND a");
+  assert.deepEqual(options(where), ["a,btext"]);
+  part.fill({ verb: "compact" });
+  const columns = element.querySelector(".lnb-sg-columns input");
+  caret(columns, "n, a");
+  assert.deepEqual(options(columns), ["a,btext"]);
+  assert.deepEqual(put(columns), ["`a,b`", 3, 4, "end"]);
+  caret(columns, "");
+  assert.equal(options(columns).length, 2);
+  const tag = element.querySelector(".lnb-sg-tag input");
+  caret(tag, "v");
+  assert.deepEqual(put(tag), ["v1", 0, 1, "end"]);
+  caret(tag, "v1");
+  assert.deepEqual(options(tag), []); // it is there already
+  const [left, right] = element.querySelector(".lnb-sg-pair").querySelectorAll("input");
+  caret(left, "A");
+  assert.deepEqual(put(left), ["a,b", 0, 1, "end"]);
+  caret(right, "A");
+  assert.deepEqual(put(right), ["`a,b` ", 0, 1, "end"]);
+  caret(tag, "");
+  const tags = Array.from({ length: 20 }, (_one, at) => `v${at}`);
+  part.offer({ ...structuredClone(MENU), tags });
+  send(tag, "focus");
+  assert.equal(options(tag).length, 12);
+  part.offer({ ...structuredClone(MENU), tags: ["new"] });
+  assert.deepEqual(options(tag), ["new"]); // what could stand there is renewed
+  send(tag, "blur");
+  part.offer({ ...structuredClone(MENU), tags: ["newer"] });
+  assert.doesNotMatch(options(tag).join(), /newer/);
+});
+
+test("a form says where it runs, and keeps its keys from the notebook", () => {
+  const { ctx, part, element } = staging();
+  const engine = element.querySelector('select[aria-label="where it runs"]');
+  assert.equal(engine.hidden, false);
+  engine.value = "spark";
+  send(engine, "change");
+  assert.equal(ctx.kernel.last("stage.check").args.engine, "spark");
+  part.fill({ verb: "compact" });
+  assert.equal(engine.hidden, true);
+  assert.equal(ctx.kernel.last("stage.check").args.engine, "auto");
+  assert.equal(document.lastFocused, button(element, "Stage"));
+  assert.equal(send(element, "keydown", { key: "a" }).cancelBubble, true);
+  assert.equal(send(element, "keydown", { key: "Escape" }).cancelBubble, false);
+  part.say("staged");
+  const said = element.querySelector(".lnb-sg-said");
+  assert.equal(said.textContent, "staged");
+  assert.equal(said.classList.contains("lnb-sg-wrong"), false);
+  const before = ctx.kernel.count("stage.check");
+  part.clear();
+  assert.equal(said.textContent, "");
+  assert.equal(ctx.kernel.count("stage.check"), before);
+  part.fill({ verb: "materialize", mode: "small" });
+  assert.equal(ctx.kernel.last("stage.check").args.args.mode, "small");
 });
