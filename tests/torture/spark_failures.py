@@ -232,6 +232,9 @@ def _check(uri: str, expected: dict[int, str]) -> None:
     assert not spark.unfinished(), "work is listed as unfinished"
     cleaned(uri)
     there, named = data_files(uri)
+    for version in dataset.version_numbers()[:-1]:
+        fragments = dataset.checkout_version(version).get_fragments()
+        named |= {Path(file.path).name for one in fragments for file in one.data_files()}
     assert there == named, f"left behind: {there - named}"
 
 
