@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,8 +41,7 @@ from tests.torture import command
 
 NUM_ROWS, NEW_ROWS = 400, 90
 FAULTS = ("error", "crash", "kill", "commit not made", "commit made, reply lost", "driver killed")
-DRIVER_S = 20.0  # in which a driver starts, works and ends: it is killed somewhere in between
-STARTED_S_MAX = 120.0
+DRIVER_S = 6.0  # in which a driver works, once Spark has started: it is killed somewhere in between
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +197,10 @@ class Rounds:
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         assert driver.stdout is not None
-        began = time.monotonic()
         line = driver.stdout.readline()
-        assert line.strip() == b"planned", f"the driver said {line!r}"
-        assert time.monotonic() - began < STARTED_S_MAX
+        assert line.strip() == b"started", f"the driver said {line!r}"
         try:
-            driver.wait(chance.uniform(0, DRIVER_S) * chance.random())
+            driver.wait(chance.uniform(0, DRIVER_S))
         except subprocess.TimeoutExpired:
             os.killpg(driver.pid, signal.SIGKILL)
         code = driver.wait()
@@ -246,8 +242,8 @@ def _reserved(dataset: Any) -> int:
 def _drive(name: str, uri: str) -> int:
     """Be the driver that is killed."""
     plan = VERBS[name].plan(lance_nb.dataset(uri), str(Path(uri).parent))
-    print("planned", flush=True)
     session = spark.start_session(spark__master="local[2]", spark__driver__memory="1g")
+    print("started", flush=True)
     run_once(plan, RunOptions(engine="spark", spark=session))
     return 0
 
