@@ -4,10 +4,10 @@
 
 A round makes a dataset, plans a verb and lets something fail: a task raises, its Python worker or
 its executor is killed after it has written its files, the reply to the commit is lost (with or
-without the commit), or the driver is killed at a random moment. Then the work is finished as a user
-would: a plan that is listed as unfinished is resumed, and a verb that left no trace is repeated.
-The change must be there exactly once, for ours and for pylance, and a clean-up must leave no file
-that no version names. Spark runs as a cluster of two executors on this machine.
+without the commit), or the driver is killed while it works or around its commit. Then the work is
+finished as a user would: a plan that is listed as unfinished is resumed, and a verb that left no
+trace is repeated. The change must be there exactly once, for ours and for pylance, and a clean-up
+must leave no file that no version names. Spark runs as a cluster of two executors on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from pyarrow import parquet
 import lance_nb
 from lance_nb import spark
 from lance_nb.errors import CommitStateUnknownError, StorageError
+from lance_nb.spark.plan import Plan
 from lance_nb.spark.run import RunOptions, run_once
 from lance_nb.storage.local import LocalStore
 from tests.house.source import ROOT
@@ -41,6 +42,7 @@ from tests.torture import command
 
 NUM_ROWS, NEW_ROWS = 400, 90
 FAULTS = ("error", "crash", "kill", "commit not made", "commit made, reply lost", "driver killed")
+MOMENTS = ("at work", "before the commit", "after the commit")  # when a driver is killed
 DRIVER_S = 6.0  # in which a driver works, once Spark has started: it is killed somewhere in between
 
 
@@ -192,16 +194,17 @@ class Rounds:
         return "done"
 
     def _killed_driver(self, name: str, uri: str, chance: random.Random) -> str:
+        moment = chance.choice(MOMENTS)
         driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.spark_failures", "--drive", name, uri],
+            [sys.executable, "-m", "tests.torture.spark_failures", "--drive", name, uri, moment],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         assert driver.stdout is not None
         line = driver.stdout.readline()
         assert line.strip() == b"started", f"the driver said {line!r}"
-        try:
-            driver.wait(chance.uniform(0, DRIVER_S))
-        except subprocess.TimeoutExpired:
+        with suppress(subprocess.TimeoutExpired):
+            driver.wait(chance.uniform(0, DRIVER_S) if moment == "at work" else None)
+        with suppress(ProcessLookupError):  # Spark's own process goes with it
             os.killpg(driver.pid, signal.SIGKILL)
         code = driver.wait()
         driver.stdout.close()
@@ -239,8 +242,18 @@ def _reserved(dataset: Any) -> int:
     return sum(one.operation == "ReserveFragments" for one in dataset.history())
 
 
-def _drive(name: str, uri: str) -> int:
+def _drive(name: str, uri: str, moment: str) -> int:
     """Be the driver that is killed."""
+    commit = Plan.commit
+
+    def dies(plan: Plan, *args: Any) -> Any:
+        if moment == "after the commit":
+            commit(plan, *args)
+        if moment != "at work":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return commit(plan, *args)
+
+    Plan.commit = dies  # type: ignore[assignment,method-assign]
     plan = VERBS[name].plan(lance_nb.dataset(uri), str(Path(uri).parent))
     session = spark.start_session(spark__master="local[2]", spark__driver__memory="1g")
     print("started", flush=True)
