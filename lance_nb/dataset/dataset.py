@@ -1125,7 +1125,7 @@ class LanceDataset(OpenedVersion):
         """Stream every change after version ``begin`` up to ``end`` (this one if left out).
 
         One row per insert and delete, two per update (its old and its new values), version by
-        version: see lance_nb.diff.feed. Rows are told apart by stable row ids, by ``key`` or
+        version: see lance_nb.diff.feed. Rows are identified by stable row ids, by ``key`` or
         by the unenforced primary key. Raises InvalidInputError where there is none of them, or when
         ``begin`` is not in the past of ``end``; VersionNotFoundError for a version cleaned up.
         """

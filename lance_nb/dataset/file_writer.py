@@ -95,7 +95,7 @@ class LanceFileWriter:
     def close(self) -> int | None:
         """Finish the file, which appears now; returns its number of rows (None if closed before).
 
-        Raises InvalidInputError when neither a schema nor a batch has told the columns, or when a
+        Raises InvalidInputError when neither a schema nor a batch has given the columns, or when a
         write failed half-way; the file is dropped then.
         """
         with self._lock:

@@ -60,7 +60,7 @@ def dataset(
     allow_bases: Sequence[str] = (),
     check: bool = False,
 ) -> LanceDataset:
-    """Open the Lance dataset at ``uri``, at its latest version unless told otherwise.
+    """Open the Lance dataset at ``uri``, at its latest version by default.
 
     ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
     ``asof`` picks the newest version committed at or before that time (naive times are local); it

@@ -115,12 +115,10 @@ class RepairPlan:
 
     def __repr__(self) -> str:
         if not self.steps:
-            left = (
-                "" if self.verification.ok else f" (the dataset stays {self.verification.verdict})"
-            )
+            left = "" if self.verification.ok else f"; remaining: {self.verification.verdict}"
             return f"{self.uri}: no repair steps{left}"
-        told = [f"{self.uri}: {len(self.ready)} of {len(self.steps)} steps can be run now"]
-        return "\n".join([*told, *map(str, self.steps)])
+        lines = [f"{self.uri}: {len(self.ready)} of {len(self.steps)} steps can be run now"]
+        return "\n".join([*lines, *map(str, self.steps)])
 
 
 def plan_repair(

@@ -378,7 +378,9 @@ class Session:
         branch, newest = place_of(args)
         numbers = args.get("numbers")
         if not isinstance(numbers, list) or len(numbers) > timelines.MAX_DETAILS:
-            raise InvalidInputError(f"numbers must be a list of up to {timelines.MAX_DETAILS}")
+            raise InvalidInputError(
+                f"numbers must be a list of up to {timelines.MAX_DETAILS} versions"
+            )
         wanted = sorted({integer({"n": n}, "n", low=0, high=MAX_COUNT) for n in numbers})
         source = self.open((branch, newest))
         known = self._numbers.get(branch, ())

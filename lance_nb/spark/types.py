@@ -38,6 +38,7 @@ import pyarrow as pa
 from lance_nb.errors import NotSupportedError, SchemaMismatchError
 from lance_nb.format.blob_fields import BLOB_KEY, is_blob
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -148,7 +149,8 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         ) from error
     if found.null_count and not field.nullable:
         raise SchemaMismatchError(
-            f"column {field.name!r} has {found.null_count:,} nulls, but it is not nullable"
+            f"column {field.name!r} has {count_of(found.null_count, 'null')}, but it is not "
+            "nullable"
         )
     return found
 

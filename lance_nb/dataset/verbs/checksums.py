@@ -33,8 +33,8 @@ def add(session: Session, snapshot: Snapshot, progress: Progress | None) -> Adde
         if relative_uri(one.store.uri, session.root.uri) is not None
     ]
 
-    def told(done: int) -> None:
+    def report(done: int) -> None:
         if progress is not None:
             progress(done, len(files))
 
-    return record_existing(files, told)
+    return record_existing(files, report)

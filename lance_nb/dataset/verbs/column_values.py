@@ -302,17 +302,17 @@ class JoinedColumns:
 
     def _with_partners(self, fragment: Fragment, partner: Any, required: str) -> Any:
         """Check that every live row has a partner; deleted rows without one get any."""
-        lonely = partner < 0
-        if not lonely.any():
+        unmatched = partner < 0
+        if not unmatched.any():
             return partner
         is_live = row_ids(self.snapshot, fragment).is_valid().to_numpy(zero_copy_only=False)
-        count = int((lonely & is_live).sum())
+        count = int((unmatched & is_live).sum())
         if count:
             raise SchemaMismatchError(
                 f"column {required!r} must not be null; rows without a matching key: {count:,}. "
                 "Make the column nullable, or provide a row for each key"
             )
-        return np.where(lonely, 0, partner)
+        return np.where(unmatched, 0, partner)
 
     def finish(self) -> None:
         """Do nothing: a join uses what it needs."""

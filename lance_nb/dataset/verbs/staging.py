@@ -238,7 +238,7 @@ class Stage(StageEdits):
     ) -> None:
         super().__init__(session, snapshot, edits)
         self._uuid = new_uuid()
-        self._parts = parts  # told how it ends
+        self._parts = parts  # called with the final state
 
     def joined(self, *others: Stage) -> Stage:
         """Return one stage with the edits of all, which one commit makes one version of.
@@ -355,8 +355,8 @@ class Stage(StageEdits):
     def settle(self, state: str) -> None:
         """Take note of how a stage that this one was joined to ended."""
         self._state = state
-        for told in self._parts:
-            told(state)
+        for settle in self._parts:
+            settle(state)
 
     def discard(self) -> int:
         """Throw the edits away and delete the data files they wrote; return how many.

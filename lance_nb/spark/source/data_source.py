@@ -225,8 +225,8 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Commit a batch, unless an earlier run has committed it."""
-        told: Sequence[Any] = messages
-        streams = {one.stream for one in told if one is not None and one.stream}
+        sent: Sequence[Any] = messages
+        streams = {one.stream for one in sent if one is not None and one.stream}
         self._write.commit_batch(_made(messages), batchId, min(streams, default=None))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -55,7 +55,7 @@ def test_values_that_do_not_fit_name_the_column() -> None:
         from_spark(batch, pa.schema([("v", pa.list_(pa.float32(), 2))]))
     nulls = pa.record_batch({"v": pa.array([None, 1])})
     strict = pa.schema([pa.field("v", pa.int64(), nullable=False)])
-    with pytest.raises(SchemaMismatchError, match="1 nulls"):
+    with pytest.raises(SchemaMismatchError, match="1 null, but"):
         from_spark(nulls, strict)
     with pytest.raises(SchemaMismatchError, match="missing"):
         from_spark(nulls, pa.schema([pa.field("w", pa.int64(), nullable=False)]))
