@@ -103,7 +103,7 @@ _COMMIT_TIMEOUT = timedelta(seconds=1800)
 _RETRY_TIMEOUT = timedelta(seconds=30)
 
 
-class CleanupWishes(TypedDict, total=False):
+class CleanupArguments(TypedDict, total=False):
     """The arguments of ``cleanup_old_versions`` that go by name, whatever it returns."""
 
     delete_unverified: bool
@@ -2125,7 +2125,7 @@ class LanceDataset(OpenedVersion):
         retain_versions: int | None = ...,
         *,
         dry_run: Literal[False] = ...,
-        **wishes: Unpack[CleanupWishes],
+        **arguments: Unpack[CleanupArguments],
     ) -> CleanupStats: ...
     @overload
     def cleanup_old_versions(
@@ -2134,7 +2134,7 @@ class LanceDataset(OpenedVersion):
         retain_versions: int | None = ...,
         *,
         dry_run: Literal[True],
-        **wishes: Unpack[CleanupWishes],
+        **arguments: Unpack[CleanupArguments],
     ) -> CleanupExplanation: ...
     def cleanup_old_versions(
         self,

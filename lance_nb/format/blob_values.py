@@ -169,7 +169,7 @@ def blob_field(
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentError(f"{option} is a number of bytes, not {type(value).__name__}")
         if value < least:
-            raise InvalidInputError(f"{option} is at least {least}, not {value}")
+            raise InvalidInputError(f"{option} must be at least {least}, not {value}")
         if value >= _U64:
             raise ArgumentError(f"{option} does not fit 64 bits: {value}")
         metadata[key] = str(value)

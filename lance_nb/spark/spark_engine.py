@@ -218,7 +218,7 @@ class SparkJob:
         Raises RunCancelledError, NotSupportedError if the workers cannot import a module, and
         the exceptions of the action.
         """
-        told = (0, 0, 0)
+        reported = (0, 0, 0)
         with ExitStack() as stack:
             self._listen(stack)
             threads = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix=self._group))
@@ -228,8 +228,8 @@ class SparkJob:
                 while not wait([job], timeout=patience).done:
                     patience = _POLL_S
                     now = (*self._num_done(), counter.value)
-                    if now != told:
-                        told = now
+                    if now != reported:
+                        reported = now
                         tell(*now)
                     if stop():
                         raise RunCancelledError(now[0], now[1])

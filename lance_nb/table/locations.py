@@ -197,8 +197,8 @@ def _fork_root(home: Store, parent: str | None, bases: Sequence[BasePath]) -> st
         found = {one.removesuffix(suffix) for one in places if one.endswith(suffix)}
         return found.pop() if len(found) == 1 else None
     candidates = [one for one in bases if one.is_dataset_root and one.name is None]
-    is_told, number = _fork_base(home)
-    if is_told:
+    is_known, number = _fork_base(home)
+    if is_known:
         candidates = [one for one in candidates if one.id == number]
     return candidates[0].path if len(candidates) == 1 else None
 

@@ -71,7 +71,7 @@ class RetentionPolicy:
             if isinstance(retain_versions, bool) or not isinstance(retain_versions, int):
                 raise CleanupError(f"retain_versions is a number, not {retain_versions!r}")
             if retain_versions < 1:
-                raise CleanupError(f"retain_versions is at least 1, not {retain_versions}")
+                raise CleanupError(f"retain_versions must be at least 1, not {retain_versions}")
         if versions is not None:
             if not versions:
                 raise CleanupError("versions is empty: name the versions to delete, or leave it")

@@ -152,10 +152,12 @@ class ScanPlan:
 
     def explain(self) -> str:
         """Describe in a few lines what will be read, and in which order of work."""
+        from lance_nb.format.transaction_summary import count_of
+
         options, schema = self.options, self.snapshot.manifest.schema
         fragments = options.fragments
         count = len(self.snapshot.manifest.fragments if fragments is None else fragments)
-        lines = [f"LanceScan: version {self.snapshot.version}, {count} fragments"]
+        lines = [f"LanceScan: version {self.snapshot.version}, {count_of(count, 'fragment')}"]
         first: list[str] = []
         if self.filter is not None:
             from lance_nb.table.filtered_scan import filter_projection

@@ -110,7 +110,7 @@ class CommitOptions:
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:
-            raise InvalidInputError(f"max_retries is at least 0, not {self.max_retries}")
+            raise InvalidInputError(f"max_retries must be at least 0, not {self.max_retries}")
         if self.timeout_s is not None and self.timeout_s <= 0:
             raise InvalidInputError(f"a commit timeout is positive, not {self.timeout_s} s")
         if self.commit_lock is not None and not callable(self.commit_lock):

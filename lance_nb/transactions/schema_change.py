@@ -123,7 +123,7 @@ def _grown(
             by_name[one.name] = replace(found, children=after)
             made = replace(found, children=below)
         else:
-            raise SchemaMismatchError(f"column {one.name!r} exists already in the dataset")
+            raise SchemaMismatchError(f"column {one.name!r} already exists in the dataset")
         parts.append(made)
     return tuple(by_name.values()), tuple(parts)
 

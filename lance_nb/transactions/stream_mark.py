@@ -39,7 +39,7 @@ class StreamMark:
                 f"the id of a stream has 1 to {_ID_MAX_CHARS} characters, not {len(self.stream)}"
             )
         if self.batch < 0 or len(str(self.batch)) > _DIGITS_MAX:
-            raise InvalidInputError(f"the number of a batch is at least 0, not {self.batch}")
+            raise InvalidInputError(f"the number of a batch must be at least 0, not {self.batch}")
 
     @property
     def key(self) -> str:

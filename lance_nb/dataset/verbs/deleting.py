@@ -34,7 +34,7 @@ def check(snapshot: Snapshot, predicate: Any) -> Filter:
     return compile_filter(predicate, project(snapshot.manifest.schema, None).schema)
 
 
-def _told(snapshot: Snapshot, predicate: Any, progress: Progress) -> DeletionPlan:
+def _planned(snapshot: Snapshot, predicate: Any, progress: Progress) -> DeletionPlan:
     """Find the rows part by part, and tell how many rows have been looked at."""
     condition = check(snapshot, predicate)
     fragments = list(snapshot.manifest.fragments)
@@ -68,7 +68,7 @@ def delete(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan(base, predicate) if progress is None else _told(base, predicate, progress)
+        planned = plan(base, predicate) if progress is None else _planned(base, predicate, progress)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

@@ -147,7 +147,7 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
         return _SOME_ROWS
     about = [file.metadata.row_group(at) for at in groups]
     num_rows = sum(one.num_rows for one in about)
-    known = told = 0
+    known = recorded = 0
     repeated = []
     for number in range(file.metadata.num_columns):
         chunks = [one.column(number) for one in about]
@@ -155,10 +155,10 @@ def batch_rows(file: ParquetFile, groups: list[int]) -> int:
         width = _WIDTHS.get(chunks[0].physical_type, 0)
         if not width and any("DICTIONARY" in kind for one in chunks for kind in one.encodings):
             repeated.append(chunks[0].path_in_schema)
-            told += size
+            recorded += size
         else:
             known += max(size, width * sum(one.num_values for one in chunks))
-    wide = known / num_rows + max(told / num_rows, _seen_width(file, groups[0], repeated))
+    wide = known / num_rows + max(recorded / num_rows, _seen_width(file, groups[0], repeated))
     if wide * _MANY_ROWS <= _BATCH_BYTES:
         return _MANY_ROWS
     return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)

@@ -285,9 +285,9 @@ def _branch_findings(survey: Survey) -> Iterator[Finding]:
             wrong = _wrong_size(survey, parent, branch.parent_version, said)
             if wrong:
                 yield Finding("branch-manifest-size", f"branch {name!r}: {wrong}", path, name)
-    told = {branch_root(one.name) for one in survey.unusable if one.kind in ("branch", "name")}
+    known = {branch_root(one.name) for one in survey.unusable if one.kind in ("branch", "name")}
     for folder, line in survey.lines.items():
-        if line.branch is None or line.branch in survey.branches or folder in told:
+        if line.branch is None or line.branch in survey.branches or folder in known:
             continue
         text = (
             f"folder {folder!r} has {len(line.names)} versions and no record of a branch: its "

@@ -129,7 +129,7 @@ def test_only_files_of_a_known_age_are_settled():
         ((timedelta(seconds=-1), None, None), "a span back in time"),
         ((None, True, None), "retain_versions is a number, not True"),
         ((None, 2.0, None), "retain_versions is a number"),
-        ((None, 0, None), "retain_versions is at least 1, not 0"),
+        ((None, 0, None), "retain_versions must be at least 1, not 0"),
         ((None, None, []), "versions is empty"),
         ((None, None, [1, True]), "a list of version numbers"),
         ((None, None, ["1"]), "a list of version numbers"),

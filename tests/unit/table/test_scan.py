@@ -357,7 +357,7 @@ def test_a_plan_tells_what_is_read_first() -> None:
     assert "  offset 3, limit None" in after
     few = ds.scanner([], fragments=ds.get_fragments()[:1]).explain_plan()
     assert few.splitlines() == [
-        "LanceScan: version 1, 1 fragments", "  decoded: nothing", "  result: no columns",
+        "LanceScan: version 1, 1 fragment", "  decoded: nothing", "  result: no columns",
     ]  # fmt: skip
 
 
