@@ -208,7 +208,7 @@ def test_a_diff_of_a_dataset_that_is_not_open(past) -> None:
     assert lance_nb.diff(ds.uri, "HEAD~1").summary().added == 5
     assert lance_nb.diff(ds.uri, 2, 1).summary().removed == 5
     other = lance_nb.write_dataset(rows(0, 2), "memory://unit-diff/other.lance")
-    with pytest.raises(ValueError, match="another dataset"):
+    with pytest.raises(ValueError, match="different datasets"):
         ds.diff(other)
 
 
