@@ -194,6 +194,8 @@ def _content_findings(segment: Segment, name: str) -> Iterator[Finding]:
         yield from found
         if not found and segment.index.kind in _KEYED:
             yield from _key_findings(segment, reader, name)
+        elif not found and segment.index.kind == "BTree":
+            yield from _sorted_value_findings(segment, reader, name)
     except NotSupportedError:
         return
     except LanceError as error:
@@ -395,6 +397,50 @@ def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[F
             text = _row_text(segment, row, "is not under the value that it has")
             yield _finding(segment, "index-values-wrong", text, name)
             return
+
+
+def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
+    """Find a row whose value in the index is not the one that it has in the column."""
+    column = column_of(segment.snapshot, segment.index)
+    if column is None or reader.num_rows > ROWS_AT_ONCE:
+        return
+    rows = _whole(reader, "ids").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
+    held = _whole(reader, "values")
+    moved = remap_row_addrs(segment.snapshot, pa.array(rows)) if segment.by_address else None
+    if moved is not None:
+        held, rows = held.filter(moved.is_valid()), moved.drop_null().to_numpy()
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    for values, present in _values(segment, column):
+        at = np.minimum(np.searchsorted(rows, present), len(rows) - 1)
+        known = np.flatnonzero(rows[at] == present) if len(rows) else np.empty(0, np.int64)
+        indexed = held.take(pa.array(order[at[known]]))
+        differ = _first_difference(values.take(pa.array(known)), indexed)
+        if differ is not None:
+            text = _row_text(segment, int(present[known[differ]]), "has another value in it")
+            yield _finding(segment, "index-values-wrong", text, name)
+            return
+
+
+def _first_difference(values: pa.Array, others: pa.Array) -> int | None:
+    """Return the first place where two arrays differ; null equals null, and NaN equals NaN."""
+    import pyarrow.compute as pc
+
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_float16(values.type):
+        values, others = values.cast(pa.float32()), others.cast(pa.float32())
+    if values.type != others.type:
+        return None  # the column was cast since, and its index is not used
+    differ = pc.fill_null(pc.not_equal(values, others), fill_value=False)
+    if pa.types.is_floating(values.type):
+        both = pc.and_(pc.is_nan(values), pc.is_nan(others))
+        differ = pc.and_(differ, pc.invert(pc.fill_null(both, fill_value=False)))
+    differ = pc.or_(differ, pc.xor(values.is_null(), others.is_null()))
+    places = np.flatnonzero(differ.to_numpy(zero_copy_only=False))
+    return int(places[0]) if places.size else None
 
 
 def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:

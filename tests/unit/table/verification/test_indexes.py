@@ -98,8 +98,46 @@ def test_each_live_row_is_in_a_btree_once(
     rows_at_once: int,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(indexes, "ROWS_AT_ONCE", rows_at_once)
-    held = pa.table({"values": range(len(rows)), "ids": pa.array(rows, pa.uint64())})
-    assert told(dataset, "BTree", held, index_version=1) == said
+    assert told(dataset, "BTree", btree_table(rows), index_version=1) == said
+
+
+def btree_table(rows: list[int], **changed: object) -> pa.Table:
+    """Return a page of a B-tree on column n; ``changed`` are other values, by place."""
+    values: list[object] = [(row >> 32) * 5 + (row & 0xFFFFFFFF) for row in rows]
+    for place, value in changed.items():
+        values[int(place.removeprefix("at"))] = value
+    return pa.table({"values": pa.array(values, pa.int64()), "ids": pa.array(rows, pa.uint64())})
+
+
+@pytest.mark.parametrize("value", [7, None])
+def test_a_row_with_another_value_in_a_btree_is_named(dataset: LanceDataset, value: object) -> None:
+    assert told(dataset, "BTree", btree_table(LIVE, at5=value), index_version=1) == [
+        "index-values-wrong: row 1 of fragment 1 has another value in it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "place"),
+    [
+        ([1.0, float("nan"), None], [1.0, float("nan"), None], None),
+        ([0.0, -0.0], [-0.0, 0.0], None),
+        ([1.0, 2.0], [1.0, float("nan")], 1),
+        ([None, 2.0], [1.0, 2.0], 0),
+        ([], [], None),
+    ],
+)
+@pytest.mark.parametrize("type_", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_null_equals_null_and_nan_equals_nan(
+    values: list[float | None], others: list[float | None], place: int | None, type_: pa.DataType
+) -> None:
+    both = (pa.array(one, pa.float32()).cast(type_) for one in (values, others))
+
+    assert indexes._first_difference(*both) == place
+
+
+def test_keys_of_another_type_are_not_compared() -> None:
+    assert indexes._first_difference(pa.array(["1"]), pa.array([2])) is None
+    assert indexes._first_difference(pa.array(["a", "b"]).dictionary_encode(), pa.array(["a", "c"]))
 
 
 def _bitmaps(*sets: bytes) -> pa.Table:
