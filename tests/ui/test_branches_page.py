@@ -151,7 +151,7 @@ def test_a_tag_is_made_moved_and_deleted_with_what_comes_of_it_told_before(
     details(page).get_by_role("button", name="how many bytes?").click()
     expect(details(page)).to_contain_text("then frees")
     details(page).get_by_role("button", name="delete v1").click()
-    expect(panel(page).get_by_role("status")).to_contain_text("Tag v1 is deleted")
+    expect(panel(page).get_by_role("status")).to_contain_text("Tag v1 was deleted")
     expect(line(page, "v1")).to_have_count(0)
     assert dataset.tags.names() == ["good"]
 
@@ -194,7 +194,7 @@ def test_a_branch_is_made_and_deleted_and_kept_while_somebody_needs_it(
     details(page).get_by_role("button", name="look again").click()
     details(page).get_by_role("button", name="delete…").click()
     details(page).get_by_role("button", name="delete dev/try").click()
-    expect(panel(page).get_by_role("status")).to_contain_text("Branch dev/try is deleted")
+    expect(panel(page).get_by_role("status")).to_contain_text("Branch dev/try was deleted")
     expect(page.locator(".lnb-here-ref")).to_have_text("dev:4")
     expect(line(page, "dev/try")).to_have_count(0)
     assert dataset.branches.names() == ["dev"]
