@@ -126,7 +126,7 @@ def test_structs_grow_in_files_of_version_2_2(version: str, grows: bool) -> None
 
 @pytest.mark.parametrize("name", ["a", "s"])
 def test_columns_that_are_there_are_refused(name: str) -> None:
-    with pytest.raises(SchemaMismatchError, match="exists already"):
+    with pytest.raises(SchemaMismatchError, match="already exists"):
         extend_schema(manifest(), pa.schema([(name, pa.int8())]))
 
 

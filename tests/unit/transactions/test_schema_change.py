@@ -118,7 +118,7 @@ def test_structs_that_are_there_grow() -> None:
     ids=str,
 )
 def test_a_field_that_is_there_is_not_added(field: pa.Field) -> None:
-    with pytest.raises(SchemaMismatchError, match="exists already"):
+    with pytest.raises(SchemaMismatchError, match="already exists"):
         extended(SCHEMA, Schema.from_arrow(pa.schema([field])), 20)
 
 

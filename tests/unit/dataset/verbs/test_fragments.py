@@ -114,7 +114,7 @@ def test_columns_are_streamed_for_the_rows_that_live(fragment, uri):
 
 def test_a_column_that_exists_is_not_added(fragment, files):
     before = files()
-    with pytest.raises(InvalidInputError, match="'name' exists already"):
+    with pytest.raises(InvalidInputError, match="'name' already exists"):
         fragment.merge_columns({"name": "id"})
     assert files() == before
 

@@ -222,7 +222,7 @@ def test_a_struct_gets_new_fields(make):
     ids = [one.id for one in made.lance_schema.tree.walk()]
     assert len(ids) == len(set(ids))
     for again in (pa.field("s", pa.struct([("x", pa.int64())])), pa.field("id", pa.int64())):
-        with pytest.raises(SchemaMismatchError, match="exists already"):
+        with pytest.raises(SchemaMismatchError, match="already exists"):
             made.add_columns(again)
 
 
@@ -275,7 +275,7 @@ def test_joins_that_make_no_sense_say_so(make, files):
     for right, on, error, reason in (
         ({"id": [1], "x": [1]}, ("none", "id"), ColumnNotFoundError, "'none'"),
         ({"id": [1], "x": [1]}, ("id", "none"), ColumnNotFoundError, "'none'"),
-        ({"id": [1], "name": ["a"]}, ("id", "id"), SchemaMismatchError, "exists already"),
+        ({"id": [1], "name": ["a"]}, ("id", "id"), SchemaMismatchError, "already exists"),
         ({"id": ["a"], "x": [1]}, ("id", "id"), SchemaMismatchError, "has type string"),
         ({"id": [1]}, ("id", "id"), SchemaMismatchError, "besides the key"),
     ):
