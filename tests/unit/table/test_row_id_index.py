@@ -107,3 +107,12 @@ def test_rows_that_only_a_damaged_manifest_claims_take_no_memory():
     assert positions_of_addresses(snapshot, [3]).tolist() == [3]
     with pytest.raises(CorruptFileError, match="1099511627776 rows, as the manifest says"):
         live_offsets(snapshot, snapshot.manifest.fragments[0])
+
+
+def test_an_address_behind_the_last_row_of_a_fragment_is_of_no_row():
+    snapshot = snapshot_of(copy_to_memory("history"), 1)
+    fragment = snapshot.manifest.fragments[0]
+    assert fragment.deletion_file is None
+    last = fragment.id << 32 | fragment.physical_rows - 1
+
+    assert positions_of_addresses(snapshot, [last, last + 1]).size == 1

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.dataset.verbs.column_values import partners
 from lance_nb.dataset.verbs.schema_evolution import look
 from lance_nb.errors import (
     ColumnNotFoundError,
@@ -338,3 +341,14 @@ def test_lists_and_vectors_are_no_keys_of_a_merge(uri):
             NotSupportedError, match=f"key '{name}' has type .*a nested or extension type"
         ):
             made.merge(rows.append_column("x", pa.array([1])), name)
+
+
+def test_a_deleted_row_has_no_partner_with_a_null_row_id(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(pa.table({"a": [1, 2, 3]}), tmp_path / "d")
+    dataset.delete("a = 2")
+    snapshot = dataset.opened[1]
+    right = pa.table({"_rowid": pa.array([None, 2], pa.uint64()), "w": [7, 8]})
+
+    found = partners(snapshot, snapshot.manifest.fragments[0], right, ("_rowid", "_rowid"))
+
+    assert found.tolist() == [-1, -1, 1]
