@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer import view_module
+from lance_nb.explorer import assets
+from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, words
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.registry import TABS
 from lance_nb.explorer.session import Session, Target, check_target, open_source
-from lance_nb.explorer.view_module import ViewModule
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_ENTRY_CHARS = 64
@@ -33,7 +33,7 @@ MAX_ENTRY_CHARS = 64
 class Explorer(LanceWidget):
     """Look at a dataset: its versions, its rows, and what each version did."""
 
-    entry: ClassVar[str] = view_module.EXPLORER
+    entry: ClassVar[str] = assets.EXPLORER
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
     default_height: ClassVar[int] = 440
 
@@ -81,7 +81,7 @@ class Explorer(LanceWidget):
 def _load_views(args: Mapping[str, Any]) -> Answer:
     """Send the module of a tab that is opened for the first time; returns its key in the page."""
     entry = words(args, "entry", MAX_ENTRY_CHARS)
-    if entry not in view_module.LATE_VIEWS:
+    if entry not in assets.LATE_VIEWS:
         raise InvalidInputError(f"no view is loaded later as {entry!r}")
     return Answer({"key": ViewModule.late(entry, again=args.get("again") is True).key})
 

@@ -1,4 +1,4 @@
-"""Link the plain ES modules and style sheets beside the widgets into what a widget sends.
+"""Link the ES modules and style sheets of the views, and send each view to the browser once.
 
 There is no bundler to install and nothing to build: every ``.js`` file is an ordinary ES module
 that a browser, an editor or a test can load as it stands. A widget's module must travel as one
@@ -15,8 +15,23 @@ most spaces stay behind: they are a good part of what would travel. A source map
 each line back to its file and line, so that errors in a browser's console name them.
 
 Modules as separate blob URLs with rewritten imports would name their files in every stack trace.
-They were not chosen: a page whose policy allows one script (export.py) would have to allow every
-``blob:``, and a first screen would load some seventy scripts one after the other.
+They were not chosen: a page whose policy allows one script (html_export.py) would have to allow
+every ``blob:``, and a first screen would load some seventy scripts one after the other.
+
+The linked module of the explorer weighs hundreds of kilobytes. In every widget it would be sent,
+parsed and compiled anew for each cell that is run, which is most of what a first screen costs. So a
+widget's own module is a small loader (``js/loader.js``); the views travel in a model of their own,
+one per kind of view and kernel, which registers them in the page (``js/view_registration.js``) for
+all loaders.
+
+Views of the explorer that its first screen does without (``LATE_VIEWS``) have a model each, made
+when the browser requests it. They share the modules of the explorer.
+
+Layout of the synced traits: ``key``, a hash of the linked module and the style sheet; ``style``;
+``base``, the key of the view whose modules this one shares, or empty; the module is the model's
+own. A widget has the same ``_views_key``, and names this model in ``_views`` as
+``IPY_MODEL_<id>``, the form in which saved states name other models, so that a notebook saved with
+its states re-renders.
 
 Limits: relative imports of named exports only; no cycles; anything else is an InternalError, raised
 when the widget class is made and therefore in every test run. A text in backticks that spans lines
@@ -25,12 +40,17 @@ loses its indentation. The formatter (tests/js) keeps imports and exports in the
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote
+
+import anywidget
+import traitlets
 
 from lance_nb.errors import InternalError
 
@@ -234,3 +254,74 @@ def _base64_number(value: int) -> str:
         digits += _BASE64[digit | 32 if left else digit]
         if not left:
             return digits
+
+
+EXPLORER = "app.js"
+LATE_VIEWS = ("widgets/branches.js", "widgets/changes.js", "widgets/stage.js")
+REGISTRATION = "js/view_registration.js"
+LOADER = compose_module("js/loader.js")
+
+
+class ViewModule(anywidget.AnyWidget):
+    """The ES module and the style sheet of one kind of view; it shows nothing itself."""
+
+    _esm = traitlets.Unicode().tag(sync=True)
+    key = traitlets.Unicode().tag(sync=True)
+    style = traitlets.Unicode().tag(sync=True)
+    base = traitlets.Unicode().tag(sync=True)
+
+    _of_entry: ClassVar[dict[str, ViewModule]] = {}
+
+    @classmethod
+    def of(cls, entry: str) -> ViewModule:
+        """Return the model of the view whose module is ``entry``; made anew when it was closed."""
+        held = cls._of_entry.get(entry)
+        if held is None or held.comm is None:
+            late = LATE_VIEWS if entry == EXPLORER else ()
+            module = compose_module(REGISTRATION, views=entry, late=late)
+            held = cls(_esm=module, key=key_of(entry), style=texts(entry)[1])
+            cls._of_entry[entry] = held
+        return held
+
+    @classmethod
+    def late(cls, entry: str, *, again: bool = False) -> ViewModule:
+        """Return the model of a late view of the explorer; with ``again`` it is sent once more."""
+        name = f"{EXPLORER} {entry}"
+        held = cls._of_entry.get(name)
+        if held is not None and again:
+            held.close()
+        if held is None or held.comm is None:
+            module, style = late_texts(entry)
+            key, base = late_key_of(entry), key_of(EXPLORER)
+            held = cls(_esm=module, key=key, style=style, base=base)
+            cls._of_entry[name] = held
+        return held
+
+
+@cache
+def late_texts(entry: str) -> tuple[str, str]:
+    """Return the linked module and style sheet of a late view, without those of the explorer."""
+    module = compose_module(REGISTRATION, views=entry, base=EXPLORER)
+    return module, compose_style(entry, base=EXPLORER)
+
+
+@cache
+def late_key_of(entry: str) -> str:
+    """Return a hash of a late view's module and style sheet and of the explorer's."""
+    return _digest(key_of(EXPLORER), *late_texts(entry))
+
+
+@cache
+def texts(entry: str) -> tuple[str, str]:
+    """Return the linked module and style sheet of a view."""
+    return compose_module(entry), compose_style(entry)
+
+
+@cache
+def key_of(entry: str) -> str:
+    """Return a hash of what a view's module and style sheet hold."""
+    return _digest(*texts(entry))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

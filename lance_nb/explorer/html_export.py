@@ -31,13 +31,13 @@ from lance_nb.errors import LanceError
 from lance_nb.explorer import assets
 from lance_nb.explorer.messages import Handler, handle
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.models import timeline as timelines
 from lance_nb.explorer.models.ref_list import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.versions import version_bars
 from lance_nb.explorer.session import Place, Session
-from lance_nb.explorer.shared_handlers import HeaderHandlers
 from lance_nb.explorer.static_rendering import LEFT, StaticRendering
+from lance_nb.explorer.widget import HeaderHandlers
 
 MAX_VERSIONS = 40
 MAX_ROWS = 500
@@ -222,7 +222,7 @@ def _keep_answer(
 
 def _keep_bars(found: Snapshot, dataset: Source) -> None:
     numbers = dataset.version_numbers()
-    bars = [asdict(bar) for bar in timelines.version_bars(dataset, numbers[-MAX_BARS:], numbers)]
+    bars = [asdict(bar) for bar in version_bars(dataset, numbers[-MAX_BARS:], numbers)]
     if found.afford(bars):
         found.bars[dataset.branch or ""] = {bar["version"]: bar for bar in bars}
 

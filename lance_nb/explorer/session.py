@@ -31,8 +31,7 @@ from lance_nb.code_lines import offered
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
-from lance_nb.explorer.models import cells, refs, text
-from lance_nb.explorer.models import timeline as timelines
+from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
@@ -44,9 +43,9 @@ from lance_nb.explorer.models.row_query import (
     query_of,
 )
 from lance_nb.explorer.models.source import Ref, Source, is_blob_column
-from lance_nb.explorer.models.timeline import Timeline
-from lance_nb.explorer.models.version_detail import (
+from lance_nb.explorer.models.versions import (
     DatasetCard,
+    Timeline,
     VersionDetail,
     dataset_card,
     version_detail,
@@ -339,7 +338,7 @@ class Session:
         """Make the named parts of the screen anew, as ``screen`` does."""
         makers: dict[str, Callable[[], Part]] = {
             "card": lambda: dataset_card(self.dataset, self._latest()),
-            "timeline": lambda: timelines.timeline(self.dataset),
+            "timeline": lambda: versions.timeline(self.dataset),
             "rows": lambda: self._first_rows(window),
             "detail": lambda: version_detail(self.dataset),
         }
@@ -377,16 +376,16 @@ class Session:
     def _on_versions(self, args: Mapping[str, Any]) -> Answer:
         branch, newest = place_of(args)
         numbers = args.get("numbers")
-        if not isinstance(numbers, list) or len(numbers) > timelines.MAX_DETAILS:
+        if not isinstance(numbers, list) or len(numbers) > versions.MAX_DETAILS:
             raise InvalidInputError(
-                f"numbers must be a list of up to {timelines.MAX_DETAILS} versions"
+                f"numbers must be a list of up to {versions.MAX_DETAILS} versions"
             )
         wanted = sorted({integer({"n": n}, "n", low=0, high=MAX_COUNT) for n in numbers})
         source = self.open((branch, newest))
         known = self._numbers.get(branch, ())
         if not known or not set(wanted) <= set(known):
             known = self._numbers[branch] = source.version_numbers()
-        bars = timelines.version_bars(source, wanted, known)
+        bars = versions.version_bars(source, wanted, known)
         return Answer({"branch": branch, "details": [bar.to_json() for bar in bars]})
 
     def _on_detail(self, args: Mapping[str, Any]) -> Answer:

@@ -18,9 +18,15 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import page_texts
 from lance_nb.explorer.models.source import Source
-from lance_nb.explorer.models.timeline import Timeline, VersionBar, timeline, version_bars
 from lance_nb.explorer.models.value_facts import ValueFacts
-from lance_nb.explorer.models.version_detail import DatasetCard, VersionDetail
+from lance_nb.explorer.models.versions import (
+    DatasetCard,
+    Timeline,
+    VersionBar,
+    VersionDetail,
+    timeline,
+    version_bars,
+)
 from lance_nb.explorer.session import FirstRows, Part
 from lance_nb.shown_text import visible, visible_lines
 

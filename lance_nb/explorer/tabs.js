@@ -1,5 +1,5 @@
 // What stands in the tabs of the explorer, in their order. A new tab is a line here and one in
-// registry.py; one that is loaded later is also in LATE_VIEWS (view_module.py).
+// registry.py; one that is loaded later is also in LATE_VIEWS (assets.py).
 
 import { mountRows } from "./widgets/rows.js";
 import { mountStorage } from "./widgets/storage.js";

@@ -32,7 +32,7 @@ from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
-from lance_nb.magic.result import Result, one_line
+from lance_nb.magic.verb import Result, one_line
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines
 

@@ -13,9 +13,8 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.staging.card import Card
+from lance_nb.explorer.staging.card import Card, ProgressReporter
 from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.row_sources import open_dataset
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 

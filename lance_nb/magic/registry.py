@@ -22,8 +22,7 @@ from lance_nb.code_lines import Fill, Word, split
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.static_rendering import render_table
-from lance_nb.magic.result import Result
-from lance_nb.magic.verb import MAGIC, Argument, Parser, Verb
+from lance_nb.magic.verb import MAGIC, Argument, Parser, Result, Verb
 from lance_nb.magic.verbs import (
     branches,
     browse,

@@ -62,8 +62,7 @@ from lance_nb.magic.registry import (
     parse,
     parse_cell,
 )
-from lance_nb.magic.result import JsonText, Result, one_line
-from lance_nb.magic.verb import Argument, Verb
+from lance_nb.magic.verb import Argument, JsonText, Result, Verb, one_line
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Page, Route
 
-from lance_nb.explorer.view_module import (
+from lance_nb.explorer.assets import (
     EXPLORER,
     LATE_VIEWS,
     ViewModule,

@@ -99,7 +99,7 @@ function tree(nodes) {
 }
 
 /**
- * @param {Lnb.Context} ctx @param {Lnb.Pair} pair @param {Lnb.Json} row see models/change_rows.py
+ * @param {Lnb.Context} ctx @param {Lnb.Pair} pair @param {Lnb.Json} row see models/change_page.py
  */
 function rowView(ctx, pair, row) {
   const [words, sign] = SIGNS[row.kind];

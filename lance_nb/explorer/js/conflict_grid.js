@@ -8,7 +8,7 @@ import { lookOfOperation } from "./operations.js";
  * @typedef {{label: string, operation: string, text: string}} Step
  * @typedef {{outcome: string, words: string, reason: string}} Verdict
  * @typedef {{source: Step[], target: Step[], cells: number[], verdicts: Verdict[],
- *   hidden_source: number, hidden_target: number}} Grid see models/merge_preview.py
+ *   hidden_source: number, hidden_target: number}} Grid see models/ref_preview.py
  */
 
 /** @type {Record<string, string>} */

@@ -6,7 +6,7 @@ import { bytes, count, h, plural, show } from "./dom.js";
 
 /**
  * @param {Lnb.Context} ctx @param {Lnb.Place} place of the version
- * @param {Lnb.Json} model see models/fragment_detail.py
+ * @param {Lnb.Json} model see models/fragments.py
  */
 export function fragmentDetail(ctx, place, model) {
   const facts = [
@@ -132,7 +132,7 @@ function fileLine(ctx, place, file) {
   );
 }
 
-/** The pages of a file by column. @param {Lnb.Json} model see models/fragment_detail.py */
+/** The pages of a file by column. @param {Lnb.Json} model see models/fragments.py */
 export function pageTable(model) {
   const rows = model.columns.map((/** @type {Lnb.Json} */ column) =>
     h(

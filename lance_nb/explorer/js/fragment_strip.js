@@ -28,7 +28,7 @@ export function fragmentStrip(ctx, on) {
     canvas,
   );
   /** @typedef {Record<typeof COLUMNS[number], number[]>} Columns */
-  /** @type {Lnb.Json} see models/fragment_map.py */
+  /** @type {Lnb.Json} see models/fragments.py */
   let model = null;
   /** @type {Columns} */
   const columns = { id: [], count: [], rows: [], deleted: [], bytes: [], files: [], covered: [] };
@@ -314,7 +314,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
     );
   }
 
-  /** @param {Lnb.Json} map see models/fragment_map.py */
+  /** @param {Lnb.Json} map see models/fragments.py */
   function paintSummary({ num_fragments: fragments, first, stop, totals }) {
     const parts = [
       plural(fragments, "fragment"),

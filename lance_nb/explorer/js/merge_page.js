@@ -151,7 +151,7 @@ export function mergePage(ctx, tools) {
     return show(out, ...outcome(plan));
   }
 
-  /** @param {Lnb.Json} plan see models/merge_preview.py */
+  /** @param {Lnb.Json} plan see models/ref_preview.py */
   function outcome(plan) {
     const names = { source: plan.source.label, target: plan.target.label };
     const nothing = plan.strategy === "up-to-date";

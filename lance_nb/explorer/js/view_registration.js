@@ -1,5 +1,5 @@
 // Registers the views of one kind in the page, where every loader finds them. Before it in the same
-// text stand the linked views, as the constant VIEWS (see view_module.py): a widget, or for views
+// text stand the linked views, as the constant VIEWS (see assets.py): a widget, or for views
 // that are loaded later a function of the modules that they share with the views of the key `base`.
 
 import { placeOf } from "./view_place.js";

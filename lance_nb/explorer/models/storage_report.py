@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from lance_nb.code_lines import Python
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.fragment_map import covered_ids
+from lance_nb.explorer.models.fragments import covered_ids
 from lance_nb.explorer.models.source import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.scan_tasks import counts_of

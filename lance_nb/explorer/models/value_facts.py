@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
-from lance_nb.explorer.models.version_detail import entries
+from lance_nb.explorer.models.versions import entries
 
 MAX_NODES = 600
 MAX_CHILDREN = 100

@@ -20,9 +20,15 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.stage_preview import StagePreview
 from lance_nb.dataset.verbs.staging import Stage
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError, NotFoundError
-from lance_nb.explorer.staging.card import COMMITTED, FAILED, UNKNOWN, Card
+from lance_nb.explorer.staging.card import (
+    COMMITTED,
+    FAILED,
+    UNKNOWN,
+    Card,
+    ProgressReporter,
+    Running,
+)
 from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter, Running
 from lance_nb.explorer.staging.row_sources import Namespace
 
 MAX_CARDS = 50

@@ -11,12 +11,12 @@ changes.near    end ("a" or "b"), versions (of that    near: [{version, counts}]
                 end: its branch with these numbers)        could be counted in ``NEAR_S``
 changes.place   ref (instead of a)                         place {branch, version}, counts: those
                                                            of place..b, if they can be made
-changes.rows    kinds, offset, limit, first_column,        models.change_rows, + buffers
+changes.rows    kinds, offset, limit, first_column,        models.change_page, + buffers
                 num_columns (long work)
-changes.row     kinds, row (long work)                     models.change_rows.changed_row
-changes.summary (long work)                                models.change_rows.known_rows
-changes.level   level, kinds, offset, limit (long work)    models.change_levels, + buffers
-changes.files   kinds, row                                 models.change_levels.fragment_files
+changes.row     kinds, row (long work)                     models.change_page.changed_row
+changes.summary (long work)                                models.change_page.known_rows
+changes.level   level, kinds, offset, limit (long work)    models.change_page, + buffers
+changes.files   kinds, row                                 models.change_page.fragment_files
 changes.drift   first, count, exact (long work)            models.change_summary
 =============== ========================================== =====================================
 """
@@ -32,11 +32,14 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import Session as OpenedSession
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models import change_levels, refs
-from lance_nb.explorer.models.change_rows import (
+from lance_nb.explorer.models import refs
+from lance_nb.explorer.models.change_page import (
+    MAX_ROWS,
+    change_level,
     change_page,
     changed_row,
     changed_rows,
+    fragment_files,
     kinds_of,
     known_rows,
 )
@@ -139,11 +142,11 @@ class ChangeHandlers(RequestHandlers):
         """Read a window of another level."""
         diff, level = self._diff(args), words(args, "level", 40)
         start = integer(args, "offset", low=0, high=MAX_COUNT)
-        limit = integer(args, "limit", low=1, high=change_levels.MAX_ROWS)
+        limit = integer(args, "limit", low=1, high=MAX_ROWS)
         kinds = None if args.get("kinds") is None else kinds_of(args)
 
         def work(_progress: Progress) -> Answer:
-            found = change_levels.change_level(diff, level, start, limit, kinds)
+            found = change_level(diff, level, start, limit, kinds)
             page = change_page(found.window, start)
             facts = {"num_rows": found.num_rows, "places": list(found.places)}
             return Answer(page.to_json() | facts, page.buffers)
@@ -153,7 +156,7 @@ class ChangeHandlers(RequestHandlers):
     def on_files(self, args: Mapping[str, Any]) -> Answer:
         """List the files that came or went with a fragment."""
         kinds = None if args.get("kinds") is None else kinds_of(args)
-        return Answer(change_levels.fragment_files(self._diff(args), _row_of(args), kinds))
+        return Answer(fragment_files(self._diff(args), _row_of(args), kinds))
 
     def on_drift(self, args: Mapping[str, Any]) -> Job:
         """Profile some columns on both sides."""

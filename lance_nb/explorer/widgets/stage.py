@@ -37,11 +37,10 @@ from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.session import RequestHandlers, Session, place_of
 from lance_nb.explorer.staging import row_sources
-from lance_nb.explorer.staging.card import ACTION_VERBS, Card
+from lance_nb.explorer.staging.card import ACTION_VERBS, Card, ProgressReporter
 from lance_nb.explorer.staging.card_view import card_json, stage_code
 from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
 from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 from lance_nb.explorer.widget import LanceWidget
 

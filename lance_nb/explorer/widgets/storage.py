@@ -6,11 +6,11 @@ The ES modules are ``storage.js`` for the tab, and ``fragment_map.js``, ``deleti
 =================== ======================================== ================================
 request             args                                     result
 =================== ======================================== ================================
-storage.map         first, stop                              models.fragment_map, + buffers
-storage.fragment    fragment                                 models.fragment_detail
-storage.deletions   fragment, first, rows, pixels            models.fragment_map, + buffer
+storage.map         first, stop                              models.fragments, + buffers
+storage.fragment    fragment                                 models.fragments
+storage.deletions   fragment, first, rows, pixels            models.fragments, + buffer
 storage.deleted                                              most: {id, rows, deleted} of fragments
-storage.pages       path                                     models.fragment_detail
+storage.pages       path                                     models.fragments
 storage.health                                               advice: models.storage_report
 storage.space       (long work)                              models.storage_report
 =================== ======================================== ================================
@@ -25,10 +25,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
-from lance_nb.explorer.models.fragment_detail import file_pages, fragment_detail
-from lance_nb.explorer.models.fragment_map import (
+from lance_nb.explorer.models.fragments import (
     MAX_PIXELS,
     deletion_bitmap,
+    file_pages,
+    fragment_detail,
     fragment_map,
     most_deleted,
 )

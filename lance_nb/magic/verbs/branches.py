@@ -11,8 +11,19 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext, label, version_ref
-from lance_nb.magic.result import Result, records_result, text_result
-from lance_nb.magic.verb import BRANCH, COLUMN, REF, TAG, Argument, Verb, argument, names_of
+from lance_nb.magic.verb import (
+    BRANCH,
+    COLUMN,
+    REF,
+    TAG,
+    Argument,
+    Result,
+    Verb,
+    argument,
+    names_of,
+    records_result,
+    text_result,
+)
 
 
 def branch(context: MagicContext, args: Namespace) -> Result:

@@ -11,8 +11,18 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
 from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.result import Result, records_result, table_result, text_result
-from lance_nb.magic.verb import COLUMN, REF, URI, Verb, argument, names_of
+from lance_nb.magic.verb import (
+    COLUMN,
+    REF,
+    URI,
+    Result,
+    Verb,
+    argument,
+    names_of,
+    records_result,
+    table_result,
+    text_result,
+)
 
 
 def dataset_summary(dataset: LanceDataset) -> Result:

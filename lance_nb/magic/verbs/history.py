@@ -25,8 +25,18 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.static_rendering import StaticRendering, render_preformatted, render_table
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.result import Result, records_result, table_result, word
-from lance_nb.magic.verb import COLUMN, RANGE, REF, Verb, argument, names_of
+from lance_nb.magic.verb import (
+    COLUMN,
+    RANGE,
+    REF,
+    Result,
+    Verb,
+    argument,
+    names_of,
+    records_result,
+    table_result,
+    word,
+)
 from lance_nb.table.diff import Diff
 from lance_nb.table.history import VersionInfo
 

@@ -16,8 +16,15 @@ from lance_nb.dataset.health import plan_repair, undo_repair, verify
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.result import Result, records_result, table_result, text_result
-from lance_nb.magic.verb import URI, Verb, argument
+from lance_nb.magic.verb import (
+    URI,
+    Result,
+    Verb,
+    argument,
+    records_result,
+    table_result,
+    text_result,
+)
 from lance_nb.shown_text import visible, visible_lines
 from lance_nb.table.verification.findings import Verification
 from lance_nb.table.verification.sample import Sample

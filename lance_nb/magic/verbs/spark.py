@@ -10,8 +10,7 @@ from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext
-from lance_nb.magic.result import Result, records_result
-from lance_nb.magic.verb import Verb, argument
+from lance_nb.magic.verb import Result, Verb, argument, records_result
 from lance_nb.spark.journal import Entry
 from lance_nb.spark.run import SESSION_BYTES, START_BYTES
 from lance_nb.storage.registry import StorageOptions

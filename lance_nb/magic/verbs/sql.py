@@ -22,8 +22,7 @@ from lance_nb.dataset.sql import duckdb_errors, open_duckdb, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, variables_of
-from lance_nb.magic.result import Result, table_result
-from lance_nb.magic.verb import Verb, argument
+from lance_nb.magic.verb import Result, Verb, argument, table_result
 from lance_nb.table.predicate.deep_calls import parse_duckdb
 from lance_nb.table.predicate.sql_text import problem_of
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.staging.card import ProgressReporter
 from lance_nb.explorer.staging.card_view import title_of
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.magic.context import MagicContext, label
-from lance_nb.magic.result import Result, records_result, text_result
-from lance_nb.magic.verb import VARIABLE, Verb, argument
+from lance_nb.magic.verb import VARIABLE, Result, Verb, argument, records_result, text_result
 
 
 def stage(context: MagicContext, args: Namespace) -> Result:

@@ -1,19 +1,24 @@
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import lance_nb
 from lance_nb.errors import (
     CorruptFileError,
     DatasetNotFoundError,
     InvalidInputError,
+    NotSupportedError,
     RefNotFoundError,
     VersionNotFoundError,
 )
 from lance_nb.explorer import session
 from lance_nb.explorer.app import explore
+from lance_nb.format.manifest import parse_manifest
 from tests.unit.explorer.fakes import small_dataset
 
 
@@ -98,3 +103,19 @@ def test_a_misspelt_local_name_is_answered_with_the_near_one(
 def test_the_selection_comes_back_as_a_table() -> None:
     explorer = explore(small_dataset())
     assert explorer.selection.num_rows == 0
+
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "pylance_14_0_2" / "empty.lance"
+
+
+def test_an_unknown_reader_flag_is_named_on_the_card(tmp_path: Path) -> None:
+    copy = tmp_path / "newer.lance"
+    shutil.copytree(GOLDEN, copy)
+    for path in (copy / "_versions").glob("*.manifest"):
+        manifest = parse_manifest(path.read_bytes(), str(path))
+        path.write_bytes(replace(manifest, reader_feature_flags=1 << 20).to_bytes())
+
+    explorer = lance_nb.explore(copy)
+
+    assert isinstance(explorer.error, NotSupportedError)
+    assert "bit 20" in explorer.picture().text

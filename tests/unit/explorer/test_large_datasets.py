@@ -13,7 +13,7 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.shared_handlers import HeaderHandlers
+from lance_nb.explorer.widget import HeaderHandlers
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.base import Listing
 from lance_nb.storage.registry import open_store

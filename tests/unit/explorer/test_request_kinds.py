@@ -10,7 +10,7 @@ import pytest
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.shared_handlers import HeaderHandlers, RowHistoryHandlers
+from lance_nb.explorer.widget import HeaderHandlers, RowHistoryHandlers
 from tests.unit.explorer.fakes import small_dataset
 
 SOURCE = (assets.ROOT / "js" / "request_kinds.js").read_text("utf-8")

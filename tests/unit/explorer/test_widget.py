@@ -1,17 +1,33 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from IPython.utils.capture import capture_output
 
+import lance_nb
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
 from lance_nb.explorer import widget as widgets
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models.refs import RefNames
 from lance_nb.explorer.registry import VIEWS
-from lance_nb.explorer.widget import LanceWidget
-from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
+from lance_nb.explorer.session import Session
+from lance_nb.explorer.widget import (
+    HeaderHandlers,
+    LanceWidget,
+    RowHistoryHandlers,
+    mark_of,
+    updates_since,
+)
+from tests.unit.explorer.fakes import FakeDataset, many_versions, one_table, rows, small_dataset
+from tests.unit.explorer.stored_datasets import changed_dataset
 
 WIDGETS = {"Explorer": Explorer, **VIEWS}
 
@@ -114,3 +130,174 @@ def test_in_a_kernel_the_widget_stands_before_its_picture(monkeypatch: pytest.Mo
     assert "fake.lance" in live["text/plain"]
     assert "lnb-static" in picture["text/html"]
     assert ":has(.lnb-live)" in picture["text/html"]
+
+
+NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})
+
+
+def ask(session: Session, kind: str, **args: Any) -> dict[str, Any]:
+    request = {"id": "1", "type": kind, "args": args}
+    reply, _ = handle(request, session.keep(HeaderHandlers).handlers())
+    return reply["result"] if reply["ok"] else reply["error"]
+
+
+def commit(dataset: FakeDataset, version: int) -> None:
+    main = dataset.lanes[None]
+    main[version] = replace(main[max(main)], version=version)
+
+
+def test_names_are_completed_for_the_branch_in_view() -> None:
+    session = Session(small_dataset())
+    assert ask(session, "refs", text="HEAD")["choices"][0]["note"] == "main:4"
+    session.travel("dev:2")
+    assert ask(session, "refs", text="HEAD")["choices"][0]["note"] == "dev:3"
+    assert "at most" in ask(session, "refs", text="x" * 400)["message"]
+
+
+def test_news_name_what_came_and_bring_the_timeline_once() -> None:
+    dataset = small_dataset()
+    session = Session(dataset)
+    first = ask(session, "news", latest=4, mark="")
+    assert (first["added"], first["gone"], "timeline" in first) == (0, False, False)
+    commit(dataset, 5)
+    then = ask(session, "news", latest=4, mark=first["mark"])
+    assert (then["added"], then["latest"]) == (1, 5)
+    assert then["timeline"]["lanes"][0]["runs"] == [[1, 5]]
+    assert then["card"]["version"] == 4
+    again = ask(session, "news", latest=4, mark=then["mark"])
+    assert again["added"] == 1
+    assert "timeline" not in again
+
+
+def test_a_tag_that_somebody_moves_brings_the_timeline_and_reads_no_tag(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "a.lance")
+    made.insert(pa.table({"id": [2]}))
+    made.tags.create("best", 1)
+    (path,) = (tmp_path / "a.lance" / "_refs" / "tags").iterdir()
+    os.utime(path, (0, 0))  # else the clock of files may not tell both states apart
+    session = Session(lance_nb.dataset(tmp_path / "a.lance"))
+    first = ask(session, "news", latest=2, mark="")
+    made.tags.update("best", 2)
+    then = ask(session, "news", latest=2, mark=first["mark"])
+    assert [tag["version"] for tag in then["timeline"]["tags"]] == [2]
+    path.write_bytes(b"damaged")  # what is only listed cannot be in the way
+    assert "mark" in ask(session, "news", latest=2, mark="")
+
+
+def test_a_version_that_is_cleaned_up_is_told() -> None:
+    dataset = small_dataset()
+    session = Session(dataset.checkout_version(2))
+    del dataset.lanes[None][2]
+    del dataset.lanes[None][1]
+    assert ask(session, "news", latest=4, mark="")["gone"] is True
+
+
+def test_a_branch_that_was_deleted_is_told_with_a_way_on(tmp_path: Path) -> None:
+    made = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "a.lance")
+    branch = made.create_branch("dev")
+    branch.insert(pa.table({"id": [2]}))
+    session = Session(branch)
+    made.branches.delete("dev")
+    found = ask(session, "news", latest=2, mark="")
+    assert (found["gone"], found["lost"]) == (True, "branch dev was deleted")
+    assert found["way"] == {"branch": None, "version": 1, "label": "main:1"}
+    assert (
+        "'dev' does not exist" in session.parts_json(("timeline",))["timeline"]["error"]["message"]
+    )
+    shutil.rmtree(tmp_path / "a.lance")
+    found = ask(session, "news", latest=2, mark="")
+    assert (found["lost"], found["way"]) == ("the dataset no longer exists", None)
+
+
+def test_the_lock_is_shut_until_somebody_opens_it() -> None:
+    session = Session(small_dataset())
+    with pytest.raises(InvalidInputError, match="lock"):
+        session.check_unlocked()
+    assert ask(session, "lock", locked=False) == {"locked": False}
+    session.check_unlocked()
+    assert ask(session, "lock", locked=True) == {"locked": True}
+    assert "true or false" in ask(session, "lock", locked=1)["message"]
+
+
+def test_the_lock_of_a_read_only_explorer_stays_shut() -> None:
+    session = Session(small_dataset(), read_only=True)
+    assert "read_only" in ask(session, "lock", locked=False)["message"]
+    assert session.screen(("card",))["locked"] is None
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(changed_dataset())
+
+
+def ask_biography(session: Session, kind: str, **args: Any) -> dict[str, Any]:
+    request = {"id": "1", "type": f"biography.{kind}", "args": {"version": 7} | args}
+    reply, _ = handle(request, session.keep(RowHistoryHandlers).handlers())
+    return reply["result"] if reply["ok"] else reply["error"]
+
+
+def test_a_row_of_the_grid_is_found_and_followed(session: Session) -> None:
+    found = ask_biography(session, "find", row=0, filter="id = 5")
+    assert found["row_id"] == "5"
+    place = {name: found[name] for name in ("fragment", "offset")}
+    life = ask_biography(session, "steps", upto=2, **place)
+    assert [one["event"] for one in life["steps"]] == ["moved", "extended"]
+    assert ask_biography(session, "steps", upto=9, key=["id"], **place)["label"] == "key: id"
+
+
+def test_columns_of_a_key_are_found_by_name(session: Session) -> None:
+    found = ask_biography(session, "keys", text="L")
+    assert [one["name"] for one in found["columns"]] == ["label", "half"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "words"),
+    [
+        ("find", {"row": 10**6}, "row does not exist"),
+        ("find", {"row": -1}, "row must be"),
+        ("steps", {"fragment": 2**32, "offset": 0, "upto": 1}, "fragment must be"),
+        ("steps", {"fragment": 0, "offset": 0, "upto": 10**6}, "upto must be"),
+        ("steps", {"fragment": 0, "offset": 0, "upto": 1, "key": "id"}, "key must be"),
+        ("steps", {"fragment": 77, "offset": 0, "upto": 1}, "known to have a row"),
+        ("keys", {"text": 7}, "text must be"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(
+    session: Session, kind: str, args: dict[str, Any], words: str
+) -> None:
+    assert words in ask_biography(session, kind, **args)["message"]
+
+
+def test_a_dataset_without_history_says_so() -> None:
+    found = ask_biography(
+        Session(small_dataset()), "steps", version=4, fragment=0, offset=0, upto=1
+    )
+    assert "cannot be compared" in found["message"]
+
+
+def test_newer_versions_are_counted_from_the_one_that_was_known() -> None:
+    found = updates_since(NAMES, 4, 4)
+    assert (found.latest, found.added, found.gone) == (7, 1, False)
+    assert updates_since(NAMES, 7, 7).added == 0
+    assert updates_since(NAMES, 3, 1).added == 3
+
+
+def test_a_version_that_was_cleaned_up_beneath_the_reader_is_gone() -> None:
+    assert updates_since(NAMES, 5, 7).gone
+    assert updates_since(RefNames(None, (), (), {}), 5, 7).gone
+
+
+def test_the_mark_changes_with_every_name_and_with_a_tag_that_is_moved() -> None:
+    marks = {
+        mark_of(names)
+        for names in (
+            NAMES,
+            replace(NAMES, numbers=(3, 4, 7, 8)),
+            replace(NAMES, numbers=(4, 7)),
+            replace(NAMES, branches=("dev", "x")),
+            replace(NAMES, tags={}),
+            replace(NAMES, tags={"v1": "b"}),
+        )
+    }
+    assert len(marks) == 6
+    assert mark_of(NAMES) == mark_of(replace(NAMES))

@@ -13,8 +13,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.explorer.app import Explorer
 from lance_nb.magic.registry import VERBS
-from lance_nb.magic.result import Result
 from lance_nb.magic.shell import LanceMagics, load_ipython_extension, unload_ipython_extension
+from lance_nb.magic.verb import Result
 from tests.unit.magic.conftest import Lance
 
 

@@ -19,7 +19,7 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.staging.staging_area import forget_staging_area
 from lance_nb.magic.command_line import COMMANDS, main
 from lance_nb.magic.registry import VERBS
-from lance_nb.magic.result import one_line
+from lance_nb.magic.verb import one_line
 from lance_nb.shown_text import INVISIBLE
 from tests.unit.magic.conftest import Lance
 

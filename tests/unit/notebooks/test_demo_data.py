@@ -1,4 +1,4 @@
-"""The script that `make` and Binder call; the dataset itself is tests/unit/magic/demo's."""
+"""The script that `make` and Binder call; the dataset itself is tests/unit/magic/test_demo.py's."""
 
 from __future__ import annotations
 

@@ -9,12 +9,10 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.explorer.models.fragment_detail import fragment_detail
-from lance_nb.explorer.models.fragment_map import fragment_map, most_deleted
+from lance_nb.explorer.models.fragments import fragment_detail, fragment_map, most_deleted
 from lance_nb.explorer.models.storage_report import storage_health
-from lance_nb.explorer.models.timeline import timeline
 from lance_nb.explorer.models.value_facts import FACTS
-from lance_nb.explorer.models.version_detail import dataset_card, version_detail
+from lance_nb.explorer.models.versions import dataset_card, timeline, version_detail
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.table.diff.version_diff import DiffCounts
 from tests.unit.dataset.test_old_releases import PATHS

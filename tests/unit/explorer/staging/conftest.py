@@ -12,9 +12,8 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.explorer.staging.card import Card
+from lance_nb.explorer.staging.card import Card, ProgressReporter
 from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 from lance_nb.spark import run, sessions
 from lance_nb.spark.engine import LocalEngine

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -9,11 +10,10 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import staging
-from lance_nb.errors import CommitStateUnknownError, InvalidInputError
-from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card
+from lance_nb.errors import CancelledError, CommitStateUnknownError, InvalidInputError
+from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card, ProgressReporter
 from lance_nb.explorer.staging.card_view import card_json
 from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
 
 Add = Callable[..., Card]
@@ -200,3 +200,39 @@ def test_titles_name_one_thing(add: Add) -> None:
     )]  # fmt: skip
     assert titles == ["Rename column price to cost", "Restore version 1", "Restore main:1",
                       "Add column a = id + 1"]  # fmt: skip
+
+
+def cancelled(_done: int, _total: int) -> None:
+    raise CancelledError("cancelled")
+
+
+def test_steps_and_runs_are_told() -> None:
+    told: list[tuple[int, int]] = []
+    reporter = ProgressReporter("commit", lambda done, total: told.append((done, total)))
+    reporter.count(2, 5)
+    assert (reporter.now.what, reporter.now.done, reporter.now.total) == ("commit", 2, 5)
+    run = SimpleNamespace(
+        phase="running", engine="spark", num_done=3, num_tasks=4, num_rows=70, done_bytes=9
+    )
+    reporter.run(run)
+    assert (reporter.now.engine, reporter.now.rows, reporter.now.size_bytes) == ("spark", 70, 9)
+    reporter.phase("committing")
+    assert (reporter.now.phase, reporter.now.engine) == ("committing", "spark")
+    assert told[:2] == [(2, 5), (3, 4)]
+    assert not reporter.is_stopped()
+
+
+def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
+    with pytest.raises(CancelledError):
+        ProgressReporter("stage", cancelled).count(1, 2)
+    reporter = ProgressReporter("stage", cancelled)
+    assert reporter.is_stopped()
+    with pytest.raises(CancelledError):
+        reporter.check()
+
+
+def test_time_goes_on_while_nothing_is_told() -> None:
+    reporter = ProgressReporter("commit")
+    first, then = reporter.seen(), reporter.seen()
+    assert then.elapsed_s > first.elapsed_s > 0.0
+    assert reporter.now.elapsed_s == 0.0

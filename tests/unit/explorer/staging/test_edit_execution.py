@@ -10,11 +10,10 @@ import pytest
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
-from lance_nb.explorer.staging.card import PLANNED, READY, Card
+from lance_nb.explorer.staging.card import PLANNED, READY, Card, ProgressReporter
 from lance_nb.explorer.staging.card_view import card_json
 from lance_nb.explorer.staging.edit_execution import placement_of
 from lance_nb.explorer.staging.edit_forms import VERBS, EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import StagingArea
 from tests.unit.explorer.staging.conftest import MORE
 

@@ -11,9 +11,8 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CancelledError, InvalidInputError, RetryableCommitConflictError
 from lance_nb.explorer.staging import edit_execution
-from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card
+from lance_nb.explorer.staging.card import COMMITTED, FAILED, PLANNED, READY, Card, ProgressReporter
 from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.progress import ProgressReporter
 from lance_nb.explorer.staging.staging_area import (
     KEPT_DONE,
     MAX_CARDS,

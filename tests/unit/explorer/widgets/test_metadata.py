@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import lance_nb
+from lance_nb.explorer.assets import texts
 from lance_nb.explorer.models.value_facts import ValueFacts
-from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.metadata import (
     Overview,

@@ -5,9 +5,9 @@ from typing import Any
 import pyarrow as pa
 
 import lance_nb
+from lance_nb.explorer.assets import texts
 from lance_nb.explorer.messages import Job, begin, handle
 from lance_nb.explorer.session import Session
-from lance_nb.explorer.view_module import texts
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.unit.explorer.fakes import one_table, small_dataset
 from tests.unit.explorer.models.test_media import GIF

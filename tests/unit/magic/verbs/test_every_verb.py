@@ -16,7 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.explorer.app import Explorer
 from lance_nb.magic.registry import VERBS
-from lance_nb.magic.result import Result
+from lance_nb.magic.verb import Result
 from tests.unit.magic.conftest import Lance, rows
 
 
