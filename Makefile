@@ -17,6 +17,8 @@ DEMO := notebooks/data/demo.lance
 # lance_nb.magic.demo creates this tag last, so its file means that the dataset is complete.
 DEMO_DONE := $(DEMO)/_refs/tags/reviewed.json
 OUT := notebooks/out
+# An installation compiles them, so a change of theirs installs anew.
+LOOPS := lance_nb/encodings/kernels/_compiled.pyx
 # Spark as pyproject.toml asks for it.
 SPARK := $(shell sed -n 's/^spark = \[\(.*\)\]$$/\1/p' pyproject.toml)
 
@@ -33,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -63,7 +65,7 @@ $(VENV)/.stamp-venv:
 	@$(PIP) --upgrade pip || echo "Going on with the pip that is there"
 	@touch $@
 
-$(VENV)/.stamp-lab: pyproject.toml $(VENV)/.stamp-venv
+$(VENV)/.stamp-lab: pyproject.toml $(LOOPS) $(VENV)/.stamp-venv
 	@echo "Installing lance_nb and JupyterLab into $(VENV) (a minute or two, once)"
 	@$(PIP) --editable '.[lab]'
 	@touch $@
@@ -73,7 +75,7 @@ $(VENV)/.stamp-lab: pyproject.toml $(VENV)/.stamp-venv
 # once. Should it fail, the last pip builds it as usual and says why. Of all packages, only what is
 # used is compiled, when it is used; tests are compiled while Spark is unpacked, since later two
 # processes would each do it. That is all it is for: what it finds wrong, the tests will say.
-$(VENV)/.stamp-test: pyproject.toml $(VENV)/.stamp-venv
+$(VENV)/.stamp-test: pyproject.toml $(LOOPS) $(VENV)/.stamp-venv
 	@echo "Installing lance_nb and what its tests need into $(VENV) (a minute or two, once)"
 	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/stored.cfg
 	@DIST_EXTRA_CONFIG=$(abspath $(VENV))/stored.cfg $(PY) -m pip wheel --quiet --quiet \
@@ -136,6 +138,9 @@ test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, n
 	sh tests/js/run.sh test || status=1; \
 	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS) || status=1; \
 	exit $$status
+
+kernels:  ## compile the loops of lance_nb/encodings/kernels again, where they lie
+	$(PY) -W ignore -c "from setuptools import setup; setup()" --quiet build_ext --inplace --force
 
 test-js:  ## unit tests of the browser modules (needs Node; says so and skips where it is missing)
 	@sh tests/js/run.sh test
@@ -265,4 +270,5 @@ protos: $(VENV)/.stamp-test  ## compile protos/ into lance_nb/_pb
 clean:  ## remove everything that make made, the virtual environment included
 	rm -rf $(VENV) $(OUT) notebooks/data build dist tests/artifacts tests/benchmarks/data \
 	    .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis tests/js/node_modules
+	rm -rf lance_nb.egg-info lance_nb/encodings/kernels/_compiled.c lance_nb/encodings/kernels/_compiled.*.so
 	find lance_nb tests notebooks protos -name __pycache__ -type d -prune -exec rm -rf {} +

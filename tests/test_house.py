@@ -57,7 +57,12 @@ PLANTED = [
     (code_rules.no_environment, MODULE, "from os import getenv", "from os import fsync"),
     (code_rules.no_markers, MODULE, "# TO" + "DO: later", "# to do: nothing"),
     (code_rules.no_markers, WIDGET, "// FIX" + "ME(me)", "// fixed"),
-    (code_rules.lazy_packages, MODULE, "import numba", "def f():\n    import numba"),
+    (
+        code_rules.lazy_packages,
+        MODULE,
+        "import pyarrow.dataset",
+        "def f():\n    import pyarrow.dataset",
+    ),
     (
         code_rules.lazy_packages,
         MODULE,

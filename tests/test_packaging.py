@@ -1,4 +1,4 @@
-"""The wheel: pure Python, complete, and usable without any optional dependency."""
+"""The wheel: complete, and usable without any optional dependency, compiler included."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 
 from tests.house.source import ROOT
 from tests.support.datasets import everything_table
-from tests.support.requirements import require_package, require_pylance
+from tests.support.requirements import require_pylance
+from tests.support.wheels import build_wheel
 
-OPTIONAL = ("IPython", "anywidget", "duckdb", "ipywidgets", "lance", "numba", "pandas", "pyspark")
+OPTIONAL = ("IPython", "anywidget", "duckdb", "ipywidgets", "lance", "pandas", "pyspark")
 
 # Runs against the unpacked wheel: `-I` keeps the checkout and PYTHONPATH out of sys.path.
 SMOKE = """
@@ -36,23 +37,46 @@ opened = lance_nb.dataset(dataset)
 print(opened.count_rows(), opened.to_table(limit=10).num_rows, len(opened.versions()))
 """
 
+ROUND_TRIP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pyarrow as pa
+import lance_nb
+from lance_nb.encodings.kernels import compiled
+assert lance_nb.__file__.startswith(sys.argv[1]), lance_nb.__file__
+texts = [f"the quick brown fox number {i}" for i in range(5000)]
+table = pa.table({"n": range(5000), "text": texts, "list": [[i, None] for i in range(5000)]})
+print(compiled.is_available(), lance_nb.write_dataset(table, sys.argv[2]).to_table() == table)
+"""
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    require_package("hatchling")
-    folder = tmp_path_factory.mktemp("wheel")
-    # Without isolation: hatchling is a test requirement, so nothing is fetched.
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+def test_wheel_serves_every_python_that_is_supported(wheel: Path) -> None:
+    assert "-cp311-abi3-" in wheel.name
+
+
+def test_wheel_holds_the_compiled_loops_but_not_their_source(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    (built,) = [name for name in names if "/_compiled." in name and not name.endswith(".pyi")]
+    assert ".abi3." in built or built.endswith(".pyd")
+
+
+@pytest.mark.slow
+def test_an_install_without_a_compiler_reads_and_writes(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path / "wheel", CC="/bin/false")
+    site = tmp_path / "site"
+    zipfile.ZipFile(wheel).extractall(site)
     done = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-        cwd=ROOT, check=False, capture_output=True, text=True, timeout=300,
+        [sys.executable, "-I", "-c", ROUND_TRIP, site, tmp_path / "data.lance"],
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+
     assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-def test_wheel_is_pure_python(wheel: Path) -> None:
-    assert wheel.name.endswith("-py3-none-any.whl")
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
@@ -72,11 +96,8 @@ def test_wheel_holds_every_file_that_is_read_at_run_time(wheel: Path) -> None:
         for path in (ROOT / "lance_nb").rglob(pattern)
     }
 
-    # What Spark looks for at the top level lies there alone.
-    needed = (needed - {"lance_nb/spark/source/default_source.py"}) | {"pyspark_lance_nb.py"}
-
     assert {"lance_nb/py.typed", "lance_nb/_pb/lance.binpb"} <= needed
-    assert needed <= names
+    assert needed | {"pyspark_lance_nb.py"} <= names
 
 
 def test_wheel_needs_no_optional_package(wheel: Path) -> None:
@@ -87,7 +108,7 @@ def test_wheel_needs_no_optional_package(wheel: Path) -> None:
     required = {line.split(">")[0] for line in lines if "extra ==" not in line}
 
     assert required == {
-        "fsspec", "lz4", "numba", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
+        "fsspec", "lz4", "numpy", "protobuf", "pyarrow", "pyroaring", "sqlglot",
         "xxhash", "zstandard",
     }  # fmt: skip
     assert headers["License-Expression"] == "Apache-2.0"

@@ -21,7 +21,7 @@ SUBMODULES = {
 }  # fmt: skip
 # Read with a default: a missing list is one failure below, not the end of the whole collection.
 NAMES = list(getattr(lance_nb, "__all__", []))
-HEAVY = ("ipywidgets", "anywidget", "IPython", "pandas", "pyspark", "numba", "duckdb", "lance")
+HEAVY = ("ipywidgets", "anywidget", "IPython", "pandas", "pyspark", "duckdb", "lance")
 
 
 def test_all_has_no_name_twice() -> None:

@@ -21,14 +21,10 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lance_nb.encodings.kernels.compiled import pays
 from lance_nb.errors import RunCancelledError
 from lance_nb.spark.plan import Task
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.storage.threads import cpu_count
-
-# The size of a task, half of it text, for which compiled loops save about a second.
-COMPILED_SAVES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +58,7 @@ class Engine(Protocol):
 
 
 def run_task(task: Task) -> Any:
-    """Run a task in a worker process, which may have just started.
-
-    The size of the task is known, so loops are compiled now if that pays. Its files are synced
-    together at the end of the task.
-    """
-    pays(task.size_bytes / COMPILED_SAVES)
+    """Run a task in a worker process; its files are synced together at the end of the task."""
     with synced_together():
         return task.run()
 

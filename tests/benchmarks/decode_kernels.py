@@ -3,14 +3,12 @@
     python -m tests.benchmarks.decode_kernels [--repeat 7]
 
 Times are the best of the repeats; GB/s count the bytes that come out. The first line is a plain
-copy of 8 MB, the speed of light here. The last lines say what the compiled loops cost a process.
+copy of 8 MB, the speed of light here.
 """
 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     Wanted,
 )
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.property.encodings import reference_encoders as ref
 
@@ -141,34 +139,15 @@ def size_of(block: DataBlock | np.ndarray) -> int:
     return block.nbytes
 
 
-def best_seconds(case: Case, mode: Mode, repeat: int) -> tuple[float, int]:
+def best_seconds(case: Case, form: Form, repeat: int) -> tuple[float, int]:
     best, size = float("inf"), 0
-    with forced(mode):
+    with forced(form):
         size = size_of(case.run())
         for _ in range(repeat):
-            began = time.perf_counter()
+            began = time.process_time()
             case.run()
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
     return best, size
-
-
-def cost_of_compiling() -> str:
-    """Time the first compiled kernel of a new process, beside the import alone."""
-    code = """
-import sys, time
-import numpy as np
-from lance_nb.encodings.kernels.compiled import Mode, forced, kernel
-began = time.perf_counter()
-import numba
-imported = time.perf_counter()
-with forced(Mode.ALWAYS):
-    args = (np.zeros(1, np.uint8), np.zeros(256, np.uint64), np.ones(256, np.uint8),
-            np.zeros(9, np.uint64))
-    kernel("decode_fsst", args)(*args)
-print(f"numba import {imported - began:.2f} s, first kernel {time.perf_counter() - imported:.2f} s")
-"""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return ran.stdout.strip()
 
 
 def main() -> None:
@@ -178,13 +157,11 @@ def main() -> None:
     print(f"{'kernel':34} {'numpy ns/value':>15} {'GB/s':>6} {'compiled ns/value':>18} {'GB/s':>6}")
     for case in cases():
         line = f"{case.name:34}"
-        modes = [Mode.NEVER, Mode.ALWAYS] if case.is_compiled else [Mode.NEVER]
-        for mode, width in zip(modes, (15, 18), strict=False):
-            seconds, size = best_seconds(case, mode, repeat)
+        forms = [Form.NUMPY, Form.COMPILED] if case.is_compiled else [Form.NUMPY]
+        for form, width in zip(forms, (15, 18), strict=False):
+            seconds, size = best_seconds(case, form, repeat)
             line += f" {seconds / case.num_values * 1e9:{width}.2f} {size / seconds / 1e9:6.2f}"
         print(line)
-    for state in ("as found", "cached"):
-        print(f"{state}: {cost_of_compiling()}")
 
 
 if __name__ == "__main__":

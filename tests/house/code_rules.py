@@ -18,8 +18,8 @@ VALUE_FOLDERS = (
     "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",
     "lance_nb/table/", "lance_nb/transactions/",
 )  # fmt: skip
-# Slow to import (numba: half a second), and most sessions never need them.
-LAZY_PACKAGES = ("numba", "pyarrow.compute", "pyarrow.dataset")
+# Slow to import, and most sessions never need them.
+LAZY_PACKAGES = ("pyarrow.compute", "pyarrow.dataset")
 # What Python's own protocols demand in these methods, and nowhere else.
 PROTOCOL_ERRORS = frozenset({"AttributeError", "IndexError", "KeyError", "StopIteration"})
 BROAD = frozenset({"Exception", "BaseException"})

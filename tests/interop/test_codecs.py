@@ -16,7 +16,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
     single_chunk,
 )
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.interop.container import Page, arms, mini_blocks, read_columns
 from tests.support.requirements import require_pylance
@@ -168,11 +168,11 @@ def raw(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(plain, len(array), buffers, offset=array.offset)
 
 
-@pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_those_pylance_wrote(
-    tmp_path: Path, name: str, version: str, mode: Mode
+    tmp_path: Path, name: str, version: str, form: Form
 ) -> None:
     require_pylance()
     import pyarrow.compute  # noqa: F401
@@ -182,7 +182,7 @@ def test_values_are_those_pylance_wrote(
     layout = getattr(pages[0].layout, pages[0].layout.WhichOneof("layout"))
     if expected is not None:
         assert list(arms(layout.value_compression)) == expected
-    with forced(mode):
+    with forced(form):
         found = [plain(arrow(values_of(page))) for page in pages]
     assert pa.chunked_array(found).combine_chunks().equals(raw(array))
 

@@ -101,7 +101,6 @@ class Worker:
             "PYTHONPATH": str(root),
             "PYTHONDONTWRITEBYTECODE": "1",  # a change within a second could meet stale bytecode
             "PYTEST_DEBUG_TEMPROOT": str(root),
-            "NUMBA_CACHE_DIR": str(root / "numba"),
         }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.mutation.worker"],

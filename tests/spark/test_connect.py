@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-import sys
 import sysconfig
 import venv
 import zipfile
@@ -18,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from lance_nb import spark
-from tests.house.source import ROOT
 from tests.spark.data import MARKS, NUM_ROWS, ids_of, written
-from tests.support.requirements import require_package
+from tests.support.wheels import build_wheel
 
 pytestmark = MARKS
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
@@ -67,15 +65,10 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(problem)
     if missing := [name for name in NEEDED if not is_there(name)]:
         pytest.skip(f"Spark Connect needs {', '.join(missing)}: pip install 'pyspark[connect]'")
-    require_package("hatchling")
     folder = tmp_path_factory.mktemp("connect")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
-        cwd=ROOT, check=True, capture_output=True, timeout=300,
-    )  # fmt: skip
+    wheel = build_wheel(folder)
     venv.create(folder / "venv", with_pip=False)
     (site,) = (folder / "venv").glob("lib/python*/site-packages")
-    (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(site)
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "venv" / "bin" / "python"

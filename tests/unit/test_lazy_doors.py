@@ -9,7 +9,7 @@ import pytest
 
 import lance_nb
 
-HEAVY = ("IPython", "ipywidgets", "anywidget", "pandas", "pyspark", "numba", "duckdb", "lance",
+HEAVY = ("IPython", "ipywidgets", "anywidget", "pandas", "pyspark", "duckdb", "lance",
          "pyarrow.compute", "pyarrow.dataset", "jupyter_client", "fsspec")  # fmt: skip
 
 

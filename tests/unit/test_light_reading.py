@@ -11,7 +11,7 @@ import pytest
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pylance_14_0_2"
 # A preview of the current file version needs none of these: each would make every start slower.
 NOT_FOR_A_PREVIEW = (
-    "pandas", "numba", "sqlglot", "IPython", "logging", "importlib.resources", "tempfile",
+    "pandas", "sqlglot", "IPython", "logging", "importlib.resources", "tempfile",
     "pyroaring", "pyarrow.compute", "pyarrow.dataset", "concurrent.futures",
     "google.protobuf.descriptor_pb2",
     *(f"lance_nb.{name}" for name in (
@@ -28,7 +28,7 @@ NOT_FOR_A_PREVIEW = (
     )),
 )  # fmt: skip
 PREVIEW_MODULES_MAX = 125  # of ours; each costs 0.2 to 0.5 ms
-HEAVY = ("pandas", "numba", "sqlglot", "pyarrow.dataset", "IPython")
+HEAVY = ("pandas", "sqlglot", "pyarrow.dataset", "IPython")
 
 
 @pytest.mark.parametrize("name", ["history", "types_2_2", "stable_ids"])

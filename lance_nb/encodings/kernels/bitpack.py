@@ -30,10 +30,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
 
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.ranges import concatenate, rows
+from lance_nb.errors import InternalError
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -42,9 +42,7 @@ Words = npt.NDArray[np.unsignedinteger[Any]]
 VALUES = 1024  # in a block
 LANES = np.dtype(("V", VALUES // 8))  # the bytes of one row: copied as one, twice as fast as words
 ORDER = (0, 4, 2, 6, 1, 5, 3, 7)
-_SAVED_SECONDS = 3e-10  # per byte of output, by the compiled loop
 BLOCKS = 512  # at once: less scratch means more calls, more scratch leaves the cache
-_PACK_SAVED_SECONDS = 4e-10  # per byte of input, by the compiled loop
 _APART = 128  # values between neighbouring rows
 PACK_BLOCKS = 256  # at once: less scratch means more calls, more scratch leaves the cache
 LEVEL_WIDTHS = (1, 2, 4, 8)
@@ -64,6 +62,8 @@ def unpack(data: Bytes, starts: Ints, width: int, out: Words) -> None:
     if _unpack_compiled(data, starts, width, out):
         return
     size = VALUES // 8 * width
+    if bool(((starts < 0) | (starts > data.size - size)).any()):
+        raise _outside(data, width)
     lanes = VALUES // word_bits
     scratch = np.empty((9, min(BLOCKS, starts.size) * lanes), out.dtype)
     for first in range(0, starts.size, BLOCKS):
@@ -78,27 +78,18 @@ def unpack(data: Bytes, starts: Ints, width: int, out: Words) -> None:
 
 
 def _unpack_compiled(data: Bytes, starts: Ints, width: int, out: Words) -> bool:
-    """Unpack with the compiled loop if it pays and the words are aligned; tell whether it ran."""
-    word = out.dtype.itemsize
-    if not compiled.pays(out.size * word * _SAVED_SECONDS):
+    """Unpack with the compiled loop; tell whether it ran."""
+    loops = compiled.loops
+    if loops is None or not out.flags.c_contiguous:
         return False
-    if data.ctypes.data % word or bool((starts % word).any()):
-        return False
-    words = data[: data.size // word * word].view(out.dtype)
-    first = (starts // word).astype(np.uint64)
-    order = _first_values(word * 8).astype(np.uint64)
-    args = (words, first, np.uint64(width), order, out.ravel())
-    loop = compiled.kernel("unpack_bits", args)
-    if loop is None:
-        return False
-    loop(*args)
+    flat = out.reshape(-1).view(np.uint8)
+    if not loops.unpack_bits(data, starts, width, out.itemsize, flat):
+        raise _outside(data, width)
     return True
 
 
-def _first_values(word_bits: int) -> Ints:
-    """Return which value of a block is the first of each row."""
-    row = np.arange(word_bits)
-    return np.array(ORDER)[row // 8] * 16 + row % 8 * 128
+def _outside(data: Bytes, width: int) -> InternalError:
+    return InternalError(f"blocks of {width} bits outside of {data.size} bytes")
 
 
 def _unpack_rows(words: Words, width: int, first: int, room: Words) -> None:
@@ -256,22 +247,14 @@ def _merged(blocks: Words, width: int, out: Words) -> Words:
 
 
 def _pack_compiled(blocks: Words, width: int, out: Words) -> bool:
-    """Pack with the compiled loop if it pays; tell whether it ran."""
-    if not compiled.pays(blocks.nbytes * _PACK_SAVED_SECONDS):
+    """Pack with the compiled loop; tell whether it ran."""
+    loops = compiled.loops
+    if loops is None or not blocks.flags.c_contiguous:
         return False
-    if not blocks.flags.c_contiguous:
-        return False
-    word_bits = blocks.dtype.itemsize * 8
-    row = np.arange(word_bits)
-    order = (np.array(ORDER)[row // 8] * 16 + row % 8 * 128).astype(np.uint64)
-    stride = out.strides[0] // out.itemsize
-    flat = as_strided(out, ((len(out) - 1) * stride + out.shape[1],), (out.itemsize,))
-    args = (blocks.ravel(), np.uint64(width), order, flat, np.uint64(stride))
-    loop = compiled.kernel("pack_bits", args)
-    if loop is None:
-        return False
-    loop(*args)
-    return True
+    packed: bool = loops.pack_bits(
+        blocks.reshape(-1).view(np.uint8), width, blocks.itemsize, out.view(np.uint8)
+    )
+    return packed
 
 
 def _pack_rows(rows: Words, width: int, first: int, words: Words, spare: Words) -> None:

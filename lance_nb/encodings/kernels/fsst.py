@@ -3,7 +3,7 @@
 Layout: ``codes[offsets[i]:offsets[i + 1]]`` are the codes of value ``i``; the symbols come as one
 word of 8 bytes each (unused bytes zero) with their lengths.
 
-How: without a compiled loop, Arrow's ``take`` copies symbols out of a table, and it is fastest with
+How: without the compiled loop, Arrow's ``take`` copies symbols out of a table. It is fastest with
 *pairs* of codes, because 65,536 pairs of symbols make half as many copies. An escape and its
 literal are a pair too, once every escape has an even place (``_aligned``). A table of pairs is
 worth its making from some 400,000 codes on; fewer are taken one by one, with literals as entries of
@@ -19,6 +19,7 @@ import struct
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +44,6 @@ _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more th
 _FEW = 4096  # codes: below, numpy is faster than Arrow
 _FEW_ESCAPES = 64  # up to so many, a loop is quicker than numpy
 _FEW_AT_FIRST = 65_536  # the same while Arrow's functions are not loaded, which takes 50 ms
-_SAVED_SECONDS = 9e-9  # per code, by the compiled loops
-_STRETCH = 8192  # codes measured at a time: their running lengths stay in the nearest cache
 _INT32_MAX = (1 << 31) - 1
 
 
@@ -87,10 +86,8 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
     if codes.size and num_symbols <= highest < ESCAPE:
         raise _broken(num_symbols)
     has_escapes = highest == ESCAPE
-    if codes.size and compiled.pays(codes.size * _SAVED_SECONDS):
-        found = _decode_compiled(codes, offsets, symbols, has_escapes=has_escapes)
-        if found is not None:
-            return found
+    if compiled.loops is not None:
+        return _decode_compiled(compiled.loops, codes, offsets, symbols)
     escapes = _checked_escapes(codes, offsets, num_symbols) if has_escapes else None
     if codes.size < _PAIRS_FROM and escapes is not None:
         plain, plain_offsets = _resolve_escapes(codes, offsets, escapes.places)
@@ -105,36 +102,24 @@ def decode(codes: Bytes, offsets: Offsets, symbols: Symbols) -> tuple[Offsets, B
 
 
 def _decode_compiled(
-    codes: Bytes, offsets: Offsets, symbols: Symbols, *, has_escapes: bool
-) -> tuple[Offsets, Bytes] | None:
-    """Measure all values, then write each symbol as a whole word; the next corrects its end.
-
-    Returns None where the compiled loops are not to be had.
-    """
-    wide = codes.size * _WIDEST > _INT32_MAX
-    out_offsets: Offsets = np.empty(offsets.size, np.int64 if wide else offsets.dtype)
+    loops: ModuleType, codes: Bytes, offsets: Offsets, symbols: Symbols
+) -> tuple[Offsets, Bytes]:
+    """Measure all values, then write each symbol as a whole word; the next corrects its end."""
     words, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     words[: symbols.words.size] = symbols.words
     lengths[: symbols.lengths.size] = symbols.lengths
-    scratch = np.empty(_STRETCH + 1, np.uint64)
-    name = "measure_escaped_fsst" if has_escapes else "measure_fsst"
-    args = (codes, offsets, lengths, scratch, out_offsets)
-    measure = compiled.kernel(name, args)
-    decode = compiled.kernel("decode_fsst", (codes, words, lengths, _windows(allocate(16))))
-    if measure is None or decode is None:
-        return None
-    if measure(*args):
-        raise _broken(symbols.lengths.size)
-    total = int(out_offsets[-1])
+    total: int = loops.measure_fsst(codes, lengths)
+    is_wide = offsets.dtype.itemsize == 8 or total > _INT32_MAX
+    ends: Offsets = np.empty(offsets.size, np.int32)
+    if is_wide:
+        ends = np.empty(offsets.size, np.int64)
     out = allocate(total + _WIDEST)
-    lengths[ESCAPE] = 1
-    decode(codes, words, lengths, _windows(out))
-    return out_offsets, out[:total]
-
-
-def _windows(out: Bytes) -> npt.NDArray[np.uint64]:
-    """View 8 bytes from every byte on but the last 7."""
-    return np.ndarray((out.size - _WIDEST + 1,), np.uint64, out.data, 0, (1,))
+    if (
+        loops.decode_fsst(codes, offsets.astype(ends.dtype, copy=False), words, lengths, ends, out)
+        != total
+    ):
+        raise _broken(symbols.lengths.size)
+    return ends, out[:total]
 
 
 def _broken(num_symbols: int) -> CorruptFileError:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ import numpy.typing as npt
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
+from lance_nb.errors import InternalError
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -49,7 +51,6 @@ _SINGLE_BONUS = 8  # a byte without a symbol costs an escape wherever it occurs
 _LONGEST = 8
 ESCAPE = 255
 _PIECE = 256  # bytes
-_SAVED_SECONDS = 1e-8  # per byte of a page, by the compiled loop
 _WINDOW = 8
 
 
@@ -167,11 +168,10 @@ def to_bytes(matcher: Matcher) -> bytes:
 
 def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
     """Return the encoded strings and their offsets."""
-    if compiled.pays(_size(offsets) * _SAVED_SECONDS):
+    if compiled.loops is not None:
         room = allocate(2 * _size(offsets))  # if all were literals; what is not written is not used
-        ends = _by_loop(data, offsets, matcher, room)
-        if ends is not None:
-            return room[: ends[-1]], ends
+        ends = _by_loop(compiled.loops, data, offsets, matcher, room)
+        return room[: ends[-1]], ends
     codes, ends = _by_steps(data, offsets, matcher)
     is_literal = codes >= LITERAL
     if not bool(is_literal.any()):
@@ -188,11 +188,10 @@ def encode(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Bytes, Ints]:
 
 def encode_symbols(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes, Ints]:
     """Return the codes of all strings (literals as 256 + byte), and their offsets."""
-    if compiled.pays(_size(offsets) * _SAVED_SECONDS):
+    if compiled.loops is not None:
         room = np.empty(_size(offsets), np.uint16)
-        ends = _by_loop(data, offsets, matcher, room)
-        if ends is not None:
-            return room[: ends[-1]], ends
+        ends = _by_loop(compiled.loops, data, offsets, matcher, room)
+        return room[: ends[-1]], ends
     return _by_steps(data, offsets, matcher)
 
 
@@ -203,30 +202,16 @@ def _by_steps(data: Bytes, offsets: Ints, matcher: Matcher) -> tuple[Codes, Ints
     return codes, ends if firsts is None else ends[firsts]
 
 
-def _by_loop(data: Bytes, offsets: Ints, matcher: Matcher, room: Bytes | Codes) -> Ints | None:
-    """Fill the room by the compiled loop and return the offsets; None as long as it is not ready.
-
-    The loop looks at 8 bytes at a time, so the last pieces are taken from a copy that has them.
-    """
+def _by_loop(
+    loops: ModuleType, data: Bytes, offsets: Ints, matcher: Matcher, room: Bytes | Codes
+) -> Ints:
+    """Fill the room by the compiled loop and return the offsets."""
     starts, stops, firsts = _cut(offsets)
-    inner = int(np.searchsorted(stops, data.size - _WINDOW + 1, side="right"))
-    begin = int(starts[inner]) if inner < starts.size else int(offsets[-1])
+    ends = np.zeros(starts.size + 1, np.int64)
     longer = (matcher.hash_words, matcher.hash_masks, matcher.hash_entries)
     tables = (matcher.singles, matcher.pairs, *longer)
-    ends = np.zeros(starts.size + 1, np.int64)
-    tail = _windows(data[begin : offsets[-1]])
-    last = (starts[inner:] - begin, stops[inner:] - begin)
-    loop = compiled.kernel("encode_fsst", (tail, last, tables, room, ends))
-    if loop is None:
-        return None
-    used = 0
-    if inner:
-        windows = np.ndarray((data.size - _WINDOW + 1,), np.uint64, data, 0, (1,))
-        windows.flags.writeable = False  # as those of the tail, whatever the data is
-        used = loop(windows, (starts[:inner], stops[:inner]), tables, room, ends[: inner + 1])
-    loop(tail, last, tables, room[used:], ends[inner:])
-    ends[inner:] += used
-    ends[inner] = used
+    if loops.encode_fsst(data, starts, stops, *tables, room, ends) < 0:
+        raise InternalError(f"strings of {_size(offsets)} bytes outside of {data.size} bytes")
     return ends if firsts is None else ends[firsts]
 
 

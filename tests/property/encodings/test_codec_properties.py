@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from tests.property.encodings import reference_encoders as ref
 from tests.support.examples import examples
@@ -57,10 +57,10 @@ def test_string_chunks_and_blocks(parts, bits: int, seed: int | None) -> None:
     assert ref.strings(codecs.decode_blocks(ref.variable(bits), blocks)) == joined(parts)
 
 
-@pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 @examples(25)
 @given(st.data(), WORDS, SEEDS)
-def test_inline_bit_packing(mode: Mode, data, bits: int, seed: int | None) -> None:
+def test_inline_bit_packing(form: Form, data, bits: int, seed: int | None) -> None:
     shape = st.lists(st.tuples(st.integers(0, bits), st.integers(0, 1024)), min_size=1, max_size=4)
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     parts, packed = [], []
@@ -69,15 +69,15 @@ def test_inline_bit_packing(mode: Mode, data, bits: int, seed: int | None) -> No
         parts.append(values)
         packed.append([ref.inline_chunk(values, bits, width)])
     chunks = ref.chunks_of(packed, lengths(parts), seed)
-    with forced(mode):
+    with forced(form):
         block = codecs.decode_chunks(ref.inline_bitpacking(bits), chunks)
     assert ref.integers(block) == joined(parts)
 
 
-@pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 @examples(25)
 @given(st.data(), st.integers(0, 16), SEEDS)
-def test_out_of_line_bit_packing(mode: Mode, data, width: int, seed: int | None) -> None:
+def test_out_of_line_bit_packing(form: Form, data, width: int, seed: int | None) -> None:
     shape = st.lists(st.tuples(st.integers(0, 2100), st.booleans()), min_size=1, max_size=4)
     parts, packed = [], []
     for count, raw_tail in data.draw(shape):
@@ -90,21 +90,21 @@ def test_out_of_line_bit_packing(mode: Mode, data, width: int, seed: int | None)
         parts.append(values)
         packed.append([block])
     blocks = ref.chunks_of(packed, lengths(parts), seed)
-    with forced(mode):
+    with forced(form):
         block = codecs.decode_blocks(ref.out_of_line_bitpacking(16, width), blocks)
     assert ref.integers(block) == joined(parts)
 
 
-@pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 @given(
     st.lists(st.binary(min_size=1, max_size=8), unique=True, max_size=30),
     chunked(st.one_of(st.binary(max_size=30), st.just(b"\xff" * 9))),
     SEEDS,
 )
-def test_fsst_with_any_symbols(mode: Mode, symbols, parts, seed: int | None) -> None:
+def test_fsst_with_any_symbols(form: Form, symbols, parts, seed: int | None) -> None:
     coded = [[ref.fsst_encode(value, symbols) for value in part] for part in parts]
     chunks = ref.chunks_of([[ref.variable_chunk(part)] for part in coded], lengths(parts), seed)
-    with forced(mode):
+    with forced(form):
         block = codecs.decode_chunks(ref.fsst(ref.symbol_table(symbols)), chunks)
     assert ref.strings(block) == joined(parts)
 

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import ChunkBuffer, Chunks, FixedWidth, VariableWidth
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import LanceError
 from tests.property.encodings import reference_encoders as ref
@@ -142,13 +142,13 @@ def survives(call) -> None:
     assert time.process_time() - began < SECONDS_MAX
 
 
-@pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 @pytest.mark.parametrize("name", CHUNKED)
-def test_damaged_chunks_are_refused_or_decoded(name: str, mode: Mode) -> None:
+def test_damaged_chunks_are_refused_or_decoded(name: str, form: Form) -> None:
     role, encoding, parts, counts = CHUNKED[name]
     decode = codecs.decode_chunks if role == "chunks" else codecs.decode_blocks
     chance = random.Random(name)
-    with forced(mode):
+    with forced(form):
         decode(encoding, ref.chunks_of(parts, counts, seed=5))
         for _ in range(ROUNDS):
             chunks = damaged_chunks(chance, ref.chunks_of(parts, counts, seed=5))

@@ -11,7 +11,7 @@ import pytest
 from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.compression import fsst as fsst_codec
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError
 from tests.property.encodings.reference_encoders import (
@@ -29,7 +29,7 @@ SYMBOLS = [b"http://", b"www.", b".com", b"e", b"exactly8"]
 TABLE = symbol_table(SYMBOLS)
 
 
-@pytest.fixture(params=[Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"], autouse=True)
+@pytest.fixture(params=[Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"], autouse=True)
 def kernel(request: pytest.FixtureRequest):
     with forced(request.param):
         yield

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.kernels import bitpack, compiled
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels import bitpack
+from lance_nb.encodings.kernels.compiled import Form, forced
+from lance_nb.errors import InternalError
 from tests.property.encodings.reference_encoders import pack_block
 
-MODES = pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+FORMS = pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 
 
 def packed(bits: int, width: int, count: int, gap: int) -> tuple[np.ndarray, ...]:
@@ -23,23 +24,23 @@ def packed(bits: int, width: int, count: int, gap: int) -> tuple[np.ndarray, ...
     return np.frombuffer(raw, np.uint8), starts, values.astype(f"u{bits // 8}")
 
 
-@MODES
+@FORMS
 @pytest.mark.parametrize(("bits", "width"), [(8, 3), (16, 16), (32, 11), (64, 1), (64, 63)])
 @pytest.mark.parametrize("gap", [8, 3])
-def test_blocks_are_unpacked_aligned_or_not(mode: Mode, bits: int, width: int, gap: int) -> None:
+def test_blocks_are_unpacked_aligned_or_not(form: Form, bits: int, width: int, gap: int) -> None:
     data, starts, expected = packed(bits, width, 3, gap)
     out = np.empty_like(expected)
-    with forced(mode):
+    with forced(form):
         bitpack.unpack(data, starts, width, out)
     assert np.array_equal(out, expected)
 
 
-@MODES
-def test_more_blocks_than_fit_the_scratch_are_unpacked(mode: Mode) -> None:
+@FORMS
+def test_more_blocks_than_fit_the_scratch_are_unpacked(form: Form) -> None:
     data, _, expected = packed(32, 5, 1, 8)
     starts = np.full(2 * bitpack.BLOCKS + 7, 8, np.int64)
     out = np.empty((starts.size, 1024), np.uint32)
-    with forced(mode):
+    with forced(form):
         bitpack.unpack(data, starts, 5, out)
     assert (out == expected).all()
 
@@ -77,18 +78,13 @@ def test_single_values_are_fetched_from_blocks_of_different_widths() -> None:
     assert found.tolist() == [values[0, 1023], others[0, 77], 0, others[0, 0]]
 
 
-def test_the_compiled_loop_is_asked_for_aligned_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(compiled, "kernel", lambda name, _args: asked.append(name))
-    for gap, shift, found in ((8, 0, ["unpack_bits"]), (6, 2, []), (4, 0, ["unpack_bits"])):
-        asked.clear()
-        data, starts, expected = packed(32, 7, 3, gap)
-        data = np.concatenate((np.zeros(shift, np.uint8), data))[shift:]
-        out = np.empty_like(expected)
-        with forced(Mode.ALWAYS):
-            bitpack.unpack(data, starts, 7, out)
-        assert asked == found
-        assert np.array_equal(out, expected)
+@FORMS
+@pytest.mark.parametrize("start", [-1, 1, 128 * 7, 1 << 62])
+def test_blocks_outside_of_the_data_are_refused(form: Form, start: int) -> None:
+    data = np.zeros(128 * 7, np.uint8)
+    starts, out = np.array([0, start]), np.empty((2, 1024), np.uint16)
+    with forced(form), pytest.raises(InternalError, match="blocks of 7 bits"):
+        bitpack.unpack(data, starts, 7, out)
 
 
 CASES = [
@@ -113,13 +109,13 @@ def test_blocks_are_packed_as_the_format_says(bits: int, width: int) -> None:
         assert packed.tobytes() == pack_block(block.tolist(), bits, width)
 
 
-@pytest.mark.parametrize("mode", [compiled.Mode.NEVER, compiled.Mode.ALWAYS])
+@FORMS
 @pytest.mark.parametrize(("bits", "width"), [(8, 5), (16, 1), (32, 31), (64, 10), (64, 64)])
-def test_the_readers_kernel_undoes_it(bits: int, width: int, mode: compiled.Mode) -> None:
+def test_the_readers_kernel_undoes_it(bits: int, width: int, form: Form) -> None:
     blocks = random_blocks(bits, width, 700)
     size = 1024 * width // bits
     rows = np.empty((700, size + 1), blocks.dtype)  # a word in front of each block, as in chunks
-    with compiled.forced(mode):
+    with forced(form):
         bitpack.pack(blocks, width, rows[:, 1:])
     found = np.empty_like(blocks)
     starts = (np.arange(700) * (size + 1) + 1) * blocks.itemsize
@@ -131,22 +127,18 @@ def test_no_bits_are_no_words() -> None:
     bitpack.pack(np.zeros((2, 1024), np.uint32), 0, np.empty((2, 0), np.uint32))
 
 
-def test_the_compiled_loop_is_asked_for_blocks_back_to_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(compiled, "kernel", lambda name, _args: asked.append(name))
+@FORMS
+def test_blocks_that_lie_apart_are_packed(form: Form) -> None:
     blocks = random_blocks(32, 7, 3)
     apart = np.zeros((3, 1030), np.uint32)
     apart[:, 6:] = blocks
-    for source, wanted in ((blocks, ["pack_bits"]), (apart[:, 6:], [])):
-        out = np.zeros((3, 230), np.uint32)[:, 6:]
-        asked.clear()
-        with compiled.forced(compiled.Mode.ALWAYS):
-            bitpack.pack(source, 7, out)
-        assert asked == wanted
-        for block, packed in zip(blocks, out, strict=True):
-            assert packed.tobytes() == pack_block(block.tolist(), 32, 7)
+    for source in (blocks, apart[:, 6:]):
+        out = np.zeros((3, 230), np.uint32)
+        with forced(form):
+            bitpack.pack(source, 7, out[:, 6:])
+        assert not out[:, :6].any()
+        for block, row in zip(blocks, out, strict=True):
+            assert row[6:].tobytes() == pack_block(block.tolist(), 32, 7)
 
 
 def test_the_first_bits_of_a_block_by_hand() -> None:

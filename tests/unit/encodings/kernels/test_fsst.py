@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_nb.encodings.kernels import compiled, fsst, loops
-from lance_nb.encodings.kernels.compiled import Mode, forced
+from lance_nb.encodings.kernels import fsst
+from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.errors import CorruptFileError
 
 RNG = np.random.default_rng(3)
@@ -16,7 +16,7 @@ LENGTHS = RNG.integers(1, 9, 200).astype(np.uint8)
 TEXTS = [RNG.integers(97, 123, n).astype(np.uint8).tobytes() for n in LENGTHS]
 WORDS = np.array([int.from_bytes(text, "little") for text in TEXTS], np.uint64)
 SYMBOLS = fsst.Symbols(WORDS, LENGTHS)
-MODES = pytest.mark.parametrize("mode", [Mode.NEVER, Mode.ALWAYS], ids=["numpy", "compiled"])
+FORMS = pytest.mark.parametrize("form", [Form.NUMPY, Form.COMPILED], ids=["numpy", "compiled"])
 
 
 def expected(codes: np.ndarray) -> bytes:
@@ -27,13 +27,13 @@ def expected(codes: np.ndarray) -> bytes:
     return b"".join(out)
 
 
-@MODES
+@FORMS
 @pytest.mark.parametrize("count", [0, 1, 4096, 4097, 10_000, 450_001])
-def test_every_number_of_codes_takes_the_right_path(mode: Mode, count: int) -> None:
+def test_every_number_of_codes_takes_the_right_path(form: Form, count: int) -> None:
     codes = RNG.integers(0, 200, count).astype(np.uint8)
     inner = np.sort(RNG.integers(0, count + 1, count // 5))
     offsets = np.concatenate([[0], inner, [count]]).astype(np.int32)
-    with forced(mode):
+    with forced(form):
         found, data = fsst.decode(codes, offsets, SYMBOLS)
     assert data.tobytes() == expected(codes)
     lengths = np.concatenate([[0], np.cumsum(LENGTHS[codes], dtype=np.int64)])
@@ -48,38 +48,38 @@ def test_a_few_codes_do_not_load_the_functions_of_arrow(
     offsets = np.array([0, 7, count], np.int32)
     monkeypatch.setattr(fsst, "_arrow_is_loaded", lambda: False)
     monkeypatch.setattr(fsst, "_take", None)
-    with forced(Mode.NEVER):
+    with forced(Form.NUMPY):
         found, data = fsst.decode(codes, offsets, SYMBOLS)
     assert data.tobytes() == expected(codes)
     assert int(found[1]) == len(expected(codes[:7]))
 
 
-@MODES
-def test_escapes_across_the_stretches_of_a_long_page(mode: Mode) -> None:
+@FORMS
+def test_escapes_across_the_stretches_of_a_long_page(form: Form) -> None:
     codes = RNG.integers(0, 200, 100_000).astype(np.uint8)
     codes[::7] = 255
     codes[1::7] = RNG.integers(0, 256, codes[1::7].size)
     offsets = np.append(np.arange(0, 100_000, 7), 100_000).astype(np.int64)
-    with forced(mode):
+    with forced(form):
         found, data = fsst.decode(codes, offsets, SYMBOLS)
     assert data.tobytes() == expected(codes)
     assert found.dtype == np.int64
     assert int(found[1]) == len(expected(codes[:7]))
 
 
-@MODES
+@FORMS
 @pytest.mark.parametrize("broken", [[255], [1, 2, 255], [200], [255, 1, 254]])
-def test_broken_codes_are_refused_at_the_end_of_a_long_page(mode: Mode, broken: list[int]) -> None:
+def test_broken_codes_are_refused_at_the_end_of_a_long_page(form: Form, broken: list[int]) -> None:
     codes = np.concatenate([np.ones(50_000), broken]).astype(np.uint8)
     offsets = np.array([0, 50_000, codes.size], np.int32)
-    with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+    with forced(form), pytest.raises(CorruptFileError, match="FSST"):
         fsst.decode(codes, offsets, SYMBOLS)
 
 
-@MODES
-def test_a_value_boundary_between_escape_and_literal_is_refused(mode: Mode) -> None:
+@FORMS
+def test_a_value_boundary_between_escape_and_literal_is_refused(form: Form) -> None:
     codes = np.array([1, 255, 65, 2], np.uint8)
-    with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+    with forced(form), pytest.raises(CorruptFileError, match="FSST"):
         fsst.decode(codes, np.array([0, 2, 4], np.int32), SYMBOLS)
 
 
@@ -105,7 +105,7 @@ def test_escapes_of_every_parity_pair_with_their_literals(monkeypatch: pytest.Mo
         ([1, 2, 3], [1, 2]),
     ):
         codes, offsets = values_of(raw, cuts)
-        with forced(Mode.NEVER):
+        with forced(Form.NUMPY):
             found, data = fsst.decode(codes, offsets, SYMBOLS)
         assert data.tobytes() == expected(codes)
         ends = [len(expected(codes[:end])) for end in offsets.tolist()]
@@ -129,7 +129,7 @@ def test_pairs_and_single_codes_agree(values: list[list[int]], kind: type) -> No
     offsets = np.cumsum([0, *map(len, flat)]).astype(kind)
     before = fsst._PAIRS_FROM
     try:
-        with forced(Mode.NEVER):
+        with forced(Form.NUMPY):
             fsst._PAIRS_FROM = 1 << 60
             singles = fsst.decode(codes, offsets, SYMBOLS)
             fsst._PAIRS_FROM = 0
@@ -141,44 +141,28 @@ def test_pairs_and_single_codes_agree(values: list[list[int]], kind: type) -> No
     assert pairs[0].dtype == singles[0].dtype == kind
 
 
-@MODES
+@FORMS
 @pytest.mark.parametrize("code", [200, 254])
-def test_a_code_just_beyond_the_symbols_is_refused_beside_escapes(mode: Mode, code: int) -> None:
+def test_a_code_just_beyond_the_symbols_is_refused_beside_escapes(form: Form, code: int) -> None:
     for raw in ([255, 65, code], [code, 255, 65], [255, 255, 1, code]):
         codes, offsets = values_of(raw, [])
-        with forced(mode), pytest.raises(CorruptFileError, match="FSST"):
+        with forced(form), pytest.raises(CorruptFileError, match="FSST"):
             fsst.decode(codes, offsets, SYMBOLS)
         literal, offsets = values_of([255, code, 199], [2])
-        with forced(mode):
+        with forced(form):
             _, data = fsst.decode(literal, offsets, SYMBOLS)
         assert data.tobytes() == bytes([code]) + TEXTS[199]
 
 
-@pytest.mark.parametrize("missing", ["measure_fsst", "measure_escaped_fsst", "decode_fsst"])
-@pytest.mark.parametrize("codes", [[0, 1, 2], [0, 255, 7, 1]])
-def test_numpy_decodes_until_both_loops_are_there(
-    missing: str, codes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def kernel(name: str, _args: object) -> object:
-        return None if name == missing else getattr(loops, name)
-
-    monkeypatch.setattr(compiled, "kernel", kernel)
-    raw = np.array(codes, np.uint8)
-    with forced(Mode.ALWAYS):
-        ends, data = fsst.decode(raw, np.array([0, 1, raw.size], np.int32), SYMBOLS)
-    assert data.tobytes() == expected(raw)
-    assert ends.tolist() == [0, int(LENGTHS[0]), data.size]
-
-
-@MODES
+@FORMS
 @pytest.mark.parametrize(("code", "sound"), [(199, True), (200, False), (254, False)])
 @pytest.mark.parametrize("around", [[], [255, 7]])
 def test_codes_beside_escapes_have_symbols(
-    mode: Mode, code: int, sound: bool, around: list[int]
+    form: Form, code: int, sound: bool, around: list[int]
 ) -> None:
     raw = np.array([*around, code, *around], np.uint8)
     offsets = np.array([0, raw.size], np.int32)
-    with forced(mode):
+    with forced(form):
         if sound:
             assert fsst.decode(raw, offsets, SYMBOLS)[1].tobytes() == expected(raw)
         else:

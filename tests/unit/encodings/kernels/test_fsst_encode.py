@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_nb.encodings.kernels import compiled, fsst, fsst_encode
+from lance_nb.encodings.kernels import compiled, fsst
 from lance_nb.encodings.kernels.fsst import symbol_table
 from lance_nb.encodings.kernels.fsst_encode import (
     LENGTH_SHIFT,
@@ -105,10 +105,10 @@ def joined(strings: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("kind", STRINGS)
 def test_both_forms_agree_and_the_reader_undoes_them(kind: str) -> None:
     data, offsets = joined(STRINGS[kind])
-    with compiled.forced(compiled.Mode.NEVER):
+    with compiled.forced(compiled.Form.NUMPY):
         matcher = train(lambda found: encode_symbols(data, offsets, found))
         codes, ends = encode(data, offsets, matcher)
-    with compiled.forced(compiled.Mode.ALWAYS):
+    with compiled.forced(compiled.Form.COMPILED):
         same_codes, same_ends = encode(data, offsets, matcher)
     assert codes.tobytes() == same_codes.tobytes()
     assert ends.tolist() == same_ends.tolist()
@@ -133,14 +133,6 @@ def test_a_slice_of_the_bytes_may_be_encoded() -> None:
     codes, ends = encode(data, offsets[1:], build(np.zeros(0, np.uint64), np.zeros(0, np.int64)))
     assert codes.tobytes() == b"".join(b"\xff%c" % byte for byte in b"abcdef")
     assert ends.tolist() == [0, 6, 12]
-
-
-def test_what_a_loop_would_save_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    data, offsets = joined(STRINGS["text"])
-    state = type(compiled._state)()
-    monkeypatch.setattr(compiled, "_state", state)
-    encode(data, offsets, build(np.zeros(0, np.uint64), np.zeros(0, np.int64)))
-    assert state.missed_seconds == pytest.approx(data.size * fsst_encode._SAVED_SECONDS)
 
 
 def test_no_symbol_reaches_over_the_border_of_two_pieces() -> None:

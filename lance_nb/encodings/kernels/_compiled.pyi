@@ -1,0 +1,27 @@
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+_Array: TypeAlias = npt.NDArray[Any]
+_Bytes: TypeAlias = npt.NDArray[np.uint8]
+_Ints: TypeAlias = npt.NDArray[np.int64]
+
+def unpack_bits(data: _Bytes, starts: _Ints, width: int, word_bytes: int, out: _Bytes) -> bool: ...
+def pack_bits(values: _Bytes, width: int, word_bytes: int, out: _Bytes) -> bool: ...
+def measure_fsst(codes: _Bytes, lengths: _Bytes) -> int: ...
+def decode_fsst(
+    codes: _Bytes, offsets: _Array, words: _Array, lengths: _Bytes, ends: _Array, out: _Bytes
+) -> int: ...
+def encode_fsst(
+    data: _Bytes,
+    starts: _Ints,
+    stops: _Ints,
+    singles: _Array,
+    pairs: _Array,
+    hash_words: _Array,
+    hash_masks: _Array,
+    hash_entries: _Array,
+    codes: _Array,
+    ends: _Ints,
+) -> int: ...

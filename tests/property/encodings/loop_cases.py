@@ -1,0 +1,117 @@
+"""Inputs for both forms of every loop, sound and hostile, from a seed.
+
+Shared by the property test, which compares the forms, and by ``make fuzz-kernels``, which runs the
+compiled form under AddressSanitizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode
+from lance_nb.encodings.kernels.compiled import Form, forced
+from lance_nb.errors import LanceError
+
+Rng = np.random.Generator
+Run = Callable[[], tuple[Any, ...]]
+
+
+def unpack(rng: Rng) -> Run:
+    word_bits = int(rng.choice([8, 16, 32, 64]))
+    width = int(rng.integers(0, word_bits + 1))
+    count = int(rng.integers(0, 5))
+    data = rng.integers(0, 256, int(rng.integers(0, 4 * 128 * width + 300)), np.uint8)
+    room = max(data.size - 128 * width, 0)
+    starts = rng.integers(0, room + 1, count) if rng.random() < 0.8 else positions(rng, count, room)
+    if rng.random() < 0.5:
+        starts = starts // 8 * 8
+    if data.size < 128 * width:
+        starts = positions(rng, count, room)
+    kind = np.dtype(f"u{word_bits // 8}")
+
+    def run() -> tuple[Any, ...]:
+        out = np.empty((count, 1024), kind)
+        bitpack.unpack(data, starts, width, out)
+        return (out,)
+
+    return run
+
+
+def pack(rng: Rng) -> Run:
+    word_bits = int(rng.choice([8, 16, 32, 64]))
+    width = int(rng.integers(1, word_bits + 1))
+    count, gap = int(rng.integers(1, 5)), int(rng.integers(0, 3))
+    blocks = rng.integers(0, (1 << width) - 1, (count, 1024), np.uint64, endpoint=True)
+    blocks = blocks.astype(f"u{word_bits // 8}")
+
+    def run() -> tuple[Any, ...]:
+        out = np.zeros((count, gap + 1024 * width // word_bits), blocks.dtype)
+        bitpack.pack(blocks, width, out[:, gap:])
+        return (out,)
+
+    return run
+
+
+def decode_fsst(rng: Rng) -> Run:
+    count = int(rng.integers(1, 256))
+    lengths = rng.integers(1, 9, count).astype(np.uint8)
+    words = rng.integers(0, 1 << 63, count).astype(np.uint64)
+    words &= np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> (np.uint64(64) - lengths * np.uint64(8))
+    symbols = fsst.Symbols(words, lengths)
+    size = int(rng.integers(0, 400))
+    codes = rng.integers(0, count, size).astype(np.uint8)
+    if rng.random() < 0.6:
+        codes[rng.random(size) < rng.random() * 0.4] = 255
+    if rng.random() < 0.2:
+        codes[rng.random(size) < 0.05] = rng.integers(0, 256)
+    inner = np.sort(rng.integers(0, size + 1, int(rng.integers(0, 30))))
+    offsets = np.concatenate([[0], inner, [size]]).astype(rng.choice(["i4", "i8"]))
+    return lambda: fsst.decode(codes, offsets, symbols)
+
+
+def encode_fsst(rng: Rng) -> Run:
+    letters = int(rng.choice([2, 4, 26, 256]))
+    size = int(rng.integers(0, 1500))
+    data = rng.integers(0, letters, size).astype(np.uint8)
+    inner = np.sort(rng.integers(0, size + 1, int(rng.integers(0, 20))))
+    offsets = np.concatenate([[rng.integers(0, inner[0] + 1) if inner.size else 0], inner, [size]])
+
+    def run() -> tuple[Any, ...]:
+        matcher = fsst_encode.train(lambda m: fsst_encode.encode_symbols(data, offsets, m))
+        codes, ends = fsst_encode.encode(data, offsets, matcher)
+        return fsst_encode.to_bytes(matcher), codes, ends
+
+    return run
+
+
+def positions(rng: Rng, count: int, most: int) -> np.ndarray:
+    """Return positions of which many lie outside of ``0..most``."""
+    ends = np.array(
+        [-(1 << 63), -(1 << 62), -1, 0, most, most + 1, 1 << 31, 1 << 62, (1 << 63) - 1]
+    )
+    near = rng.integers(-9, most + 9, count)
+    return np.where(rng.random(count) < 0.3, rng.choice(ends, count), near)
+
+
+CASES: dict[str, Callable[[Rng], Run]] = {
+    "bits are unpacked": unpack,
+    "bits are packed": pack,
+    "FSST is decoded": decode_fsst,
+    "FSST is encoded": encode_fsst,
+}
+
+
+def outcome(form: Form, run: Run) -> tuple[Any, ...]:
+    """Return what a form returns, as plain values, or the error that it raises."""
+    with forced(form):
+        try:
+            found = run()
+        except LanceError as error:
+            return type(error), str(error)
+    return tuple(
+        (part.dtype.str, part.shape, part.tobytes()) if isinstance(part, np.ndarray) else part
+        for part in found
+    )
