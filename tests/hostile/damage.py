@@ -25,7 +25,7 @@ from tests.hostile.mutate import NUMBERS, edit_number, flip_bits, mutate, overwr
 from tests.hostile.worlds import Change, Files
 from tests.hostile_dataset.mutations import change_manifest, change_message
 from tests.support.damages import edited_manifest_file, fragments_of, put_fragments
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.support.markup_payloads import PAYLOADS
 
 MARKUP = [one.replace("\0", "") for one in PAYLOADS]
 TEXTS = (

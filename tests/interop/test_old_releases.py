@@ -11,8 +11,8 @@ import pytest
 import lance_nb
 from lance_nb.errors import CorruptFileError
 from tests.interop.test_read_datasets import check
+from tests.support.old_releases import PATHS
 from tests.support.requirements import require_pylance
-from tests.unit.dataset.test_old_releases import PATHS
 
 pytestmark = pytest.mark.interop
 

@@ -13,8 +13,8 @@ import lance_nb
 from lance_nb.errors import InvalidInputError
 from tests.golden.copies import edited_manifest
 from tests.interop.old_states import WRITES, attempt, content, describe, differences
+from tests.support.old_releases import PATHS
 from tests.support.requirements import require_pylance
-from tests.unit.dataset.test_old_releases import PATHS
 
 pytestmark = pytest.mark.interop
 

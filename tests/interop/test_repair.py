@@ -10,9 +10,8 @@ import pytest
 
 import lance_nb
 from lance_nb.format.layout import manifest_path
-from tests.support.damages import DAMAGES, NEWEST, Damage, Damaged, build
+from tests.support.damages import DAMAGES, MENDED, NEWEST, Damage, Damaged, build
 from tests.support.requirements import require_pylance
-from tests.unit.transactions.test_repair import MENDED
 
 pytestmark = pytest.mark.interop
 

@@ -10,28 +10,7 @@ from hypothesis import strategies as st
 
 from lance_nb.encodings.repdef import concat_levels, unravel
 from tests.support.examples import examples
-from tests.support.shredding import page_of, rebuild, shred
-
-SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(
-    lambda kinds: [*kinds, "leaf"]
-)
-SPARE = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=5, max_size=5)
-
-
-def values(shape: list[str]) -> st.SearchStrategy[Any]:
-    """Nested values of a shape, with nulls and empty lists at every layer."""
-    if shape[0] == "leaf":
-        return st.none() | st.integers(0, 99)
-    inner = values(shape[1:])
-    if shape[0] == "struct":
-        return st.none() | inner.map(lambda value: (value,))
-    return st.none() | st.lists(inner, max_size=4)
-
-
-@st.composite
-def nested_rows(draw: st.DrawFn, max_size: int = 12) -> tuple[list[str], list[Any]]:
-    shape = draw(SHAPES)
-    return shape, draw(st.lists(values(shape), max_size=max_size))
+from tests.support.shredding import SPARE, nested_rows, page_of, rebuild, shred, values
 
 
 def leaves_of(page: Any) -> np.ndarray[Any, Any]:

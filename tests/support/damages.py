@@ -768,3 +768,11 @@ def worlds() -> Iterator[tuple[bool, str]]:
         (False, "memory://damages-plain/d.lance"),
         (True, "memory://damages-stable/d.lance"),
     )
+
+
+# What of the planted damage a repair does away with, by code.
+MENDED = {
+    "newest-unreadable", "newest-missing", "hint-unreadable", "hint-stale", "hint-missing",
+    "leftover-file", "tag-unreadable", "branch-unreadable", "branch-without-versions",
+    "branch-without-record", "naming-mixed", "base-moved",
+}  # fmt: skip

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from lance_nb._pb import encodings21 as pb
 from lance_nb.encodings.base import DecodedPage, FixedWidth
@@ -138,3 +139,27 @@ def _value(
         return (_value(levels, leaves, shape, depth + 1, slot),)
     first, last = int(level.offsets[slot]), int(level.offsets[slot + 1])
     return [_value(levels, leaves, shape, depth + 1, item) for item in range(first, last)]
+
+
+SHAPES = st.lists(st.sampled_from(["list", "struct"]), max_size=4).map(
+    lambda kinds: [*kinds, "leaf"]
+)
+
+
+SPARE = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=5, max_size=5)
+
+
+def values(shape: list[str]) -> st.SearchStrategy[Any]:
+    """Nested values of a shape, with nulls and empty lists at every layer."""
+    if shape[0] == "leaf":
+        return st.none() | st.integers(0, 99)
+    inner = values(shape[1:])
+    if shape[0] == "struct":
+        return st.none() | inner.map(lambda value: (value,))
+    return st.none() | st.lists(inner, max_size=4)
+
+
+@st.composite
+def nested_rows(draw: st.DrawFn, max_size: int = 12) -> tuple[list[str], list[Any]]:
+    shape = draw(SHAPES)
+    return shape, draw(st.lists(values(shape), max_size=max_size))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lance_nb._pb import index as pb
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.fragment_list import FragmentList
@@ -122,3 +123,20 @@ def minimal_manifest(version: int = 1) -> Manifest:
     """Return a version without fragments."""
     data_format = DataStorageFormat("lance", "2.2")
     return Manifest(version, SCHEMA, FragmentList(), data_format=data_format)
+
+
+def details(*entries: tuple[int, tuple[int, ...], tuple[int, ...]]) -> bytes:
+    """Return details with one group per entry: (dataset version, old ids, new ids)."""
+    message = pb.FragmentReuseIndexDetails()
+    message.inline.SetInParent()
+    for version, old, new in entries:
+        entry = message.inline.legacy_versions.add(dataset_version=version)
+        group = entry.groups.add()
+        for one in old:
+            group.old_fragments.add(id=one)
+        for one in new:
+            group.new_fragments.add(id=one)
+    return message.SerializeToString()
+
+
+FIRST, SECOND, THIRD = (3, (0, 1), (5,)), (6, (5, 2), (6,)), (9, (6,), (7, 8))

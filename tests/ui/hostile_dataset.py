@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pyarrow as pa
 
 import lance_nb
+from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance
-from tests.unit.explorer.payloads import PAYLOADS
 
 EVIL = "<img src=x onerror=window.__x=1>"
 VALUES = [text.replace("\0", "") for text in PAYLOADS]

@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.explorer_datasets import worn_dataset
 from tests.support.requirements import require_package
 from tests.ui.bare_page import OpenWidget
-from tests.unit.explorer.stored_datasets import worn_dataset
 
 pytestmark = pytest.mark.ui
 TABS = ("Rows", "Changes", "Storage", "Branches & tags", "Stage")

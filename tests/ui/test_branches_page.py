@@ -14,12 +14,11 @@ from playwright.sync_api import Locator, Page, expect
 import lance_nb
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.widgets.branches import RefsManager
+from tests.support.explorer_datasets import forked_dataset, forked_rows, many_refs
+from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
-from tests.ui.test_frame_page import look_for_news
-from tests.ui.waiting import eventually
-from tests.unit.explorer.forked_datasets import forked_dataset, many_refs, rows
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.ui.waiting import eventually, look_for_news
 
 pytestmark = pytest.mark.ui
 
@@ -252,7 +251,7 @@ def test_a_merge_is_previewed_decided_raced_and_done(
 def test_hostile_names_and_notes_stay_text(
     open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path
 ) -> None:
-    made = lance_nb.write_dataset(rows(0, 5), tmp_path / "hostile.lance")
+    made = lance_nb.write_dataset(forked_rows(0, 5), tmp_path / "hostile.lance")
     made.create_branch("b")
     made.tags.create("t", 1)
     made.tags.replace_metadata("t", {one: one for one in PAYLOADS} | {"note": PAYLOADS[1]})

@@ -13,11 +13,11 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.widgets.changes import DiffView
 from lance_nb.shown_text import visible
+from tests.support.explorer_datasets import changed_dataset, scores
+from tests.support.fake_dataset import small_dataset
+from tests.support.markup_payloads import PAYLOADS
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.payloads import PAYLOADS
-from tests.unit.explorer.stored_datasets import changed_dataset, scores
 
 pytestmark = pytest.mark.ui
 PANEL = ".lnb-panel-changes"

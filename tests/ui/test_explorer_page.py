@@ -12,11 +12,16 @@ from lance_nb.errors import DatasetNotFoundError, ObjectNotFoundError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.registry import VIEWS
 from lance_nb.shown_text import visible
+from tests.support.fake_dataset import (
+    hostile_dataset,
+    many_versions,
+    one_table,
+    rows,
+    small_dataset,
+)
+from tests.support.markup_payloads import PAYLOADS
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import many_versions, one_table, rows, small_dataset
-from tests.unit.explorer.payloads import PAYLOADS
-from tests.unit.explorer.test_static_rendering import hostile_dataset
 
 pytestmark = pytest.mark.ui
 

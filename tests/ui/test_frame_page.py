@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.fake_dataset import FakeDataset, many_versions, small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
-from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import FakeDataset, many_versions, small_dataset
+from tests.ui.waiting import eventually, look_for_news
 
 pytestmark = pytest.mark.ui
 # A version stays for less than half a second while history plays: a busy test would miss it.
@@ -21,12 +21,6 @@ NOTE_THE_REFS = """() => {
     if (window.refsSeen.at(-1) !== label.textContent) window.refsSeen.push(label.textContent);
   }).observe(label, { childList: true, characterData: true, subtree: true });
 }"""
-
-
-def look_for_news(page: Page) -> None:
-    """The explorer looks when its page comes to the front, too."""
-    expect(page.locator("section.lnb")).to_have_attribute("data-kernel", "live")
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
 def commit(dataset: FakeDataset) -> None:

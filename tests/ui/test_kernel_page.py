@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.fake_dataset import small_dataset
 from tests.ui.conftest import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import small_dataset
 
 pytestmark = pytest.mark.ui
 

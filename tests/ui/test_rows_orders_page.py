@@ -14,9 +14,9 @@ from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
+from tests.support.markup_payloads import PAYLOADS
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.payloads import PAYLOADS
 
 pytestmark = pytest.mark.ui
 

@@ -14,9 +14,9 @@ from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models.row_page import page_of, page_texts
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.support.datasets import everything_table
+from tests.support.fake_dataset import FakeDataset, FakeVersion, one_table, rows
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import FakeDataset, FakeVersion, one_table, rows
 
 pytestmark = pytest.mark.ui
 MANY = 100_000_000

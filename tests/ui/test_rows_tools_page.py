@@ -7,9 +7,9 @@ import pytest
 from playwright.sync_api import expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.fake_dataset import FakeDataset, one_table, small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import FakeDataset, one_table, small_dataset
 
 pytestmark = pytest.mark.ui
 

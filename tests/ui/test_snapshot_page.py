@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.explorer_datasets import worn_dataset
 from tests.ui.bare_page import Screenshot
-from tests.unit.explorer.stored_datasets import worn_dataset
 
 pytestmark = pytest.mark.ui
 

@@ -15,9 +15,9 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.widgets.stage import StagePanel
+from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
-from tests.unit.explorer.payloads import PAYLOADS
 
 pytestmark = [pytest.mark.ui, pytest.mark.interop]
 

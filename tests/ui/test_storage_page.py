@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from lance_nb.explorer.app import Explorer
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import small_dataset
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.waiting import eventually
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import worn_dataset
 
 pytestmark = pytest.mark.ui
 

@@ -16,7 +16,7 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
-from tests.ui.test_frame_page import look_for_news
+from tests.ui.waiting import look_for_news
 
 pytestmark = [pytest.mark.ui, pytest.mark.interop]
 

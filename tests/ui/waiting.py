@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 PATIENCE_SECONDS = 60.0
 STEP_MS = 25
@@ -25,3 +25,9 @@ def eventually(page: Page, holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "what the test waits for did not happen"
         page.wait_for_timeout(STEP_MS)  # the only way to let the page's calls into Python run
+
+
+def look_for_news(page: Page) -> None:
+    """The explorer looks when its page comes to the front, too."""
+    expect(page.locator("section.lnb")).to_have_attribute("data-kernel", "live")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

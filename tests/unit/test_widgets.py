@@ -8,7 +8,7 @@ import pytest
 
 from lance_nb import widgets
 from lance_nb.explorer.widget import LanceWidget
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
 
 
 def test_every_view_is_listed_with_an_example() -> None:

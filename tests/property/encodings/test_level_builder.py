@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from lance_nb.encodings.base import DecodedPage, FixedWidth
 from lance_nb.encodings.repdef import Shape, page_levels, stripe, unravel
-from tests.property.test_repdef import nested_rows, values
 from tests.support.examples import examples
-from tests.support.shredding import rebuild, shred
+from tests.support.shredding import nested_rows, rebuild, shred, values
 
 
 def type_of(shape: list[str]) -> pa.DataType:

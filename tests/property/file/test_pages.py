@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from lance_nb.encodings.base import DecodedPage, Rows, VariableWidth
 from lance_nb.encodings.repdef import unravel
-from tests.property.test_repdef import SPARE, nested_rows
 from tests.support.examples import examples
 from tests.support.pages import Page, constant, full_zip, mini_block
 from tests.support.reading import positions_of, rows_of
-from tests.support.shredding import rebuild, shred
+from tests.support.shredding import SPARE, nested_rows, rebuild, shred
 
 Case = tuple[list[str], list[Any]]
 

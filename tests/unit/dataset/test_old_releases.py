@@ -10,18 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from tests.support.old_releases import PATHS
 from tests.support.reading import first_difference, same
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-
-
-def datasets() -> Iterator[tuple[str, Path]]:
-    for path in sorted(GOLDEN.glob("pylance_*/*.lance")):
-        if path.parent.name != "pylance_14_0_2":
-            yield f"{path.parent.name}/{path.stem}", path
-
-
-PATHS = dict(datasets())
 
 
 def expected(path: Path) -> Iterator[tuple[int, pa.Table]]:

@@ -22,11 +22,10 @@ from tests.property.encodings.reference_encoders import (
     out_of_line_bitpacking,
     out_of_line_block,
 )
-from tests.property.test_repdef import SHAPES, values
 from tests.support.examples import examples
 from tests.support.pages import Page, chunk, mini_block, u16, u32
 from tests.support.reading import rows_of
-from tests.support.shredding import rebuild, shred
+from tests.support.shredding import SHAPES, rebuild, shred, values
 
 
 def joined(pages: list[Page], gap: int) -> tuple[MiniBlockPage, dict[int, PageBuffer]]:

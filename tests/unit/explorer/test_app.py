@@ -19,7 +19,7 @@ from lance_nb.errors import (
 from lance_nb.explorer import session
 from lance_nb.explorer.app import explore
 from lance_nb.format.manifest import parse_manifest
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 
 @pytest.fixture

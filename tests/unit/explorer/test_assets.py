@@ -24,7 +24,7 @@ from lance_nb.explorer.assets import (
     texts,
 )
 from lance_nb.explorer.registry import VIEWS
-from tests.unit.explorer.fakes import one_table, rows, small_dataset
+from tests.support.fake_dataset import one_table, rows, small_dataset
 
 LIMIT_GZIP_BYTES = 60_000
 FIRST_SCREEN_GZIP_BYTES = 85_000

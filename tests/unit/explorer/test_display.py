@@ -13,8 +13,8 @@ import lance_nb
 from lance_nb.dataset.display import VALUES
 from lance_nb.explorer import display
 from lance_nb.explorer.display import kind_of, render_value, widget_of
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.support.fake_dataset import small_dataset
+from tests.support.markup_payloads import PAYLOADS
 
 
 def test_in_a_terminal_a_dataset_shows_itself_as_text(monkeypatch: pytest.MonkeyPatch) -> None:

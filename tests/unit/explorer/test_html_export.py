@@ -13,9 +13,9 @@ from lance_nb.explorer import html_export as module
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.static_rendering import StaticRendering
-from tests.unit.explorer.fakes import many_versions, one_table, small_dataset
-from tests.unit.explorer.payloads import PAYLOADS
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import many_versions, one_table, small_dataset
+from tests.support.markup_payloads import PAYLOADS
 
 
 def taken(dataset: Any, **how: Any) -> dict[str, Any]:

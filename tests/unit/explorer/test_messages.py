@@ -22,7 +22,7 @@ from lance_nb.explorer.messages import (
     words,
 )
 from lance_nb.explorer.session import Session
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

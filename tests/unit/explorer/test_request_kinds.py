@@ -11,7 +11,7 @@ from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widget import HeaderHandlers, RowHistoryHandlers
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 SOURCE = (assets.ROOT / "js" / "request_kinds.js").read_text("utf-8")
 LISTS = {

@@ -23,7 +23,7 @@ from lance_nb.explorer.session import (
     Session,
     selection_of,
 )
-from tests.unit.explorer.fakes import many_versions, one_table, small_dataset
+from tests.support.fake_dataset import many_versions, one_table, small_dataset
 
 PARTS = ("card", "timeline", "rows", "detail")
 NO_CODE = Python("None")

@@ -14,16 +14,14 @@ from lance_nb.explorer.static_rendering import (
     render_terms,
     render_versions,
 )
-from tests.unit.explorer.fakes import (
-    FakeDataset,
-    FakeTransaction,
-    FakeVersion,
+from tests.support.fake_dataset import (
+    hostile_dataset,
     many_versions,
     one_table,
     rows,
     small_dataset,
 )
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.support.markup_payloads import PAYLOADS
 
 
 def picture_of(session: Session, parts: tuple[str, ...]) -> StaticRendering:
@@ -58,31 +56,6 @@ class Elements(HTMLParser):
 
     def unknown_decl(self, data: str) -> None:
         self.other.append(data)
-
-
-def hostile_dataset(payload: str) -> FakeDataset:
-    """A dataset with the payload in every name and value that can be shown."""
-    table = pa.table({payload: [payload, None], "list": [[payload], [payload]]})
-    table = table.replace_schema_metadata({b"k": payload.encode("utf-8", "replace")})
-    version = FakeVersion(
-        1,
-        table,
-        operation=payload,
-        message=payload,
-        properties={payload: payload},
-        tags=(payload,),
-        transaction=FakeTransaction(
-            1, payload, payload, payload, {payload: {payload: [payload], "l": [{payload: 1}]}}
-        ),
-    )
-    tag = {"branch": None, "version": 1}
-    fork = {"parent_branch": payload, "parent_version": 1}
-    return FakeDataset(
-        {None: {1: version}, payload: {1: version}},
-        tags={payload: tag},
-        branches={payload: fork},
-        uri=f"data/{payload}",
-    )
 
 
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))

@@ -26,8 +26,8 @@ from lance_nb.explorer.widget import (
     mark_of,
     updates_since,
 )
-from tests.unit.explorer.fakes import FakeDataset, many_versions, one_table, rows, small_dataset
-from tests.unit.explorer.stored_datasets import changed_dataset
+from tests.support.explorer_datasets import changed_dataset
+from tests.support.fake_dataset import FakeDataset, many_versions, one_table, rows, small_dataset
 
 WIDGETS = {"Explorer": Explorer, **VIEWS}
 

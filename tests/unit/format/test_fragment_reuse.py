@@ -31,24 +31,7 @@ from lance_nb.format.fragment_reuse import (
     without_cleaned_entries,
     without_entries,
 )
-from tests.support.versions import index
-
-
-def details(*entries: tuple[int, tuple[int, ...], tuple[int, ...]]) -> bytes:
-    """Return details with one group per entry: (dataset version, old ids, new ids)."""
-    message = pb.FragmentReuseIndexDetails()
-    message.inline.SetInParent()
-    for version, old, new in entries:
-        entry = message.inline.legacy_versions.add(dataset_version=version)
-        group = entry.groups.add()
-        for one in old:
-            group.old_fragments.add(id=one)
-        for one in new:
-            group.new_fragments.add(id=one)
-    return message.SerializeToString()
-
-
-FIRST, SECOND, THIRD = (3, (0, 1), (5,)), (6, (5, 2), (6,)), (9, (6,), (7, 8))
+from tests.support.versions import FIRST, SECOND, THIRD, details, index
 
 
 def test_moves_are_in_the_order_they_happened() -> None:

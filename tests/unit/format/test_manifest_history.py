@@ -15,7 +15,7 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format import manifest_history as summaries
 from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lance_nb.format.fragment_list import FragmentList
-from lance_nb.format.index_metadata import IndexFile, IndexMetadata, build_index_section
+from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.format.manifest import Manifest, WriterVersion, build_manifest_file
 from lance_nb.format.manifest_history import (
     ManifestFiles,
@@ -26,6 +26,7 @@ from lance_nb.format.manifest_history import (
     parse_summary,
 )
 from lance_nb.format.schema import Schema
+from tests.support.manifest_files import SCHEMA, UUID, fragment, manifest
 
 
 def named_fragment(number: int, rows: int = 10, name: str = "a") -> Fragment:
@@ -150,23 +151,6 @@ def test_fragments_behind_a_field_of_a_long_name_are_parsed_once(monkeypatch: py
         made = Manifest(version, schema, FragmentList.of(BASE[:end]), writer_version=WRITER)
         parse_summary(made.to_bytes(transaction=b"\x08\x01"), "x", memo)
     assert counted == [20, 20]
-
-
-SCHEMA = Schema.from_arrow(pa.schema([("id", pa.int64())]))
-UUID = "01234567-89ab-cdef-0123-456789abcdef"
-
-
-def fragment(number: int, *, deleted: bool = False, base_id: int | None = None) -> Fragment:
-    file = DataFile(f"f{number}.lance", (0,), (0,), 2, 2, 50, base_id)
-    deletion = DeletionFile(3, 99 + number, DeletionFileType.BITMAP, 2) if deleted else None
-    return Fragment(number, (file,), 10, deletion)
-
-
-def manifest(version: int, fragments: list[Fragment], **more: object) -> bytes:
-    index = more.pop("index", None)
-    built = Manifest(version, SCHEMA, FragmentList.of(fragments), max_fragment_id=1000, **more)  # type: ignore[arg-type]
-    section = None if index is None else build_index_section([index])  # type: ignore[list-item]
-    return built.to_bytes(index_section=section)
 
 
 def test_a_manifest_names_data_deletions_indices_and_its_transaction():

@@ -12,7 +12,7 @@ from lance_nb.errors import ArgumentError, InvalidInputError, LanceError, NotSup
 from lance_nb.format.arrow_schema import extension_parameters
 from lance_nb.format.field import DEPTH_MAX
 from lance_nb.format.schema_json import json_to_schema, schema_to_json
-from tests.unit.format.test_logical_types import LEAVES
+from tests.support.logical_types import LEAVES
 
 ITEM = pa.field("item", pa.int8(), nullable=False, metadata={"m": "1"})
 NESTED = [

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import ObjectInfo
@@ -22,7 +23,7 @@ from lance_nb.table.survey import (
     classified,
     homes_in,
 )
-from tests.unit.format.test_manifest_history import UUID, IndexMetadata, manifest
+from tests.support.manifest_files import UUID, manifest
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=8), NOW - timedelta(days=1)

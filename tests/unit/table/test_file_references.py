@@ -17,7 +17,7 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.storage.registry import open_store
 from lance_nb.table import file_references
 from lance_nb.table.file_references import Line, References, check_complete
-from tests.unit.format.test_manifest_history import fragment, manifest
+from tests.support.manifest_files import fragment, manifest
 
 
 def version(

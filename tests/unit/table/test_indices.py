@@ -27,8 +27,7 @@ from lance_nb.table.indices import COVERAGE, read_indices, remap_row_addrs, with
 from lance_nb.table.verification.indexes import Segment
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.golden.opening import WatchedStore, snapshot_of
-from tests.support.versions import index
-from tests.unit.format.test_fragment_reuse import FIRST, details
+from tests.support.versions import FIRST, details, index
 
 
 def test_a_version_before_the_index_has_none(at):

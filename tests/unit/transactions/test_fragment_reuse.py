@@ -13,8 +13,7 @@ from lance_nb.format.fragment_reuse import REUSE_INDEX, MovedGroup, address_map,
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.transactions.compaction import Rewritten
 from lance_nb.transactions.fragment_reuse import recorded_groups, unneeded_entries, with_record
-from tests.support.versions import deleted, index, new_fragment
-from tests.unit.format.test_fragment_reuse import FIRST, SECOND, THIRD, details
+from tests.support.versions import FIRST, SECOND, THIRD, deleted, details, index, new_fragment
 
 
 def rewritten(*ids: int, gone: int = 0) -> Rewritten:

@@ -20,7 +20,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.transactions import old_manifests
 from lance_nb.transactions.old_manifests import may_need_repair, repaired
 from lance_nb.transactions.operation import Built
-from tests.unit.dataset.test_old_releases import PATHS
+from tests.support.old_releases import PATHS
 
 OLD = WriterVersion("lance", "0.10.5")
 Copy = Callable[[str], str]

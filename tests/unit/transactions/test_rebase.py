@@ -45,8 +45,17 @@ from lance_nb.transactions.rebase import (
 )
 from lance_nb.transactions.transaction import Transaction
 from tests.support.sample_operations import LOG, log_index
-from tests.support.versions import SCHEMA, Versions, deleted, index, new_fragment
-from tests.unit.format.test_fragment_reuse import FIRST, SECOND, THIRD, details
+from tests.support.versions import (
+    FIRST,
+    SCHEMA,
+    SECOND,
+    THIRD,
+    Versions,
+    deleted,
+    details,
+    index,
+    new_fragment,
+)
 
 Rows = Mapping[int, tuple[int, ...]]
 

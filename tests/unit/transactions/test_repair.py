@@ -22,19 +22,13 @@ from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_pa
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.transactions import repair as repair_module
 from lance_nb.transactions.repair import Quarantine
-from tests.support.damages import DAMAGES, NEWEST, Damaged, Files
+from tests.support.damages import DAMAGES, MENDED, NEWEST, Damaged, Files
 from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
 AT_ONCE = timedelta(0)
 DATA = ("data/", "_deletions/", "_indices/", "_transactions/", "tree/dev/data/")
 URI = "memory://repairs/d.lance"
 _TEXTS = recorded(REPAIRS)
-# What of the planted damage a repair does away with, by code.
-MENDED = {
-    "newest-unreadable", "newest-missing", "hint-unreadable", "hint-stale", "hint-missing",
-    "leftover-file", "tag-unreadable", "branch-unreadable", "branch-without-versions",
-    "branch-without-record", "naming-mixed", "base-moved",
-}  # fmt: skip
 
 
 @cache

@@ -25,8 +25,8 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.table.diff.row_level import KINDS
 from lance_nb.transactions.operations.append import Append
-from tests.unit.explorer.payloads import PAYLOADS
-from tests.unit.explorer.stored_datasets import changed_dataset, scores
+from tests.support.explorer_datasets import changed_dataset, scores
+from tests.support.markup_payloads import PAYLOADS
 
 
 def test_new_and_old_values_lie_one_behind_the_other() -> None:

@@ -18,8 +18,8 @@ from lance_nb.explorer.models.change_summary import (
 )
 from lance_nb.explorer.models.source import compared_source
 from lance_nb.explorer.session import Session
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import changed_dataset
+from tests.support.explorer_datasets import changed_dataset
+from tests.support.fake_dataset import small_dataset
 
 
 @pytest.fixture(scope="module")

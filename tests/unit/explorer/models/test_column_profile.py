@@ -26,7 +26,7 @@ from lance_nb.explorer.models.column_profile import (
 from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.table import deletions
 from tests.support.datasets import everything_table
-from tests.unit.explorer.fakes import one_table
+from tests.support.fake_dataset import one_table
 
 
 def profile(values: Any, kind: pa.DataType | None = None, query: RowQuery | None = None) -> Any:

@@ -15,7 +15,7 @@ from lance_nb.explorer.models.filter_conditions import (
     stored_time,
     value_condition,
 )
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.support.markup_payloads import PAYLOADS
 
 
 @pytest.mark.parametrize(

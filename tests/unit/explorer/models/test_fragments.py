@@ -23,8 +23,8 @@ from lance_nb.explorer.models.fragments import (
 from lance_nb.explorer.models.source import fragment_at, stored_source
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment_list import FragmentCounts
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import small_dataset
 
 
 def columns(found: Any) -> dict[str, list[float]]:

@@ -13,18 +13,8 @@ from lance_nb.explorer.models.media import (
     media_of,
     thumbnails,
 )
-from tests.unit.explorer.payloads import PAYLOADS
-
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
-GIF = b"GIF89a" + struct.pack("<HH", 3, 5)
-JPEG = b"\xff\xd8\xff\xe0\0\x10" + b"JFIF" + bytes(10) + b"\xff\xc0\0\x11\x08" + struct.pack(
-    ">HH", 480, 640
-)  # fmt: skip
-VP8X = (
-    b"RIFF\0\0\0\0WEBPVP8X" + bytes(8) + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
-)
-VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0/" + (639 | 479 << 14).to_bytes(4, "little")
-VP8 = b"RIFF\0\0\0\0WEBPVP8 " + bytes(10) + struct.pack("<HH", 640, 480)
+from tests.support.explorer_samples import GIF, JPEG, PNG, VP8, VP8L, VP8X
+from tests.support.markup_payloads import PAYLOADS
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,32 +14,9 @@ from lance_nb.explorer.models.ref_list import (
     ref_book,
     ref_page,
 )
-from tests.unit.explorer.fakes import FakeRefs, small_dataset
-from tests.unit.explorer.payloads import PAYLOADS
-
-
-def moment(day: int) -> datetime:
-    return datetime(2026, 1, day, tzinfo=UTC)
-
-
-def branch(parent: str | None, version: int, created: int = 0, **metadata: str) -> dict[str, Any]:
-    return {
-        "parent_branch": parent,
-        "parent_version": version,
-        "create_at": created,
-        "metadata": metadata,
-    }
-
-
-def tag(on: str | None, version: int, day: int = 1, moved: int = 1) -> dict[str, Any]:
-    return {
-        "branch": on,
-        "version": version,
-        "created_at": moment(day),
-        "updated_at": moment(moved),
-        "metadata": {},
-    }
-
+from tests.support.explorer_samples import branch, tag
+from tests.support.fake_dataset import FakeRefs, small_dataset
+from tests.support.markup_payloads import PAYLOADS
 
 BOOK = RefBook(
     tags={"v2": tag(None, 2, 3), "v10": tag(None, 10, 1, 9), "Exp": tag("exp", 4, 2)},

@@ -24,8 +24,8 @@ from lance_nb.explorer.models.ref_preview import (
 )
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_writer import BranchDeletion, BranchUsers
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.models.test_ref_list import branch, tag
+from tests.support.explorer_samples import branch, tag
+from tests.support.fake_dataset import small_dataset
 
 BOOK = RefBook(
     tags={

@@ -14,7 +14,7 @@ from lance_nb.explorer.models.refs import (
     ref_names,
     resolve,
 )
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 NAMES = RefNames(
     branch=None,

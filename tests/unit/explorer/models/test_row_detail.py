@@ -22,9 +22,9 @@ from lance_nb.explorer.models.row_detail import (
 from lance_nb.explorer.models.row_page import Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.session import Session
-from tests.unit.explorer.fakes import one_table
-from tests.unit.explorer.models.test_media import GIF
-from tests.unit.explorer.payloads import PAYLOADS
+from tests.support.explorer_samples import GIF
+from tests.support.fake_dataset import one_table
+from tests.support.markup_payloads import PAYLOADS
 
 
 def test_nested_values_are_trees_and_flat_ones_are_lines() -> None:

@@ -14,7 +14,7 @@ from lance_nb.explorer.models.row_history import (
     value_text,
     values_at,
 )
-from tests.unit.explorer.stored_datasets import changed_dataset, scores
+from tests.support.explorer_datasets import changed_dataset, scores
 
 
 def quiet(_done: int, _total: int) -> None:

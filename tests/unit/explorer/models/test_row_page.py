@@ -14,7 +14,7 @@ from lance_nb.explorer.models.row_page import (
     page_texts,
     row_page,
 )
-from tests.unit.explorer.fakes import one_table, rows
+from tests.support.fake_dataset import one_table, rows
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64()]
 UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]

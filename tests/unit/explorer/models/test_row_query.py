@@ -32,8 +32,8 @@ from lance_nb.explorer.models.row_query import (
 )
 from lance_nb.explorer.session import RowOrderCache
 from lance_nb.explorer.widgets.rows import grid_request_of
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import small_dataset
 
 NO_CODE = Python("None")
 

@@ -9,7 +9,7 @@ import lance_nb
 from lance_nb.errors import NotSupportedError
 from lance_nb.explorer.models import source as module
 from lance_nb.explorer.models.source import group_batches, scan_groups, scanned_source
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 
 def test_fragments_are_taken_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 import lance_nb
 from lance_nb.explorer.models.storage_report import TARGET_ROWS, space_use, storage_health
 from lance_nb.format.fragment_list import FragmentCounts
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
 
 
 def counted(

@@ -15,7 +15,7 @@ from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.models.versions import dataset_card, timeline, version_detail
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.table.diff.version_diff import DiffCounts
-from tests.unit.dataset.test_old_releases import PATHS
+from tests.support.old_releases import PATHS
 
 
 @pytest.fixture(params=["pylance_0_7_5/deletions", "pylance_0_8_0/wrong_counts"])

@@ -19,7 +19,7 @@ from lance_nb.explorer.models.versions import (
     version_detail,
 )
 from tests.golden.copies import copy_to_folder
-from tests.unit.explorer.fakes import (
+from tests.support.fake_dataset import (
     FakeDataset,
     FakeTransaction,
     FakeVersion,

@@ -15,25 +15,9 @@ from lance_nb.explorer.staging.card import COMMITTED, UNKNOWN, Card, ProgressRep
 from lance_nb.explorer.staging.card_view import card_json
 from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
+from tests.support.explorer_samples import EVERY
 
 Add = Callable[..., Card]
-EVERY: list[tuple[str, dict[str, Any], int | None]] = [
-    ("append", {"source": "more"}, 22),
-    ("delete", {"where": "id < 3"}, 17),
-    ("update", {"set": {"price": "0"}, "where": "id < 3"}, 20),
-    ("upsert", {"source": "more", "on": ["id"]}, 22),
-    ("overwrite", {"source": "more"}, 2),
-    ("add_column", {"name": "twice", "sql": "price * 2"}, 20),
-    ("add_column", {"name": "empty", "type": "float16[4]"}, 20),
-    ("rename_column", {"column": "price", "name": "cost"}, 20),
-    ("cast_column", {"column": "id", "type": "int32"}, 20),
-    ("drop_columns", {"columns": ["price"]}, 20),
-    ("restore", {"version": "1"}, 20),
-    ("compact", {"target_rows_per_fragment": 1000}, 20),
-    ("cleanup", {"keep": 1}, None),
-    ("tag", {"action": "create", "name": "v1", "ref": "1"}, None),
-    ("branch", {"action": "create", "name": "dev"}, None),
-]
 
 
 @pytest.mark.parametrize("change", EVERY)

@@ -9,8 +9,8 @@ import pytest
 import lance_nb
 from lance_nb.explorer.staging.card_view import stage_code
 from lance_nb.explorer.staging.edit_forms import EditForm
+from tests.support.explorer_samples import EVERY
 from tests.unit.explorer.staging.conftest import MORE
-from tests.unit.explorer.staging.test_card import EVERY
 
 
 @pytest.mark.parametrize(("verb", "args", "rows"), EVERY)

@@ -12,7 +12,7 @@ from lance_nb.explorer.messages import handle
 from lance_nb.explorer.registry import RefsManager
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets import branches
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 
 HOW = {"strategy": "auto", "on_conflict": "fail", "copy": False, "key": ""}
 

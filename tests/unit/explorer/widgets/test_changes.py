@@ -10,8 +10,8 @@ from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models.change_summary import DiffCache
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.changes import DiffView
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import changed_dataset, scores
+from tests.support.explorer_datasets import changed_dataset, scores
+from tests.support.fake_dataset import small_dataset
 
 ENDS = {"a": {"branch": None, "version": 1}, "b": {"branch": None, "version": 7}}
 

@@ -16,8 +16,8 @@ from lance_nb.explorer.widgets.metadata import (
     VersionDetail,
 )
 from tests.golden.copies import copy_to_folder
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import small_dataset
 
 FACTS = ValueFacts("Version 3", ("one line",), (("rows", "5"),), operation="Append")
 

@@ -9,8 +9,8 @@ from lance_nb.explorer.assets import texts
 from lance_nb.explorer.messages import Job, begin, handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.rows import RowGrid
-from tests.unit.explorer.fakes import one_table, small_dataset
-from tests.unit.explorer.models.test_media import GIF
+from tests.support.explorer_samples import GIF
+from tests.support.fake_dataset import one_table, small_dataset
 
 
 def test_it_shows_its_part_alone_and_follows_a_journey() -> None:

@@ -12,7 +12,7 @@ from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.widgets.stage import StagePanel
-from tests.unit.explorer.fakes import small_dataset
+from tests.support.fake_dataset import small_dataset
 from tests.unit.explorer.staging.conftest import MORE
 
 

@@ -9,8 +9,8 @@ from lance_nb.explorer.assets import texts
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
-from tests.unit.explorer.fakes import small_dataset
-from tests.unit.explorer.stored_datasets import worn_dataset
+from tests.support.explorer_datasets import worn_dataset
+from tests.support.fake_dataset import small_dataset
 
 
 @pytest.fixture(scope="module")

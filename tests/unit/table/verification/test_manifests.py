@@ -18,8 +18,8 @@ from lance_nb.storage.memory import MemoryStore
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.manifests import manifest_findings, newest_findings, refused_states
-from tests.unit.dataset.test_old_releases import PATHS
-from tests.unit.format.test_manifest_history import SCHEMA, UUID, fragment
+from tests.support.manifest_files import SCHEMA, UUID, fragment
+from tests.support.old_releases import PATHS
 
 COVERS = BitMap([0]).serialize()
 WHOLE = Manifest(

@@ -16,8 +16,8 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.table.indices import read_indices
 from lance_nb.transactions.branch_merge.conflicts import Findings
 from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
+from tests.support.merged_branches import adding, pair
 from tests.support.versions import index
-from tests.unit.transactions.branch_merge.test_three_way import adding, pair
 
 ALL = {number: number for number in range(4)}
 FACTS = IndexFacts(ALL, {0: 0, 1: 1, 2: 2}, {}, frozenset(), keeps_row_ids=True)

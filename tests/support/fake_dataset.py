@@ -9,7 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_nb.errors import LanceError, PredicateError, RefNotFoundError, VersionNotFoundError
+from lance_nb.errors import (
+    LanceError,
+    PredicateError,
+    RefNotFoundError,
+    VersionNotFoundError,
+)
 from lance_nb.explorer.models.row_query import SYSTEM_COLUMNS
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -197,3 +202,28 @@ def many_versions(count: int) -> FakeDataset:
 def one_table(table: pa.Table) -> FakeDataset:
     """A dataset with one version that holds ``table``."""
     return FakeDataset({None: {1: FakeVersion(1, table, "Overwrite")}})
+
+
+def hostile_dataset(payload: str) -> FakeDataset:
+    """A dataset with the payload in every name and value that can be shown."""
+    table = pa.table({payload: [payload, None], "list": [[payload], [payload]]})
+    table = table.replace_schema_metadata({b"k": payload.encode("utf-8", "replace")})
+    version = FakeVersion(
+        1,
+        table,
+        operation=payload,
+        message=payload,
+        properties={payload: payload},
+        tags=(payload,),
+        transaction=FakeTransaction(
+            1, payload, payload, payload, {payload: {payload: [payload], "l": [{payload: 1}]}}
+        ),
+    )
+    tag = {"branch": None, "version": 1}
+    fork = {"parent_branch": payload, "parent_version": 1}
+    return FakeDataset(
+        {None: {1: version}, payload: {1: version}},
+        tags={payload: tag},
+        branches={payload: fork},
+        uri=f"data/{payload}",
+    )
