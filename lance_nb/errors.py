@@ -303,9 +303,9 @@ class CorruptFileError(FormatError, OSError):
     @property
     def problem(self) -> str:
         """What is wrong and where, without what to do."""
-        return clip(self._told())
+        return clip(self._problem_text())
 
-    def _told(self) -> str:
+    def _problem_text(self) -> str:
         offset = f" at byte {self.offset_bytes}" if self.offset_bytes is not None else ""
         place = f" ({self.place})" if self.place else ""
         expected = f": expected {self.expected}" if self.expected else ""
@@ -314,7 +314,7 @@ class CorruptFileError(FormatError, OSError):
 
     def __str__(self) -> str:
         advice = f"; {self.advice}" if self.path else ""  # without a file there is none to restore
-        return clip(f"{self._told()}{advice}")
+        return clip(f"{self._problem_text()}{advice}")
 
 
 class NotSupportedError(LanceError, NotImplementedError):

@@ -161,7 +161,7 @@ def undo_repair(
     *,
     storage_options: StorageOptions | None = None,
 ) -> list[str]:
-    """Move back what a repair has put aside, the last one by default; return the paths.
+    """Move back what a repair has moved to quarantine, the last one by default; return the paths.
 
     Versions and records that the repair has made stay; a file whose place is taken by now stays
     where it is. Raises RefNotFoundError when there is no such repair, StorageError. Example::

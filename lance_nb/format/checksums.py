@@ -39,7 +39,7 @@ _LINE = re.compile(r"([0-9a-f]{32}) (0|[1-9][0-9]{0,18}) (.+)", re.DOTALL)
 _NAME = re.compile(r"([0-9a-f]{32})\.sums", re.ASCII)
 _ADVICE = (
     "delete the record: its files then count as files without a checksum; "
-    "ds.add_checksums() takes their sums anew, once they have been verified"
+    "ds.add_checksums() computes their checksums again, once they have been verified"
 )
 
 

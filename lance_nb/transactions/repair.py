@@ -1,20 +1,20 @@
 """Carry out the steps of a repair plan, each only if its files are as they were.
 
-Files are put aside, never lost. The order within a step is such that an interruption leaves the
-dataset no worse: the new version is made before damaged manifests are quarantined, a file is copied
-before its first copy is deleted. A version is created exclusively, so a commit that is under way
-meanwhile makes the step fail, not the dataset.
+Files are moved to quarantine, never lost. The order within a step is such that an interruption
+leaves the dataset no worse: the new version is made before damaged manifests are quarantined, a
+file is copied before its first copy is deleted. A version is created exclusively, so a commit that
+is under way meanwhile makes the step fail, not the dataset.
 
 Layout of the quarantine, in the folder of the dataset, where no reader looks::
 
-    _quarantine/<id>/repair.json       what was put aside, why, when, from where
+    _quarantine/<id>/repair.json       what was moved, why, when, from where
     _quarantine/<id>/files/<path>      each file, below the path that it had
 
 A file is moved by writing it to its new place, reading it back, and deleting the old one last: an
 interruption leaves both. The record is written before anything is moved.
 
 Limits: a step that fails is reported and the others are carried out; an outcome that is not known
-ends the repair (CommitStateUnknownError), and nothing is put aside after it. Files of more than
+ends the repair (CommitStateUnknownError), and nothing is moved after it. Files of more than
 ``FILE_BYTES_MAX`` bytes are not moved. The clean-ups of this library and of pylance leave the
 folder alone: who no longer needs it deletes it by hand.
 Source: ours; neither library reads a folder of that name.
@@ -79,7 +79,7 @@ _NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What was done. ``id`` is what ``undo`` is given, "" where nothing was put aside.
+    """What was done. ``id`` is what ``undo`` is given, "" where no file was moved to quarantine.
 
     ``failed`` are steps with the reason why they were not done.
     """
@@ -91,7 +91,7 @@ class RepairResult:
     def __str__(self) -> str:
         lines = [f"done: {one.what}" for one in self.done]
         lines += [f"not done: {one.what}: {reason}" for one, reason in self.failed]
-        lines += [f"put aside under the id {self.id}"] if self.id else []
+        lines += [f"moved to quarantine under the id {self.id}"] if self.id else []
         return "\n".join(lines or ["nothing to do"])
 
 
@@ -176,7 +176,7 @@ class Repair:
         write_hint(place.home, step.version)
 
     def _hint(self, step: RepairStep, quarantine: Quarantine | None) -> None:
-        """Write the hint anew; the old one stays in the quarantine."""
+        """Rewrite the hint; the old one stays in quarantine."""
         place = self.place_of(step.branch)
         head = place.slots.latest()
         if head is None or head.version != step.version:
@@ -223,7 +223,7 @@ def _overtaken(version: int) -> RetryableCommitConflictError:
 
 
 def undo(root: Store, identity: str) -> tuple[list[str], list[str]]:
-    """Move back what a repair has put aside; see ``Quarantine.put_back``."""
+    """Move back what a repair has moved to quarantine; see ``Quarantine.put_back``."""
     return Quarantine(root, identity).put_back()
 
 
@@ -232,13 +232,13 @@ def undo(root: Store, identity: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The folder of one repair for files that are put aside."""
+    """The folder of one repair for files in quarantine."""
 
     root: Store
     id: str
 
     def write_record(self, record: Mapping[str, Any]) -> None:
-        """Record what is going to be put aside, before it is."""
+        """Record which files are going to be moved, before they are."""
         text = json.dumps(record, indent=2, ensure_ascii=False)
         self.root.write_if_absent(f"{QUARANTINE}/{self.id}/{RECORD_FILE}", text.encode())
 
@@ -260,7 +260,7 @@ class Quarantine:
             raise CorruptFileError(f"{self.root.uri}/{place}", None, f"a copy of {path}", found)
 
     def move(self, path: str) -> None:
-        """Put a file aside. Raises as ``keep``."""
+        """Move a file to quarantine. Raises as ``keep``."""
         self.keep(path)
         self.root.delete(path)
         sync_folder(self.root, path.rpartition("/")[0])  # else a power failure undoes the repair
@@ -298,7 +298,7 @@ class Quarantine:
 
 
 def repairs(root: Store) -> list[str]:
-    """List the ids of the repairs that have put something aside, oldest first."""
+    """List the ids of the repairs that have moved files to quarantine, oldest first."""
     found = [one.name.split("/") for one in root.list_recursive(QUARANTINE)]
     return sorted({parts[0] for parts in found if parts[1:] == [RECORD_FILE]})
 
@@ -326,7 +326,7 @@ def _record_of(
     return {
         "id": identity,
         "at": moment.isoformat(),
-        "put_aside_by": "lance_nb doctor --repair; --undo moves the files back",
+        "quarantined_by": "lance_nb doctor --repair; --undo moves the files back",
         "steps": [{"kind": kind, "what": what, "why": why} for kind, what, why in steps],
         "files": list(files),
     }

@@ -4,15 +4,15 @@
 step               for
 =================  =================================================================================
 restore            a newest version that cannot be read: the last good one becomes the newest, under
-                   a number of its own; the damaged manifests are put aside (also by the next
-                   repair, when one was interrupted before that)
-hint               a hint to the latest version that is wrong or missing: it is written anew
+                   a number of its own; the damaged manifests are moved to quarantine (also
+                   by the next repair, when one was interrupted before that)
+hint               a hint to the latest version that is wrong or missing: it is rewritten
 finish branch      a branch with a record and no versions: its creation is completed
 branch record      a branch with versions and no record: the record is written from its first
                    version
-put aside          records that cannot be read, branches that cannot be completed, leftovers of
-                   interrupted commits, manifests of a second naming scheme: they are moved out of
-                   the way, and can be moved back
+quarantine         records that cannot be read, branches that cannot be completed, leftovers of
+                   interrupted commits, manifests of a second naming scheme: they are moved to
+                   quarantine, and can be moved back
 moved              base paths of a dataset that was moved: a version that names the present ones
 =================  =================================================================================
 
@@ -52,8 +52,8 @@ from lance_nb.transactions.ref_writer import PlaceOf
 from lance_nb.transactions.version_slots import SlotKeeper
 from lance_nb.transactions.version_source import VersionSource
 
-RESTORE, HINT, FINISH, RECORD, ASIDE, MOVED = (
-    "restore", "hint", "finish branch", "branch record", "put aside", "moved",
+RESTORE, HINT, FINISH, RECORD, QUARANTINE, MOVED = (
+    "restore", "hint", "finish branch", "branch record", "quarantine", "moved",
 )  # fmt: skip
 DEFAULT_AGE = timedelta(hours=1)
 _TEMPORARY = ".tmp"
@@ -63,7 +63,7 @@ _TEMPORARY = ".tmp"
 class RepairStep:
     """One step: what is done and why, and which files it writes, moves or makes up for.
 
-    ``files`` are paths below the root, ``moved`` those that are put aside. ``version`` and
+    ``files`` are paths below the root, ``moved`` those that go to quarantine. ``version`` and
     ``target`` are what the step needs. ``held_back``: why it is not done now, "" if it can be.
     """
 
@@ -192,8 +192,8 @@ class _Planner:
         shown = f"{line.branch or 'main'}:{good}"
         return RepairStep(
             RESTORE,
-            f"restore {shown}, the last version that can be read, as version {newest + 1}, and put "
-            f"{count_of(len(bad), 'damaged manifest')} aside; data files that only "
+            f"restore {shown}, the last version that can be read, as version {newest + 1}, and "
+            f"move {count_of(len(bad), 'damaged manifest')} to quarantine; data files that only "
             "these name stay until a clean-up",
             found[0].message,
             line.branch,
@@ -222,11 +222,11 @@ class _Planner:
             if bad and _goes_back(source, name.version, bad[0].version):
                 files = tuple(_inside(folder, one.path) for one in bad)
                 text = (
-                    f"put {count_of(len(bad), 'damaged manifest')} aside, over "
-                    f"which version {name.version} has restored an older one"
+                    f"move {count_of(len(bad), 'damaged manifest')} to quarantine: version "
+                    f"{name.version} has already restored an older version"
                 )
                 why = damaged[bad[-1].version].message
-                yield RepairStep(ASIDE, text, why, line.branch, files, files)
+                yield RepairStep(QUARANTINE, text, why, line.branch, files, files)
             bad = []
 
     def _source(self, branch: str | None) -> VersionSource:
@@ -237,7 +237,7 @@ class _Planner:
         return source
 
     def _mixed(self) -> Iterator[RepairStep]:
-        """Plan to put the manifests of the scheme aside that fewer versions have."""
+        """Plan to quarantine the manifests of the naming scheme that fewer versions have."""
         for one in self._of("naming-mixed"):
             folder = "" if one.branch is None else branch_root(one.branch)
             paths: dict[NamingScheme, list[str]] = {scheme: [] for scheme in NamingScheme}
@@ -248,8 +248,9 @@ class _Planner:
                     paths[name.scheme].append(file.path)
             fewer = min(paths, key=lambda scheme: (len(paths[scheme]), scheme is NamingScheme.V2))
             files = tuple(paths[fewer])
-            text = f"put {count_of(len(files), 'manifest')} with {fewer.value.upper()} names aside"
-            yield RepairStep(ASIDE, text, one.message, one.branch, files, files)
+            manifests = count_of(len(files), "manifest")
+            text = f"move {manifests} with {fewer.value.upper()} names to quarantine"
+            yield RepairStep(QUARANTINE, text, one.message, one.branch, files, files)
 
     def _hints(self, restored: set[str | None]) -> Iterator[RepairStep]:
         # The hint is right where the version that it names waits for its manifest store.
@@ -263,7 +264,8 @@ class _Planner:
             newest = line.names[-1].version
             path = _inside(folder, HINT_PATH)
             there = (path,) if one.code != "hint-missing" else ()
-            text = f"write the hint anew: the newest version is {newest}"
+            verb = "write" if one.code == "hint-missing" else "rewrite"
+            text = f"{verb} the hint: the newest version is {newest}"
             if one.code == "newest-missing":
                 text += "; versions after it cannot be brought back without a copy"
             yield RepairStep(HINT, text, one.message, one.branch, (path,), there, version=newest)
@@ -275,8 +277,10 @@ class _Planner:
             kind = one.code.partition("-")[0]
             there = tuple(file.path for file in self._survey.files if file.path == one.path)
             if there and isinstance(one.error, FormatError):
-                text = f"put the record of a {kind} aside, so that the others can be listed"
-                yield RepairStep(ASIDE, text, one.message, None, there, there)
+                text = (
+                    f"move the record of a {kind} to quarantine, so that the others can be listed"
+                )
+                yield RepairStep(QUARANTINE, text, one.message, None, there, there)
 
     def _branches(self) -> Iterator[RepairStep]:
         for one in self._of("branch-without-versions"):
@@ -300,13 +304,15 @@ class _Planner:
         try:
             self._source(target.branch).load(branch.parent_version)
         except LanceError as error:
-            text = f"put the record of branch {name!r} aside: {fork} is not there ({error})"
-            return RepairStep(ASIDE, text, finding.message, name, (path,), (path,))
+            text = (
+                f"move the record of branch {name!r} to quarantine: {fork} does not exist ({error})"
+            )
+            return RepairStep(QUARANTINE, text, finding.message, name, (path,), (path,))
         text = f"complete the creation of branch {name!r} from {fork}"
         return RepairStep(FINISH, text, finding.message, name, (path,), target=target)
 
     def _without_record(self, folder: str, name: str, why: str) -> RepairStep:
-        """Plan to write the record from the first version; else the folder goes out of the way."""
+        """Plan to write the record from the first version; else the folder goes to quarantine."""
         line = self._survey.lines[folder]
         files = tuple(one.path for one in self._survey.files if one.home == folder)
         first = line.names[0]
@@ -323,8 +329,9 @@ class _Planner:
                 )
         except LanceError:
             pass  # nobody can tell from where it started
-        text = f"put the {len(files)} files of branch {name!r} aside, of which nobody can tell"
-        return RepairStep(ASIDE, f"{text} from where it started", why, name, files, files)
+        moved = f"move {count_of(len(files), 'file')} of branch {name!r} to quarantine"
+        text = f"{moved}: nothing records where it started"
+        return RepairStep(QUARANTINE, text, why, name, files, files)
 
     # --- the rest ---------------------------------------------------------------------------------
 
@@ -334,9 +341,9 @@ class _Planner:
         staged = list(self._of("staged-manifest"))
         files = tuple(sorted({*paths, *self._temporary()}))
         if files:
-            text = f"put {count_of(len(files), 'leftover')} aside"
+            text = f"move {count_of(len(files), 'leftover file')} to quarantine"
             why = "interrupted writes left these files, and no version names them"
-            yield RepairStep(ASIDE, text, why, None, files, files)
+            yield RepairStep(QUARANTINE, text, why, None, files, files)
         for one in staged:
             held = (
                 ""
@@ -346,9 +353,9 @@ class _Planner:
                     "store, which finishes it"
                 )
             )
-            text = "put a staged manifest aside that the manifest store does not know"
+            text = "move a staged manifest to quarantine: the manifest store does not know it"
             yield RepairStep(
-                ASIDE, text, one.message, one.branch, (one.path,), (one.path,), held_back=held
+                QUARANTINE, text, one.message, one.branch, (one.path,), (one.path,), held_back=held
             )
 
     def _temporary(self) -> Iterable[str]:

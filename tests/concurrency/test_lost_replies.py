@@ -17,13 +17,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_is_told_of_a_change_is_true(name: str, tmp_path: Path) -> None:
+def test_what_is_reported_of_a_change_is_true(name: str, tmp_path: Path) -> None:
     replies = LostReplies(tmp_path, [name], everywhere=False)
     ends = Counter(replies.check(number) for number in range(1, len(replies.cells) + 1))
     print(f"{name}: {replies.calls[name]} calls, {dict(ends)}, {replies.end_states} end states")
 
 
-def test_what_is_told_of_a_branch_is_true_when_two_calls_fail_in_a_row(tmp_path: Path) -> None:
+def test_what_is_reported_of_a_branch_is_true_when_two_calls_fail_in_a_row(tmp_path: Path) -> None:
     """The record was left behind when the next call failed too, and the outcome was "failed"."""
     replies = LostReplies(tmp_path, ["branch created"], everywhere=False, times=2)
     cells = [number for number, one in enumerate(replies.cells, 1) if one.call in NAMING]

@@ -82,7 +82,7 @@ class StoreReadingTests:
         with pytest.raises(CorruptFileError):
             store.read_ranges("x", [ByteRange(0, 1), ByteRange(100, 2**60)])
 
-    def test_a_missing_object_is_told_as_such(self, store: Store):
+    def test_a_missing_object_is_reported_as_such(self, store: Store):
         for read in (
             store.read,
             store.size,

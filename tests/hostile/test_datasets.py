@@ -19,13 +19,13 @@ FOUND: dict[str, tuple[int, ...]] = {"plain": (), "stable": ()}
 
 
 @pytest.mark.parametrize("kind", ["plain", "stable"])
-def test_health_of_damaged_datasets_is_told(kind: str) -> None:
+def test_health_of_damaged_datasets_is_reported(kind: str) -> None:
     _run(kind, 0, 40)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "stable"])
-def test_health_of_many_more_damaged_datasets_is_told(kind: str) -> None:
+def test_health_of_many_more_damaged_datasets_is_reported(kind: str) -> None:
     _run(kind, 10_000, int(150 * SCALE))
 
 

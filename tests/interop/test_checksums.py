@@ -98,7 +98,7 @@ def test_clones_of_pylance(uri: str, tmp_path: Path) -> None:
     assert counts(deep) == (3, 0)
 
 
-def test_damage_is_told_of_our_files_and_never_of_those_of_pylance(uri: str) -> None:
+def test_damage_is_reported_of_our_files_and_never_of_those_of_pylance(uri: str) -> None:
     root = Path(uri)
     lance.write_dataset(rows(100), uri, mode="append")
     lance.dataset(uri).delete("id = 51")

@@ -238,7 +238,7 @@ def test_a_version_that_a_branch_started_from_stays_as_long_as_the_branch(tmp_pa
     assert ours.version_numbers() == [6]
 
 
-def test_tagged_versions_are_told_as_pylance_does(tmp_path: Path):
+def test_tagged_versions_are_reported_as_pylance_does(tmp_path: Path):
     uri = str(tmp_path / "t.lance")
     tagged(uri)
     for module in (lance, lance_nb):

@@ -197,7 +197,7 @@ def test_the_change_feed_replays_a_history_by_pylance(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stable", [True, False])
-def test_the_life_of_a_row_by_pylance_is_told(tmp_path: Path, stable: bool) -> None:
+def test_the_life_of_a_row_by_pylance_is_reported(tmp_path: Path, stable: bool) -> None:
     path = str(tmp_path / "life.lance")
     history(path, stable=stable)
     ds = lance_nb.dataset(path)

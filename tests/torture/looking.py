@@ -155,7 +155,7 @@ def left_behind(place: str) -> list[str]:
     strays = [
         str(one)
         for one in Path(place).rglob(".tmp*")
-        if f"/{QUARANTINE}/" not in str(one)  # put aside by a repair, until somebody removes it
+        if f"/{QUARANTINE}/" not in str(one)  # moved there by a repair, until somebody removes it
     ]
     return [*report.orphans, *strays]
 

@@ -103,7 +103,7 @@ def test_branches_and_tags_are_listed_filtered_and_walked_with_the_keyboard(
     expect(panel(page).get_by_role("grid", name="tags").get_by_role("row")).to_have_count(1)
 
 
-def test_a_tag_is_made_moved_and_deleted_with_what_comes_of_it_told_before(
+def test_a_tag_is_made_moved_and_deleted_with_what_comes_of_it_shown_before(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
     page = open_refs(open_widget, dataset)

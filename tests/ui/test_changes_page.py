@@ -199,7 +199,7 @@ def test_rows_by_address_are_said_to_be_and_a_key_can_be_chosen(
     screenshot(page, "key")
 
 
-def test_a_fork_is_told_and_ends_are_swapped(
+def test_a_fork_is_reported_and_ends_are_swapped(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
 ) -> None:
     page = open_changes(open_widget, dataset).page

@@ -41,7 +41,7 @@ def test_it_shows_header_timeline_rows_and_detail(
     screenshot(page)
 
 
-def test_ages_are_told_anew_without_asking_the_kernel(page: Page, open_widget: OpenWidget) -> None:
+def test_ages_are_updated_without_asking_the_kernel(page: Page, open_widget: OpenWidget) -> None:
     dataset = small_dataset()
     page.clock.install(time=dataset.version_info(4).timestamp + timedelta(minutes=90))
     bare = open_widget(Explorer(dataset))

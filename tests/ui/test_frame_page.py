@@ -218,7 +218,9 @@ def test_a_version_that_one_went_to_meanwhile_is_no_news(open_widget: OpenWidget
     expect(page.locator(".lnb-news")).to_have_count(0)
 
 
-def test_a_version_that_is_cleaned_up_beneath_its_reader_is_told(open_widget: OpenWidget) -> None:
+def test_a_version_that_is_cleaned_up_beneath_its_reader_is_reported(
+    open_widget: OpenWidget,
+) -> None:
     dataset = small_dataset()
     page = open_widget(Explorer(dataset.checkout_version(2))).page
     del dataset.lanes[None][2]

@@ -68,7 +68,7 @@ def brush(page: Page, histogram: Locator, start: float, stop: float) -> None:
     page.mouse.up()
 
 
-def test_brushes_become_the_filter_and_the_order_is_told(
+def test_brushes_become_the_filter_and_the_order_is_reported(
     open_widget: OpenWidget, screenshot: Screenshot, photos: Any
 ) -> None:
     widget = Explorer(photos)

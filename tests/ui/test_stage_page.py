@@ -153,7 +153,7 @@ def test_every_change_of_rows_shows_what_it_would_do(
     expect(stage.panel.locator(".lnb-sg-none")).to_be_visible()
 
 
-def test_how_much_ran_where_is_told_once_and_rows_are_grouped(
+def test_how_much_ran_where_is_reported_once_and_rows_are_grouped(
     opened: Callable[..., Stage], tmp_path: Path
 ) -> None:
     uri = str(tmp_path / "parts.lance")
@@ -237,7 +237,7 @@ def test_a_commit_lights_up_and_is_undone(
     assert lance_nb.dataset(uri).version_info(2).message == "three more"
 
 
-def test_two_writers_are_brought_together_or_told_why_not(
+def test_two_writers_are_brought_together_or_reported_why_not(
     opened: Callable[..., Stage], uri: str, screenshot: Screenshot
 ) -> None:
     lance = require_pylance()

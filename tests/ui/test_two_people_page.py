@@ -109,7 +109,7 @@ def test_every_tab_stays_right_while_others_write_compact_and_clean_up(
     expect(page.locator(".lnb-error:visible")).to_have_count(0)
 
 
-def test_a_branch_and_a_dataset_that_go_away_beneath_their_reader_are_told(
+def test_a_branch_and_a_dataset_that_go_away_beneath_their_reader_are_reported(
     open_widget: OpenWidget, screenshot: Screenshot, uri: str
 ) -> None:
     page = open_widget(Explorer(lance_nb.dataset(uri, version=("dev", None)))).page

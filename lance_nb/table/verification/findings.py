@@ -90,7 +90,7 @@ CODES: Mapping[str, Code] = {
     "manifest-unreadable": Code(ERROR, _OPEN_OLDER),
     "manifest-not-supported": Code(WARNING, "verify it with a newer lance_nb"),
     "manifest-branch": Code(ERROR, _REPORT),
-    "flags-missing": Code(WARNING, "commit once: flags are computed anew"),
+    "flags-missing": Code(WARNING, "commit once: the flags are computed again"),
     "max-fragment-id": Code(ERROR, _REPORT),
     "next-row-id": Code(ERROR, _REPORT),
     "field-type": Code(ERROR, "use a newer lance_nb, if the type is of a newer writer"),

@@ -95,7 +95,7 @@ def line_findings(survey: Survey, references: References, folder: str) -> Iterat
         return
     yield from _hint(survey.store(folder), line)
     mine = [one for one in survey.files if one.home == folder]
-    yield from _gaps(line, references, mine, put_aside(survey, folder))
+    yield from _gaps(line, references, mine, quarantined_versions(survey, folder))
     yield from _leftovers(line, mine)
 
 
@@ -182,7 +182,7 @@ def _versions_now(home: Store) -> set[int]:
     return {one.version for one in found if one is not None}
 
 
-def put_aside(survey: Survey, folder: str) -> set[int]:
+def quarantined_versions(survey: Survey, folder: str) -> set[int]:
     """Return the versions whose manifests a repair has moved to quarantine."""
     versions = f"{folder}/{VERSIONS}" if folder else VERSIONS
     found = set()
@@ -256,10 +256,10 @@ def ref_findings(survey: Survey) -> Iterator[Finding]:
         place = f"{tag.branch or 'main'}:{tag.version}"
         if line is None or not _has(line, tag.version):
             text = f"tag {name!r} points at {place}, which does not exist"
-            if line is not None and tag.version in put_aside(survey, line.folder):
+            if line is not None and tag.version in quarantined_versions(survey, line.folder):
                 text = (
-                    f"tag {name!r} points at {place}, whose manifest a repair has put aside, as it "
-                    "could not be read"
+                    f"tag {name!r} points at {place}, whose manifest could not be read and was "
+                    "moved to quarantine by a repair"
                 )
             yield Finding("tag-dangling", text, tag_path(name))
         else:

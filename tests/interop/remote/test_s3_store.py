@@ -63,7 +63,7 @@ def test_a_request_that_never_arrives_is_repeated_by_the_driver(s3, s3_proxy):
     assert bytes(store.read(SLOT)) == b"mine"
 
 
-def test_a_lost_reply_is_told_as_exists_and_the_bytes_are_ours(s3, s3_proxy):
+def test_a_lost_reply_is_reported_as_exists_and_the_bytes_are_ours(s3, s3_proxy):
     store = proxied(s3, s3_proxy)
     fault = s3_proxy.arm(rb"PUT /\S+\.manifest", "lost")
     with pytest.raises(ObjectExistsError, match="manifest"):

@@ -30,6 +30,6 @@ def test_ids_are_given_in_order() -> None:
         "/b",
     ],
 )
-def test_places_that_cannot_be_told_apart_are_refused(second: object) -> None:
+def test_places_that_cannot_be_reported_apart_are_refused(second: object) -> None:
     with pytest.raises(BasePathError):
         registered([DatasetBasePath("/a", "one"), second])

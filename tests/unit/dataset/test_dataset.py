@@ -109,7 +109,7 @@ def test_a_version_is_described(at):
         at().version_info(99)
 
 
-def test_the_transaction_is_that_of_this_version_unless_told_otherwise(at):
+def test_the_transaction_is_that_of_this_version_unless_reported_otherwise(at):
     assert at(2).transaction().operation == "Append"
     assert at(2).transaction(9).operation == "Update"
     assert at().transaction(1).message == "the first rows"

@@ -49,7 +49,7 @@ def test_a_fragment_is_read_with_the_options_of_a_scan(fragments):
 
 
 @pytest.mark.parametrize("number", [None, 0, 7])
-def test_progress_is_told_the_id_of_a_new_fragment(tmp_path: Path, number: int | None) -> None:
+def test_progress_is_reported_the_id_of_a_new_fragment(tmp_path: Path, number: int | None) -> None:
     seen = []
 
     class Note(lance_nb.FragmentWriteProgress):

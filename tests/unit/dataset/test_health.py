@@ -28,7 +28,7 @@ def test_steps_can_be_chosen(world: Damaged) -> None:
     world.root.write(tag_path("kept"), b"{")
     world.root.write(HINT_PATH, b"")
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
-    assert [one.kind for one in plan.steps] == ["put aside", "hint"]
+    assert [one.kind for one in plan.steps] == ["quarantine", "hint"]
     plan.run(plan.steps[1:])
     assert bytes(world.root.read(tag_path("kept"))) == b"{"
     assert json.loads(bytes(world.root.read(HINT_PATH))) == {"version": NEWEST}

@@ -182,7 +182,7 @@ def test_what_one_array_cannot_hold_is_refused():
         concatenated([huge, huge])
 
 
-def test_lists_beside_dictionaries_are_told_from_these():
+def test_lists_beside_dictionaries_are_reported_from_these():
     huge = pa.ListArray.from_arrays([0, 2**31 - 1], pa.nulls(2**31 - 1))
     both = pa.StructArray.from_arrays([huge, hundred("a", [1])], ["l", "d"])
     with pytest.raises(NotSupportedError, match=r"2 values of type struct.*use fewer rows"):

@@ -75,7 +75,7 @@ def test_style_sheets_beside_modules_come_along(folder: Path) -> None:
     assert compose_style("top.js") == ".lnb{.a{top:0}}"
 
 
-def test_sheets_that_views_share_are_the_same_text_and_can_be_told_apart() -> None:
+def test_sheets_that_views_share_are_the_same_text_and_can_be_distinguishable() -> None:
     grid, timeline = (
         compose_style(f"widgets/{one}.js").split(SHEET_END) for one in ("rows", "timeline")
     )

@@ -93,7 +93,7 @@ def test_an_error_keeps_the_id_so_that_the_browser_can_match_it() -> None:
     assert reply["id"] == "7"
 
 
-def test_an_error_of_the_engine_is_told_in_its_own_words(
+def test_an_error_of_the_engine_is_reported_in_its_own_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level("INFO"):

@@ -184,7 +184,7 @@ def test_a_tag_that_somebody_moves_brings_the_timeline_and_reads_no_tag(tmp_path
     assert "mark" in ask(session, "news", latest=2, mark="")
 
 
-def test_a_version_that_is_cleaned_up_is_told() -> None:
+def test_a_version_that_is_cleaned_up_is_reported() -> None:
     dataset = small_dataset()
     session = Session(dataset.checkout_version(2))
     del dataset.lanes[None][2]
@@ -192,7 +192,7 @@ def test_a_version_that_is_cleaned_up_is_told() -> None:
     assert ask(session, "news", latest=4, mark="")["gone"] is True
 
 
-def test_a_branch_that_was_deleted_is_told_with_a_way_on(tmp_path: Path) -> None:
+def test_a_branch_that_was_deleted_is_reported_with_a_way_on(tmp_path: Path) -> None:
     made = lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path / "a.lance")
     branch = made.create_branch("dev")
     branch.insert(pa.table({"id": [2]}))

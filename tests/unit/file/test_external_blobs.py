@@ -43,7 +43,7 @@ def test_a_part_that_it_does_not_have_is_refused(place: Path, position: int, siz
         ExternalBlobs().locate(str(place), position, size)
 
 
-def test_what_is_not_there_is_told(place: Path):
+def test_what_is_not_there_is_reported(place: Path):
     with pytest.raises(ObjectNotFoundError):
         ExternalBlobs().locate(f"{place}x", 0, None)
     with pytest.raises(InvalidInputError):

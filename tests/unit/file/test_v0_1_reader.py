@@ -200,7 +200,7 @@ def test_damaged_files_end_in_data_or_in_an_error() -> None:
     assert min(outcomes.values()) > 150
 
 
-def test_the_size_of_a_page_is_told_where_its_values_have_a_width() -> None:
+def test_the_size_of_a_page_is_reported_where_its_values_have_a_width() -> None:
     """By field and batch; flags are bits, lists have one offset more than rows."""
     sizes = {(one.column, one.page): one.size_bytes for one in opened(example()).list_pages()}
     expected = {

@@ -331,7 +331,7 @@ def items(*ranges: tuple[int, int], valid: list[bool] | None = None) -> Values:
     ("type_", "found"),
     [(LISTS_LISTS, True), (pa.large_list(pa.int8()), True), (POINT, False)],
 )
-def test_lists_are_told_from_structs(type_: pa.DataType, found: bool) -> None:
+def test_lists_are_distinguished_from_structs(type_: pa.DataType, found: bool) -> None:
     assert is_list(type_, "c") is found
 
 

@@ -63,7 +63,7 @@ def test_an_entry_says_which_rows_moved_and_between_which_fragments() -> None:
     assert moves(with_entry(b"", 9, [MovedGroup(rows, old, new)])) == [({0, 3}, {7})]
 
 
-def test_moved_rows_and_moves_are_told_oldest_first() -> None:
+def test_moved_rows_and_moves_are_reported_oldest_first() -> None:
     message = pb.FragmentReuseIndexDetails.FromString(details(SECOND, FIRST))
     for number, entry in enumerate(message.inline.legacy_versions):
         (group,) = entry.groups

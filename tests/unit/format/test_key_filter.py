@@ -104,7 +104,7 @@ def test_too_many_keys_of_such_types_say_nothing(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("count", "exact"), [(100_000, True), (100_001, False)])
-def test_a_hundred_thousand_keys_are_told_exactly(count: int, exact: bool) -> None:
+def test_a_hundred_thousand_keys_are_reported_exactly(count: int, exact: bool) -> None:
     made = KeyFilter.of_keys([0], [pa.array(range(count), pa.timestamp("us"))])
     assert (made.hashes is not None) is exact
     half = KeyFilter((0,), tuple(range(count // 2)))

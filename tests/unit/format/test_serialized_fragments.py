@@ -135,7 +135,7 @@ def test_a_varint_of_up_to_nine_bytes_is_read(value: int) -> None:
     assert after.tolist() == [1 + len(raw), 2 + len(raw)]
 
 
-def test_a_longer_varint_is_told() -> None:
+def test_a_longer_varint_is_reported() -> None:
     data = np.frombuffer(b"\x80" * 9 + b"\x01" + bytes(16), np.uint8)
     assert decode_varints(data, np.array([0]))[0].tolist() == [-1]
 

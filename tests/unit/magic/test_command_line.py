@@ -100,7 +100,7 @@ def test_what_the_system_refuses_and_an_interrupt_are_one_line(
     assert said == ["lance-nb: [Errno 13] Permission denied: 'x.lance'", "lance-nb: interrupted"]
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("lance-nb")
 

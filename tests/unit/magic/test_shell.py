@@ -105,7 +105,7 @@ def test_text_in_single_quotes_and_doubled_marks_stay_as_they_are(
         ("at U&'x", "a quote is not closed: 'x"),
     ],
 )
-def test_what_cannot_be_filled_in_is_told(
+def test_what_cannot_be_filled_in_is_reported(
     shell: InteractiveShell, lance: Lance, uri: str, line: str, words: str
 ) -> None:
     lance(f"open {uri} as ds")

@@ -186,13 +186,13 @@ def test_programs_get_the_texts_as_they_are(
         assert json.loads(one)[-1]["message"] == EVIL
 
 
-def test_what_other_packages_say_is_told_without_it() -> None:
+def test_what_other_packages_say_is_reported_without_it() -> None:
     error = OSError(EVIL)
     error.add_note(f"column {EVIL}")
     check(one_line(error))
 
 
-def test_a_damaged_file_of_such_a_name_is_told_without_it(
+def test_a_damaged_file_of_such_a_name_is_reported_without_it(
     evil: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for one in (Path(evil) / "data").iterdir():

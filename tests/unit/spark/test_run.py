@@ -20,7 +20,7 @@ from lance_nb.spark.plan import Plan
 from tests.unit.spark.conftest import rows
 
 
-def test_progress_is_told_and_ends_at_the_total(dataset: LanceDataset) -> None:
+def test_progress_is_reported_and_ends_at_the_total(dataset: LanceDataset) -> None:
     told: list[spark.TaskProgress] = []
     spark.delete(dataset, "id < 5", engine="local", progress=told.append)
     assert told[-1].num_done == told[-1].num_tasks

@@ -242,7 +242,7 @@ def test_times_and_tags_are_found(entry: dict[str, Any], modified: Any, e_tag: A
     assert (info.name, info.size_bytes, info.modified, info.e_tag) == ("x", 7, modified, e_tag)
 
 
-def test_a_size_that_is_not_told_is_none() -> None:
+def test_a_size_that_is_not_reported_is_none() -> None:
     assert object_info({"size": None}, "x").size_bytes == 0
 
 
@@ -328,7 +328,7 @@ def test_each_error_has_one_of_ours(raised: BaseException, expected: type) -> No
         raise raised
 
 
-def test_a_secret_is_told_neither_by_the_error_nor_by_its_cause() -> None:
+def test_a_secret_is_reported_neither_by_the_error_nor_by_its_cause() -> None:
     with pytest.raises(StorageError) as caught, DriverErrors("s3://b/x", ["TOPSECRET"]):
         raise OSError("no access with TOPSECRET")
     assert "TOPSECRET" not in str(caught.value)

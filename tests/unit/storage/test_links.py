@@ -457,7 +457,7 @@ def test_a_name_that_the_system_has_for_it_elsewhere_is_looked_up_again(
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def test_what_is_not_there_is_told_as_such(place: Place) -> None:
+def test_what_is_not_there_is_reported_as_such(place: Place) -> None:
     for read in ("size", "read", "read_tail", "map"):
         with pytest.raises(ObjectNotFoundError):
             READS[read](place.store, "own/nothing")

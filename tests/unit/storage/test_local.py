@@ -103,7 +103,7 @@ def test_a_commit_is_synced_before_and_after_it_becomes_visible(
     assert calls == ["fsync", "link", "fsync", "unlink"]
 
 
-def test_a_file_system_without_hard_links_is_told_as_the_reason(
+def test_a_file_system_without_hard_links_is_reported_as_the_reason(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
     def no_links(source: str, target: str, **_: object) -> None:
@@ -131,7 +131,7 @@ def test_a_link_whose_reply_was_lost_is_recognised_as_ours(
     assert store.list_names("v") == ["1"]
 
 
-def test_a_folder_that_cannot_be_synced_is_told_although_the_file_is_there(
+def test_a_folder_that_cannot_be_synced_is_reported_although_the_file_is_there(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ):
     store.write("v/0", b"")

@@ -142,7 +142,7 @@ def test_a_rename_whose_file_has_gone_and_is_not_there_has_failed(tmp_path: Path
 
 @every_error
 @pytest.mark.parametrize("method", ["write", "write_if_absent", "replace"])
-def test_what_the_disk_does_not_confirm_is_told_and_kept(
+def test_what_the_disk_does_not_confirm_is_reported_and_kept(
     store: LocalStore, failing, code: int, method: str
 ):
     failing(fsync=(code, False))

@@ -41,7 +41,7 @@ def test_the_time_of_pylance_is_naive_and_local(log):
     assert info.timestamp < datetime.now(UTC)
 
 
-def test_operations_are_told(log):
+def test_operations_are_reported(log):
     assert [log.describe(number, {}).operation for number in log.numbers()] == OPERATIONS
     assert log.describe(1, {}).message == "the first rows"
     assert log.describe(2, {}).message is None
@@ -177,7 +177,7 @@ def test_versions_as_a_table(log):
     assert table["num_rows"].to_pylist()[:5] == [40, 70, 66, 5126, 107]
 
 
-def test_a_transaction_that_cannot_be_read_is_raised_or_told():
+def test_a_transaction_that_cannot_be_read_is_raised_or_reported():
     store = changed(3, without_inline)
     for info in store.list("_transactions"):
         store.write(f"_transactions/{info.name}", b"\xff" * 9)

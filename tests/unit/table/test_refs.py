@@ -151,7 +151,7 @@ def test_a_branch_whose_file_another_writer_spelled_otherwise_is_found(history):
     [("branch", "_refs/branches/%73ide.json", "_refs/branches/side.json"),
      ("tag", "_refs/tags/f%69rst.json", "_refs/tags/first.json")],
 )  # fmt: skip
-def test_a_record_whose_file_is_misspelled_is_told_the_same_by_list_and_by_name(
+def test_a_record_whose_file_is_misspelled_is_reported_the_same_by_list_and_by_name(
     kind: str, file: str, wanted: str
 ):
     store = copy_to_memory("history")

@@ -57,7 +57,7 @@ def test_a_survey_finds_branches_without_a_record_and_records_without_versions()
 
 @pytest.mark.parametrize("name", ["\\x", "../dev", "a//b"])
 @pytest.mark.parametrize("look", [take_survey, branch_folders])
-def test_a_branch_that_no_folder_can_be_named_after_is_told_by_its_record(look, name):
+def test_a_branch_that_no_folder_can_be_named_after_is_reported_by_its_record(look, name):
     store = MemoryStore("misnamed")
     record = branch_path(name)
     store.write(branch_path("dev"), BRANCHES["dev"].to_bytes())

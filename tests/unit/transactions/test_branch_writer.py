@@ -116,7 +116,7 @@ def test_a_name_is_taken_once():
 
 
 @pytest.mark.parametrize("target", [Target(None, 9), Target("nope", None), Target("nope", 1)])
-def test_a_start_that_is_not_there_is_told(target: Target):
+def test_a_start_that_is_not_there_is_reported(target: Target):
     table = _table()
     with pytest.raises((VersionNotFoundError, RefNotFoundError)):
         _branches(table).create("dev", target)
@@ -367,7 +367,7 @@ def test_a_branch_that_others_depend_on_is_kept_unless_forced():
     assert refs.branch_names(table.inner) == ["deep", "sub"]
 
 
-def test_what_a_deletion_takes_away_is_told_before():
+def test_what_a_deletion_takes_away_is_reported_before():
     table = _table()
     branches = _branches(table)
     branches.create("dev", Target(None, 2))

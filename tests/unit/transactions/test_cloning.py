@@ -93,7 +93,7 @@ def test_a_dataset_that_is_there_is_not_overwritten(clone):
 
 
 @pytest.mark.parametrize("clone", [shallow_clone, deep_clone])
-def test_a_version_that_is_not_there_is_told(clone):
+def test_a_version_that_is_not_there_is_reported(clone):
     source, target = _source(), _target()
     with pytest.raises(VersionNotFoundError):
         clone(source.place, 9, target, source.options())

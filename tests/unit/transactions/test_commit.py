@@ -179,7 +179,7 @@ def test_the_timeout_ends_waiting_between_attempts():
     assert table.time.now_s < 30
 
 
-def test_of_two_creations_one_wins_and_the_other_is_told():
+def test_of_two_creations_one_wins_and_the_other_is_reported():
     table = Table()
     table.root.world.plan = _between(
         table, "write_if_absent", [lambda: commit(table.sound, table.creating(), table.options())]
@@ -199,7 +199,7 @@ def test_a_change_of_nothing_is_refused(read_version: int):
     assert table.inner.list_recursive("") == []
 
 
-def test_a_read_version_that_does_not_exist_is_told():
+def test_a_read_version_that_does_not_exist_is_reported():
     table = Table()
     table.create()
     with pytest.raises(VersionNotFoundError, match="9"):
@@ -224,7 +224,7 @@ def test_others_that_never_stop_end_the_commit_by_its_retries():
     assert number < 60
 
 
-def test_a_change_of_version_0_is_told():
+def test_a_change_of_version_0_is_reported():
     table = Table()
     table.create()
     with pytest.raises(VersionNotFoundError, match="version 0"):
@@ -715,7 +715,7 @@ def test_properties_are_joined():
     assert merge_appends([one, two]).properties == {"a": "1", "b": "2"}
 
 
-def test_nothing_to_commit_is_told():
+def test_nothing_to_commit_is_reported():
     with pytest.raises(InvalidInputError, match="no transactions"):
         commit_batch(Table().place, [])
 

@@ -218,7 +218,7 @@ def test_a_clean_up_deletes_the_record_of_checksums_that_a_killed_writer_began(t
     assert lance_nb.verify(tmp_path, checksums=True).ok
 
 
-def test_what_a_repair_puts_aside_is_gone_from_the_disk_when_it_returns(tmp_path, monkeypatch):
+def test_what_a_repair_quarantines_is_gone_from_the_disk_when_it_returns(tmp_path, monkeypatch):
     """A damaged manifest that came back after a power failure was the newest version again."""
     lance_nb.write_dataset(pa.table({"id": [1]}), tmp_path).delete("id = 1")
     newest = min((tmp_path / "_versions").glob("*.manifest"))

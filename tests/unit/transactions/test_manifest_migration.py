@@ -54,7 +54,7 @@ def test_a_version_that_a_late_writer_added_is_renamed_too():
     assert load_latest(table.inner).version == 4
 
 
-def test_a_version_that_exists_twice_is_told_and_both_are_kept():
+def test_a_version_that_exists_twice_is_reported_and_both_are_kept():
     table = _table()
     migrate_manifest_paths_v2(table.root)
     late = manifest_path(3, NamingScheme.V1)
@@ -168,7 +168,7 @@ def test_a_migration_that_is_half_done_is_no_obstacle(part: int):
     assert _only_v2(table) == [1, 2, 3]
 
 
-def test_a_version_that_is_there_is_not_told_as_failed_when_looking_for_a_migration_fails():
+def test_a_version_that_is_there_is_not_reported_as_failed_when_looking_for_a_migration_fails():
     table = _v1_table()
     table.root.world.plan = on("list_names", "_versions", Fault.ERROR_BEFORE, skip=1)
     transaction = table.appending(2)

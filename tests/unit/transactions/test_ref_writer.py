@@ -90,7 +90,7 @@ def test_a_record_is_replaced_if_nobody_changed_it(kind):
         replace_record(store, "_refs/tags/x.json", b"old", b"new", "tag")
 
 
-def test_a_change_that_was_overwritten_in_between_is_told():
+def test_a_change_that_was_overwritten_in_between_is_reported():
     inner = _InSteps(uuid.uuid4().hex)
     inner.write(PATH, b"old")
 
@@ -134,7 +134,7 @@ def test_a_change_that_may_still_arrive_is_of_unknown_outcome(kind, fault: Fault
 
 
 @pytest.mark.parametrize("kind", [MemoryStore, _InSteps], ids=["in one step", "in two"])
-def test_a_change_that_failed_is_told_as_such(kind):
+def test_a_change_that_failed_is_reported_as_such(kind):
     store = _changing(kind, Fault.ERROR_BEFORE)
     with pytest.raises(StorageError):
         replace_record(store, PATH, b"old", b"new", "tag")
@@ -184,7 +184,7 @@ class _LosesReplies(MemoryStore):
         raise StorageError(folder, "not confirmed")
 
 
-def test_a_record_that_the_disk_did_not_confirm_is_told_as_such():
+def test_a_record_that_the_disk_did_not_confirm_is_reported_as_such():
     store = _Unsynced(uuid.uuid4().hex)
     with pytest.raises(CommitStateUnknownError, match="created and everybody sees it"):
         create_record(store, PATH, b"mine", "tag")
@@ -323,7 +323,7 @@ def test_a_tag_is_changed_only_where_it_was_seen(act: str):
 
 
 @pytest.mark.parametrize("act", ["update", "delete", "replace_metadata"])
-def test_a_tag_that_is_not_there_is_told(act: str):
+def test_a_tag_that_is_not_there_is_reported(act: str):
     table = _table()
     tags = _tags(table)
     tags.create("other", MAIN_1)
@@ -333,7 +333,7 @@ def test_a_tag_that_is_not_there_is_told(act: str):
 
 
 @pytest.mark.parametrize("version", [4, 0, 99, 2**63 + 5])
-def test_a_version_that_is_not_there_is_told_and_nothing_is_changed(version: int):
+def test_a_version_that_is_not_there_is_reported_and_nothing_is_changed(version: int):
     table = _table()
     tags = _tags(table)
     with pytest.raises(VersionNotFoundError):

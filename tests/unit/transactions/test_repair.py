@@ -86,7 +86,7 @@ def test_what_cannot_be_mended_is_left_alone(damage: object, world: Damaged) -> 
     plan = lance_nb.plan_repair(world.uri, older_than=AT_ONCE)
     assert repairs_text(plan) == _TEXTS.get(heading(damage, stable=False), [])
     # a step may be for what the damage has led to, but never one for data that is lost
-    assert all(one.kind in ("hint", "put aside") for one in plan.steps)
+    assert all(one.kind in ("hint", "quarantine") for one in plan.steps)
     result = plan.run()
     after = world.take()
     assert all(after[path] == data for path, data in before.items() if path.startswith(DATA))
@@ -205,9 +205,9 @@ def test_the_quarantine_says_what_it_holds(world: Damaged) -> None:
     identity = repair(world).id
     record = json.loads(bytes(world.root.read(f"_quarantine/{identity}/repair.json")))
     assert record["files"] == [branch_path("dev")]
-    assert record["steps"][0]["kind"] == "put aside"
+    assert record["steps"][0]["kind"] == "quarantine"
     assert lance_nb.dataset(world.uri, version=("dev", None)).count_rows() == 28
-    # the record was written anew: what was put aside cannot go back to its place
+    # the record was rewritten: the file in quarantine cannot go back to its place
     assert lance_nb.undo_repair(world.uri, identity) == []
 
 
@@ -233,7 +233,7 @@ def test_a_half_finished_external_commit_is_finished_with_its_store(
     with closing(sqlite3.connect(tmp_path / "manifests.db")) as store, store:
         store.execute("update lance_manifests set path = path || ? where version = 3", (suffix,))
     plan = lance_nb.plan_repair(uri, older_than=AT_ONCE)
-    assert [one.kind for one in plan.steps] == ["put aside"]
+    assert [one.kind for one in plan.steps] == ["quarantine"]
     assert "external manifest store" in plan.steps[0].held_back
     found = lance_nb.verify(uri, storage_options=options)
     assert found.ok
@@ -253,20 +253,20 @@ def test_a_version_is_restored_through_its_manifest_store(
     assert lance_nb.verify(uri, storage_options=options).findings == ()
 
 
-def test_a_branch_whose_first_version_is_of_another_branch_is_put_aside(world: Damaged) -> None:
+def test_a_branch_whose_first_version_is_of_another_branch_is_quarantined(world: Damaged) -> None:
     for path, data in world.take().items():
         if path.startswith("tree/dev/"):
             world.root.write(path.replace("tree/dev/", "tree/copy/"), data)
     (step,) = lance_nb.plan_repair(world.uri, older_than=AT_ONCE).steps
-    assert (step.kind, step.branch) == ("put aside", "copy")
-    assert "nobody can tell from where it started" in step.what
+    assert (step.kind, step.branch) == ("quarantine", "copy")
+    assert "nothing records where it started" in step.what
 
 
 @pytest.mark.parametrize("is_newest", [True, False])
 def test_a_repair_that_was_interrupted_is_ended_by_the_next(
     world: Damaged, is_newest: bool
 ) -> None:
-    """It has made the version that restores, and the damaged manifest is not put aside yet."""
+    """It has made the version that restores, and the damaged manifest is not in quarantine yet."""
     world.root.write(manifest_path(NEWEST), b"cut")
     repair(world)
     world.root.write(manifest_path(NEWEST), b"cut")
@@ -287,7 +287,7 @@ def test_an_old_damaged_manifest_stays_unless_it_was_restored_over(world: Damage
     assert bytes(world.root.read(manifest_path(NEWEST))) == b"cut"
 
 
-def test_a_tag_of_a_version_that_was_put_aside_says_so(world: Damaged) -> None:
+def test_a_tag_of_a_version_in_quarantine_says_so(world: Damaged) -> None:
     lance_nb.dataset(world.uri).tags.create("newest", NEWEST)
     world.root.write(manifest_path(NEWEST), b"")
 
@@ -296,12 +296,11 @@ def test_a_tag_of_a_version_that_was_put_aside_says_so(world: Damaged) -> None:
 
     (dangling,) = [one for one in found if one.code == "tag-dangling"]
     assert dangling.path == tag_path("newest")
-    assert f"'newest' points at main:{NEWEST}, whose manifest a repair has put aside" in (
-        dangling.message
-    )
+    assert dangling.message.endswith("could not be read and was moved to quarantine by a repair")
+    assert f"'newest' points at main:{NEWEST}, whose manifest" in dangling.message
 
 
-def test_a_dataset_whose_only_manifest_is_empty_is_told_what_helps() -> None:
+def test_a_dataset_whose_only_manifest_is_empty_is_reported_what_helps() -> None:
     uri = "memory://one-empty-manifest/d.lance"
     lance_nb.write_dataset(pa.table({"id": [1]}), uri)
     Damaged(uri).root.write(manifest_path(1), b"")

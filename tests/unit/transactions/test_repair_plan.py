@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lance_nb.transactions import repair_plan
-from lance_nb.transactions.repair_plan import ASIDE, HINT, MOVED, RepairStep
+from lance_nb.transactions.repair_plan import HINT, MOVED, QUARANTINE, RepairStep
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
-def held(*seconds: int | None, kind: str = ASIDE, held_back: str = "") -> str:
+def held(*seconds: int | None, kind: str = QUARANTINE, held_back: str = "") -> str:
     state = {
         str(at): (1, None if one is None else NOW - timedelta(seconds=one))
         for at, one in enumerate(seconds)
@@ -39,11 +39,11 @@ def test_hints_and_base_paths_do_not_wait_and_a_reason_stays() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(3600, "1 h"), (7200, "2 h"), (90, "90 s"), (3601, "3601 s"), (0, "0 h")]
 )
-def test_ages_are_told_in_hours_or_seconds(seconds: int, words: str) -> None:
+def test_ages_are_reported_in_hours_or_seconds(seconds: int, words: str) -> None:
     assert repair_plan._words(timedelta(seconds=seconds)) == words
 
 
 def test_a_step_prints_its_files_and_why_it_waits() -> None:
-    step = RepairStep(ASIDE, "what", "why", files=("a", "b"), held_back="later")
-    expected = "put aside: what\n  because why\n  file a\n  file b\n  held back: later"
+    step = RepairStep(QUARANTINE, "what", "why", files=("a", "b"), held_back="later")
+    expected = "quarantine: what\n  because why\n  file a\n  file b\n  held back: later"
     assert str(step) == expected

@@ -69,7 +69,7 @@ def test_a_detached_version_is_read_but_not_listed(slots: StoreSlots):
     assert slots.latest() is None
 
 
-def test_a_missing_version_is_told(slots: StoreSlots):
+def test_a_missing_version_is_reported(slots: StoreSlots):
     with pytest.raises(ObjectNotFoundError):
         slots.read(ManifestName(1, NamingScheme.V2))
 
@@ -139,7 +139,7 @@ def test_an_answer_that_stays_unclear_is_unknown_after_some_waits():
     assert len([one for one in slots.home.steps if one.method == "write_if_absent"]) == TRIES_MAX
 
 
-def test_a_clear_failure_is_told_as_such_at_once():
+def test_a_clear_failure_is_reported_as_such_at_once():
     slots = _slots(on("write_if_absent", "", Fault.ERROR_BEFORE))
     with pytest.raises(StorageError):
         _claim(slots)
@@ -176,7 +176,7 @@ def test_a_slot_that_is_found_to_be_ours_is_made_durable():
     assert synced == ["_versions"]
 
 
-def test_a_slot_that_is_ours_and_not_durable_is_told_as_such():
+def test_a_slot_that_is_ours_and_not_durable_is_reported_as_such():
     slots = _slots(on("write_if_absent", "", Fault.LOST_REPLY_REPEATED))
     _with_sync(slots, fails=True)
     with pytest.raises(CommitStateUnknownError, match="every reader sees it") as caught:

@@ -55,7 +55,7 @@ def test_nothing_is_the_head_of_nothing():
     assert not VersionSource(Table().place.slots).has(1)
 
 
-def test_a_missing_version_is_told():
+def test_a_missing_version_is_reported():
     source = VersionSource(_table().place.slots)
     with pytest.raises(VersionNotFoundError, match="7"):
         source.load(7)

@@ -72,7 +72,7 @@ def test_a_file_begins_as_a_fragment_without_rows() -> None:
     ]
 
 
-def test_a_fragment_may_be_told_under_a_number_of_the_caller(tmp_path: Path) -> None:
+def test_a_fragment_may_be_reported_under_a_number_of_the_caller(tmp_path: Path) -> None:
     progress = NumberedProgress(FileSystemFragmentWriteProgress(str(tmp_path)), 9)
     progress.begin(fragment("rows", identity=0))
     assert {one.name for one in tmp_path.iterdir()} == {

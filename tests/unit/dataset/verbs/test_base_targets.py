@@ -91,7 +91,7 @@ def test_bases_are_added_later(make, rows, places) -> None:
     assert made.version == 3
 
 
-def test_upserts_put_new_rows_where_they_are_told_to(make, rows, places) -> None:
+def test_upserts_put_new_rows_where_they_are_reported_to(make, rows, places) -> None:
     made = make(initial_bases=places)
     merge = made.merge_insert("id").when_not_matched_insert_all()
     merge.target_bases(["cold"]).execute(rows.set_column(0, "id", [range(100, 110)]))

@@ -73,7 +73,7 @@ def test_planning_tells_how_far_it_is(main: LanceDataset) -> None:
     assert told[-1][0] == len(told)  # a plan that was made tells nothing more
 
 
-def test_planning_ends_when_it_is_told_to(main: LanceDataset) -> None:
+def test_planning_ends_when_it_is_reported_to(main: LanceDataset) -> None:
     def stop(_done: int, _total: int) -> None:
         raise CancelledError("enough")
 
@@ -84,6 +84,6 @@ def test_planning_ends_when_it_is_told_to(main: LanceDataset) -> None:
     assert main.checkout_latest().version == 2
 
 
-def test_an_argument_that_does_not_exist_is_told(main: LanceDataset) -> None:
+def test_an_argument_that_does_not_exist_is_reported(main: LanceDataset) -> None:
     with pytest.raises(TypeError, match="argument 'squish'"):
         main.branches.plan_merge("dev", squish=True)  # type: ignore[call-arg]

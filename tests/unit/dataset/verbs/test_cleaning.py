@@ -53,7 +53,7 @@ def test_versions_after_the_one_that_is_open_stay(grown: LanceDataset):
     assert grown.version_numbers() == [3, 4, 5]
 
 
-def test_tagged_versions_are_told_or_left(grown: LanceDataset, files: Any):
+def test_tagged_versions_are_reported_or_left(grown: LanceDataset, files: Any):
     grown.tags.create("kept", 2)
     before = files()
     with pytest.raises(CleanupError, match="'kept' \\(version 2\\)") as caught:

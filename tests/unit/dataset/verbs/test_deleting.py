@@ -83,7 +83,7 @@ def test_nested_columns_can_be_asked_for(uri):
     assert made.to_table().to_pydict() == {"s": [{"x": 1}, None]}
 
 
-def test_fragments_with_and_without_deleted_rows_are_told_in_order(make, monkeypatch):
+def test_fragments_with_and_without_deleted_rows_are_reported_in_order(make, monkeypatch):
     monkeypatch.setattr("lance_nb.table.scan.WINDOW_BYTES", 16)  # several windows per fragment
     made = make(max_rows_per_file=4)
     made.delete("id = 5")
@@ -97,7 +97,7 @@ def test_a_predicate_that_is_null_deletes_nothing(make):
     assert made.delete("name = NULL") == {"num_deleted_rows": 0}
 
 
-def test_progress_is_told_by_parts_and_the_result_is_the_same(make, monkeypatch):
+def test_progress_is_reported_by_parts_and_the_result_is_the_same(make, monkeypatch):
     monkeypatch.setattr(deleting, "ROWS_PER_PART", 3)
     dataset = make(max_rows_per_file=2)
     told: list[tuple[int, int]] = []

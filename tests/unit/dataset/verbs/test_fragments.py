@@ -141,7 +141,7 @@ def test_values_are_replaced_where_a_row_has_a_partner(fragment, uri):
     ]  # fmt: skip
 
 
-def test_values_are_replaced_by_row_id_and_offsets_are_told(fragment):
+def test_values_are_replaced_by_row_id_and_offsets_are_reported(fragment):
     right = pa.table({"_rowid": pa.array([4, 0], pa.uint64()), "name": ["four", None]})
     _, _, offsets = fragment.update_columns(right, with_offsets=True)
     from pyroaring import BitMap

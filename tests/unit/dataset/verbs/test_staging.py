@@ -211,7 +211,7 @@ def test_edits_made_elsewhere_are_included(make, rows):
         made.stage().delete("id = 2").include(*made.stage().restore(1).edits)
 
 
-def test_who_was_met_is_told_without_reading_rows(make, uri):
+def test_who_was_met_is_reported_without_reading_rows(make, uri):
     stage = make().stage().delete("id = 1")
     assert stage.meetings() == ()
     lance_nb.dataset(uri).delete("id = 2")

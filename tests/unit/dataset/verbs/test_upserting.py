@@ -224,7 +224,7 @@ def test_sources_of_every_form_are_read(make, form, tmp_path):
     assert pairs(made)[10] == "ten"
 
 
-def test_progress_is_told_to_its_end(make):
+def test_progress_is_reported_to_its_end(make):
     seen = []
     upsert(make()).execute(NEW, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (13, 13)
@@ -269,7 +269,7 @@ def test_keys_of_the_primary_key_are_recorded(uri):
     assert made.read_transaction(made.version).operation.inserted_rows is None
 
 
-def test_a_plan_is_told_without_doing_it(make, files):
+def test_a_plan_is_reported_without_doing_it(make, files):
     made = make()
     before = files()
     plan = upsert(made).when_not_matched_by_source_delete("id > 5").explain_plan()

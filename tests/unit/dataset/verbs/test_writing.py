@@ -110,7 +110,7 @@ def test_a_source_that_fails_half_way_leaves_nothing_behind(make, rows, uri, fil
     assert files() == before
 
 
-def test_files_end_where_they_are_told_to(make, rows):
+def test_files_end_where_they_are_reported_to(make, rows):
     made = make(max_rows_per_file=4)
     assert [one.physical_rows for one in made.get_fragments()] == [4, 4, 2]
     assert made.to_table().equals(rows)
@@ -207,7 +207,7 @@ def test_rows_without_any_make_a_version_without_fragments(make, rows, uri):
     assert made.to_table().equals(rows)
 
 
-def test_progress_is_told_while_rows_are_written(make, rows):
+def test_progress_is_reported_while_rows_are_written(make, rows):
     seen = []
     make(rows.to_reader(max_chunksize=2), progress=seen.append)
     assert seen[-1].num_rows == 10

@@ -95,7 +95,7 @@ def test_rows_that_came_need_no_comparison(dataset: Any) -> None:
     assert known_rows(diff)["cells"] == [["score", 2], ["label", 2]]
 
 
-def test_one_row_is_told_in_full_with_its_place(dataset: Any) -> None:
+def test_one_row_is_reported_in_full_with_its_place(dataset: Any) -> None:
     diff = dataset.diff(1)
     row = changed_row(diff, KINDS, 1)
     assert (row["kind"], row["label"], row["row_id"]) == ("~", "main:7", "45")
@@ -108,7 +108,7 @@ def test_one_row_is_told_in_full_with_its_place(dataset: Any) -> None:
         changed_row(diff, KINDS, 99)
 
 
-def test_of_a_wide_row_the_first_columns_and_those_that_changed_are_told() -> None:
+def test_of_a_wide_row_the_first_columns_and_those_that_changed_are_reported() -> None:
     uri = "memory://rows/wide.lance"
     table = pa.table({f"c{at}": [1, 2] for at in range(450)})
     lance_nb.write_dataset(table, uri, enable_stable_row_ids=True)
@@ -158,7 +158,7 @@ def shown(level: Level) -> list[list[str | None]]:
     return [column.to_pylist() for column in level.window.new.columns]
 
 
-def test_transactions_are_told_newest_first_in_windows(dataset: Any) -> None:
+def test_transactions_are_reported_newest_first_in_windows(dataset: Any) -> None:
     whole = change_level(dataset.diff(1), "transactions", 0, 50)
     assert whole.num_rows == 6
     assert shown(whole)[0] == [f"main:{version}" for version in (7, 6, 5, 4, 3, 2)]
@@ -205,7 +205,7 @@ def test_fragments_stand_beside_what_they_were(dataset: Any) -> None:
     assert added.places == ({"fragment": 2},)
 
 
-def test_the_files_of_a_fragment_are_told(dataset: Any) -> None:
+def test_the_files_of_a_fragment_are_reported(dataset: Any) -> None:
     (file,) = fragment_files(dataset.diff(1, 3), 2, None)["files"]
     assert (file["kind"], file["columns"]) == ("+", "id, score, label")
     assert fragment_files(dataset.diff(1, 3), 0, None)["files"] == []
@@ -219,7 +219,7 @@ def test_deletions_are_counted_from_their_files(dataset: Any) -> None:
     assert change_level(dataset.diff(6, 7), "deletions", 0, 50).num_rows == 0
 
 
-def test_settings_and_indices_are_told(dataset: Any) -> None:
+def test_settings_and_indices_are_reported(dataset: Any) -> None:
     found = change_level(dataset.diff(1), "config", 0, 50)
     assert [column[0] for column in shown(found)] == ["config", "team", "vision"]
     assert change_level(dataset.diff(1), "indices", 0, 50).num_rows == 0

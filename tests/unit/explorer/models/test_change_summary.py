@@ -98,7 +98,7 @@ def test_two_sides_of_a_fork_name_where_they_parted(dataset: Any) -> None:
     assert counted(dataset, 4, ("dev", 5))["fork"] is None
 
 
-def test_one_version_and_equal_versions_are_told_apart(dataset: Any) -> None:
+def test_one_version_and_equal_versions_are_distinguished(dataset: Any) -> None:
     assert counted(dataset, 7)["same"]
     dev = counted(dataset, 4, ("dev", 4))
     assert (dev["same"], dev["empty"]) == (False, True)

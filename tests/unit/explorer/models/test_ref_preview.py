@@ -198,7 +198,7 @@ def test_each_pair_of_transactions_has_a_verdict(dataset: Any) -> None:
     assert grid["verdicts"][grid["cells"][2]]["outcome"] == "replayed"
 
 
-def test_the_outcome_is_told_in_rows_fragments_and_columns(dataset: Any) -> None:
+def test_the_outcome_is_reported_in_rows_fragments_and_columns(dataset: Any) -> None:
     found = merge_preview(dataset.branches.plan_merge("dev", on_conflict="ours"))
     assert (found.strategy, found.base["label"], found.target["label"]) == (
         "replay", "main:1", "main:3"

@@ -45,7 +45,7 @@ def test_nested_values_are_trees_and_flat_ones_are_lines() -> None:
     assert mapping["children"][0]["children"][1]["text"] == "1"
 
 
-def test_opaque_bytes_are_told_in_short() -> None:
+def test_opaque_bytes_are_reported_in_short() -> None:
     (node,) = row_tree(pa.table({"raw": [b"\x07" * 40_000]}))
     assert node["look"] == "bytes"
     assert node["text"].startswith("40.0 KB · 07 07")
@@ -122,7 +122,7 @@ def test_what_has_no_bytes_is_refused(dataset: Any) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_blobs_are_told_by_their_length_in_the_grid_and_in_a_cell(
+def test_blobs_are_reported_by_their_length_in_the_grid_and_in_a_cell(
     tmp_path: Path, version: str
 ) -> None:
     blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})

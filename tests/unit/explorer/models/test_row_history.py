@@ -32,7 +32,7 @@ def named(dataset: Any, row_filter: str, key: tuple[str, ...] | None = None) -> 
     return RowPlace(dataset.branch, dataset.version, fragment, offset, key)
 
 
-def test_a_life_is_told_newest_first_as_far_as_asked(dataset: Any) -> None:
+def test_a_life_is_reported_newest_first_as_far_as_asked(dataset: Any) -> None:
     lives = RowHistoryCache(None)
     row = named(dataset, "id = 5")
     first = lives.steps(dataset, row, 1, quiet)

@@ -37,7 +37,7 @@ def test_versions_of_all_branches_stand_in_lanes_with_their_fork() -> None:
     assert [(tag.name, tag.branch, tag.version) for tag in model.tags] == [("v1", None, 2)]
 
 
-def test_rows_changed_are_told_from_the_counts() -> None:
+def test_rows_changed_are_computed_from_the_counts() -> None:
     bars = {bar.version: bar for bar in timeline(small_dataset()).lanes[0].details}
     assert (bars[1].added, bars[1].removed) == (10, 0)
     assert (bars[2].added, bars[2].removed) == (20, 0)

@@ -190,7 +190,7 @@ def cancelled(_done: int, _total: int) -> None:
     raise CancelledError("cancelled")
 
 
-def test_steps_and_runs_are_told() -> None:
+def test_steps_and_runs_are_reported() -> None:
     told: list[tuple[int, int]] = []
     reporter = ProgressReporter("commit", lambda done, total: told.append((done, total)))
     reporter.count(2, 5)
@@ -206,7 +206,7 @@ def test_steps_and_runs_are_told() -> None:
     assert not reporter.is_stopped()
 
 
-def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
+def test_a_cancel_ends_steps_and_is_passed_to_runs() -> None:
     with pytest.raises(CancelledError):
         ProgressReporter("stage", cancelled).count(1, 2)
     reporter = ProgressReporter("stage", cancelled)
@@ -215,7 +215,7 @@ def test_a_cancel_ends_steps_and_is_told_to_runs() -> None:
         reporter.check()
 
 
-def test_time_goes_on_while_nothing_is_told() -> None:
+def test_time_goes_on_while_nothing_is_reported() -> None:
     reporter = ProgressReporter("commit")
     first, then = reporter.seen(), reporter.seen()
     assert then.elapsed_s > first.elapsed_s > 0.0

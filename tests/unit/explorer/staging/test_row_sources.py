@@ -33,7 +33,7 @@ def test_rows_are_found_by_variable_file_or_dataset(tmp_path: Path) -> None:
         find_rows(f"{tmp_path}/none.lance", {})
 
 
-def test_a_name_of_nothing_is_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_name_of_nothing_is_reported_before_anything_is_read(tmp_path: Path) -> None:
     parquet.write_table(ROWS, tmp_path / "a.parquet")
     for name in (f"{tmp_path}/a.parquet", "df", "s3://far/a.csv", "b.lance"):
         check_rows(name, {"df": ROWS})

@@ -145,7 +145,7 @@ def test_a_cancelled_card_is_not_staged(dataset: LanceDataset, deck: StagingArea
 
 
 @pytest.mark.parametrize("verb", ["delete", "update"])
-def test_a_filter_that_nothing_passes_is_told_at_once(
+def test_a_filter_that_nothing_passes_is_reported_at_once(
     verb: str, deck: StagingArea, add: Add
 ) -> None:
     also: dict[str, Any] = {"set": {"price": "0"}} if verb == "update" else {}

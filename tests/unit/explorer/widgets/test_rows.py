@@ -142,7 +142,7 @@ def test_conditions_are_written_from_brushes_and_values() -> None:
     assert (profile["exact"], profile["counts"]) == (True, (20, 20, 20))
 
 
-def test_bytes_are_told_apart_and_travel_only_when_they_are_shown() -> None:
+def test_bytes_are_distinguished_and_travel_only_when_they_are_shown() -> None:
     session = Session(stored())
     handlers = RowGrid.request_handlers(session)
     args = {"branch": None, "version": session.dataset.version, "row": 0, "column": 2, "offset": 3}

@@ -74,7 +74,7 @@ def test_a_compaction_makes_a_version_when_there_is_something_to_do(
     assert "Nothing to compact" in lance("compact").picture.text
 
 
-def test_a_clean_up_deletes_only_when_told_to(
+def test_a_clean_up_deletes_only_when_reported_to(
     lance: Lance, shell: InteractiveShell, uri: str
 ) -> None:
     before = sorted(Path(uri).rglob("*"))
@@ -143,8 +143,8 @@ def test_a_repair_is_done_and_undone(
     assert main(["doctor", uri, "--undo", said["id"]]) == 0
     assert torn.name in capsys.readouterr().out
     assert torn.read_bytes() == b""
-    assert main(["doctor", uri, "--repair"]) == 1  # the damaged manifest can be put aside again
-    assert "put aside" in capsys.readouterr().out
+    assert main(["doctor", uri, "--repair"]) == 1  # the damaged manifest can be quarantined again
+    assert "quarantine" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])

@@ -14,7 +14,7 @@ def _told(reader) -> list[tuple]:
     return [tuple(row[name] for name in names) for row in reader.read_all().to_pylist()]
 
 
-def test_every_change_is_told_in_its_version(past) -> None:
+def test_every_change_is_reported_in_its_version(past) -> None:
     feed = past().changes(1)
 
     assert _told(feed) == [

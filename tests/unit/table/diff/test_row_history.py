@@ -77,7 +77,7 @@ def test_a_row_that_was_deleted_is_found(past, named) -> None:
     assert steps[-1].old == {"id": 3, "v": 3.0, "t": "t3"}
 
 
-def test_a_deletion_that_was_taken_back_is_told(past) -> None:
+def test_a_deletion_that_was_taken_back_is_reported(past) -> None:
     ds = past(steps=4)
     ds.checkout_version(3).restore()
     ds = lance_nb.dataset(ds.uri)

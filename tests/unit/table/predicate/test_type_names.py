@@ -76,7 +76,7 @@ def test_a_type_has_one_name_that_is_written_and_some_that_are_read(
         ('Map("e": Struct("k": Int8), sorted)', "a key and a value"),
     ],
 )  # fmt: skip
-def test_what_is_no_name_of_a_type_is_told(name: str, problem: str) -> None:
+def test_what_is_no_name_of_a_type_is_reported(name: str, problem: str) -> None:
     with pytest.raises(PredicateError) as found:
         type_named(name)
 

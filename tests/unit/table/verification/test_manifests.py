@@ -54,13 +54,13 @@ def test_a_whole_manifest_has_no_problem():
         ({"branch": "dev"}, "says it is of dev"),
     ],
 )
-def test_what_disagrees_is_told(change: dict[str, Any], said: str):
+def test_what_disagrees_is_reported(change: dict[str, Any], said: str):
     found = problems(replace(WHOLE, **change))
     assert len(found) == 1
     assert said in found[0]
 
 
-def test_indices_that_cannot_be_are_told():
+def test_indices_that_cannot_be_are_reported():
     twice = [IndexMetadata(UUID, name, (0,), 1, COVERS) for name in "ab"]
     assert problems(WHOLE, *twice) == ["two indices have the same uuid"]
     assert "'i'" in problems(WHOLE, IndexMetadata(UUID, "i", (7,), 1))[0]

@@ -132,7 +132,7 @@ def test_orphans_are_counted_and_no_problem(grown: LanceDataset):
     assert found.orphans == ("_indices/gone/page.lance", "data/orphan.lance")
 
 
-def test_a_base_that_was_not_allowed_is_told(grown: LanceDataset, uri: str, as_another_process):
+def test_a_base_that_was_not_allowed_is_reported(grown: LanceDataset, uri: str, as_another_process):
     grown.shallow_clone(f"{uri}-clone")
     as_another_process()
     found = lance_nb.dataset(f"{uri}-clone").verify()

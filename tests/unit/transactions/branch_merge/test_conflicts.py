@@ -42,7 +42,7 @@ def test_a_choice_decides_what_it_can(side: str) -> None:
     assert str(findings.conflicts[0]) == f"rows: x [{side}]"
 
 
-def test_notes_are_told_once() -> None:
+def test_notes_are_reported_once() -> None:
     findings = Findings()
     findings.note("n")
     findings.note("n")

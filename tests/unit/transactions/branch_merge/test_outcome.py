@@ -260,7 +260,7 @@ ROWS = pa.table({"id": pa.array(range(4), pa.int64()), "x": [1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.parametrize(("added", "conflicts"), [(False, 0), (True, 1)])
-def test_rows_added_beside_a_column_without_nulls_are_told(added: bool, conflicts: int) -> None:
+def test_rows_added_beside_a_column_without_nulls_are_reported(added: bool, conflicts: int) -> None:
     place = f"memory://null-check/{added}"
     main = lance_nb.write_dataset(ROWS, place)
     dev = main.create_branch("dev")

@@ -306,7 +306,7 @@ def test_a_column_that_both_added_is_the_one_that_is_chosen(side: str) -> None:
     assert merged.dropped == (frozenset({4}) if side == "theirs" else frozenset())
 
 
-def test_a_stricter_column_is_told() -> None:
+def test_a_stricter_column_is_reported() -> None:
     merged, findings = _merge(_changed("t", nullable=False), BASE)
     assert merged.tightened == {3}
     assert not merged.schema.field("t").nullable

@@ -142,7 +142,7 @@ THERE_LACKS = "updated on the source while columns were written here"
          "compacted here, a fragment gone there", "a fragment gone here, compacted there",
          "rows deleted here, compacted there"],
 )  # fmt: skip
-def test_what_cannot_be_told_apart_is_a_conflict_that_some_choices_decide(
+def test_what_cannot_be_reported_apart_is_a_conflict_that_some_choices_decide(
     stable: bool, on_main: Act, on_dev: Act, said: str, decided: dict[str, dict[int, object]]
 ) -> None:
     main, dev = pair(stable)

@@ -183,7 +183,7 @@ def test_a_staged_manifest_that_somebody_else_put_in_place_is_accepted(table: Ex
     assert not table.entries.get(table.base, 2).is_staged
 
 
-def test_a_newest_manifest_that_is_gone_is_told(table: ExternalTable):
+def test_a_newest_manifest_that_is_gone_is_reported(table: ExternalTable):
     table.append(1)
     table.inner.delete(V2.path)
     with pytest.raises(CorruptFileError, match="version 2"):

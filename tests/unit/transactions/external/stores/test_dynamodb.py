@@ -66,7 +66,7 @@ def test_a_table_with_other_keys_is_refused(moto: str):
     assert caught.value.outcome == "failed"
 
 
-def test_an_item_without_a_path_is_told(entries: DynamoManifestStore, moto: str, table: str):
+def test_an_item_without_a_path_is_reported(entries: DynamoManifestStore, moto: str, table: str):
     item = {"base_uri": {"S": "odd"}, "version": {"N": "1"}}
     client("dynamodb", moto).put_item(TableName=table, Item=item)
     with pytest.raises(CorruptFileError, match="path"):

@@ -44,7 +44,7 @@ def test_a_refused_request_is_a_certain_failure(redis_port: int, url: str):
     assert caught.value.outcome == "failed"
 
 
-def test_what_somebody_else_wrote_there_is_told(url: str):
+def test_what_somebody_else_wrote_there_is_reported(url: str):
     store = RedisManifestStore(url)
     store._client.hset("lance:manifests:{odd}", mapping={"latest": "1", "1": "no json"})
     with pytest.raises(CorruptFileError, match="no json"):

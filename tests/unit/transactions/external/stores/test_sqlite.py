@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_opened_is_a_certain_failure(tmp_path: Path):
     assert caught.value.outcome == "failed"
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path):
+def test_a_file_that_is_no_database_is_reported(tmp_path: Path):
     (tmp_path / "m.db").write_bytes(b"no database" * 100)
     with pytest.raises(StorageError, match="not a database; name another file"):
         SqliteManifestStore(f"sqlite:///{tmp_path}/m.db").latest("t")
