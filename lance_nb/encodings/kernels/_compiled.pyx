@@ -24,15 +24,29 @@ ctypedef fused offset_t:
     int32_t
     int64_t
 
+ctypedef fused code_t:
+    uint8_t
+    uint16_t
+
 cdef enum:
     VALUES = 1024  # of a block
     ROW_BYTES = 128  # of a packed block, for each bit of width
     ESCAPE = 255  # an FSST code: the next one is a literal byte
     WIDEST = 8  # bytes of an FSST symbol
-    HASH_FACTOR_SHIFT = 15
-    HASH_MASK = 4095
-    ENTRY_LENGTH_SHIFT = 12
-    ENTRY_LITERAL = 0x100
+    FSST_SLACK = 32  # four symbols are written at once
+    MEASURED_AT_ONCE = 1 << 20
+    SYMBOLS = 255
+    HASHES = 4096
+    HASH_SHIFT = 15
+    LENGTH_SHIFT = 12  # of an entry
+    LITERAL_BIT = 8  # of an entry
+    PIECE = 256  # bytes
+    PIECE_CODES = 2 * PIECE + 8
+    AT_ONCE = 32  # pieces
+    LANES = 4
+
+# The size of a code without a symbol: no million of codes adds up to it otherwise.
+cdef uint64_t UNKNOWN = <uint64_t>1 << 40
 
 cdef int[8] ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
 
@@ -173,33 +187,50 @@ def pack_bits(const uint8_t[::1] values, int width, int word_bytes, uint8_t[:, :
 cdef Py_ssize_t _measure(
     const uint8_t* codes, Py_ssize_t size, const uint8_t* lengths
 ) noexcept nogil:
-    """Return the bytes that codes stand for: symbols without escapes in four sums, then the rest."""
-    cdef Py_ssize_t at = 0
-    cdef Py_ssize_t total = 0
-    cdef Py_ssize_t a = 0, b = 0, c = 0, d = 0
+    """Return the bytes that codes stand for, -1 when one has no symbol."""
+    cdef Py_ssize_t at = 0, end, index
+    cdef uint64_t total = 0, a, b, c, d
+    cdef uint32_t four
+    cdef uint64_t[256] sizes
+    for index in range(256):
+        sizes[index] = lengths[index] if lengths[index] else UNKNOWN
     while at < size:
-        while at + 4 <= size:
-            if (codes[at] == ESCAPE) | (codes[at + 1] == ESCAPE) | (
-                codes[at + 2] == ESCAPE
-            ) | (codes[at + 3] == ESCAPE):
-                break
-            a += lengths[codes[at]]
-            b += lengths[codes[at + 1]]
-            c += lengths[codes[at + 2]]
-            d += lengths[codes[at + 3]]
-            at += 4
-        if at < size:
-            if codes[at] == ESCAPE:
-                total += 1
-                at += 2
-            else:
-                total += lengths[codes[at]]
-                at += 1
-    return total + a + b + c + d
+        end = min(size, at + MEASURED_AT_ONCE)
+        a = b = c = d = 0
+        while at < end:
+            while at + 4 <= end:
+                memcpy(&four, codes + at, 4)
+                if _has_escape(four):
+                    break
+                a += sizes[four & 0xFF]
+                b += sizes[four >> 8 & 0xFF]
+                c += sizes[four >> 16 & 0xFF]
+                d += sizes[four >> 24]
+                at += 4
+            if at < end:
+                if codes[at] == ESCAPE:
+                    a += 1
+                    at += 2
+                else:
+                    a += sizes[codes[at]]
+                    at += 1
+        a += b + c + d
+        if a >= UNKNOWN:
+            return -1
+        total += a
+    return <Py_ssize_t>total
+
+
+cdef inline bint _has_escape(uint32_t four) noexcept nogil:
+    """Tell whether one of four codes is 255."""
+    return ((~four - <uint32_t>0x01010101) & four & <uint32_t>0x80808080) != 0
 
 
 def measure_fsst(const uint8_t[::1] codes, const uint8_t[::1] lengths):
-    """Return the number of bytes that the codes stand for; ``lengths`` has 256 entries."""
+    """Return the number of bytes that the codes stand for, -1 when one has no symbol.
+
+    ``lengths`` has 256 entries, of at most 8, 0 for no symbol.
+    """
     cdef Py_ssize_t total
     if lengths.shape[0] != 256:
         return -1
@@ -215,33 +246,46 @@ cdef Py_ssize_t _decode_fsst(
     """Write each symbol as a whole word; the next one corrects its end."""
     cdef Py_ssize_t value
     cdef int64_t at = 0, stop
-    cdef Py_ssize_t target = 0
+    cdef uint8_t* target = out
+    cdef uint8_t* last = out + room - FSST_SLACK  # from here on four words may not fit
+    cdef uint32_t four
     cdef int code
     ends[0] = 0
-    if offsets[0] != 0:
+    if offsets[0] != 0 or room < FSST_SLACK:
         return -1
     for value in range(count):
         stop = offsets[value + 1]
         if stop < at or stop > size:
             return -1
         while at < stop:
-            code = codes[at]
-            if target + WIDEST > room:
+            if target > last:
                 return -1
+            if at + 4 <= stop:
+                memcpy(&four, codes + at, 4)
+                if not _has_escape(four):
+                    memcpy(target, &words[four & 0xFF], WIDEST)
+                    target += lengths[four & 0xFF]
+                    memcpy(target, &words[four >> 8 & 0xFF], WIDEST)
+                    target += lengths[four >> 8 & 0xFF]
+                    memcpy(target, &words[four >> 16 & 0xFF], WIDEST)
+                    target += lengths[four >> 16 & 0xFF]
+                    memcpy(target, &words[four >> 24], WIDEST)
+                    target += lengths[four >> 24]
+                    at += 4
+                    continue
+            code = codes[at]
             at += 1
             if code == ESCAPE:
                 if at == stop:
                     return -1
-                out[target] = codes[at]
+                target[0] = codes[at]
                 at += 1
                 target += 1
-            elif lengths[code] == 0:
-                return -1
             else:
-                memcpy(out + target, &words[code], WIDEST)
+                memcpy(target, &words[code], WIDEST)
                 target += lengths[code]
-        ends[value + 1] = <offset_t>target
-    return target
+        ends[value + 1] = <offset_t>(target - out)
+    return target - out
 
 
 def decode_fsst(
@@ -250,18 +294,21 @@ def decode_fsst(
 ):
     """Decode values into ``out`` and their bounds into ``ends``; return the bytes written.
 
-    ``words`` and ``lengths`` have 256 entries, 0 for no symbol; ``out`` has 8 bytes more than are
-    written. Offsets are int32 or int64, ``ends`` the same. Returns -1 when a code has no symbol, an
-    escape no byte, or offsets descend or leave the codes.
+    ``words`` and ``lengths`` have 256 entries; ``out`` has 32 bytes more than are written. Offsets
+    are int32 or int64, ``ends`` the same. Returns -1 when an escape has no byte, or when offsets
+    descend or leave the codes. That each code has a symbol is checked by ``measure_fsst``.
     """
     cdef const int32_t[::1] short_offsets
     cdef const int64_t[::1] long_offsets
     cdef int32_t[::1] short_ends
     cdef int64_t[::1] long_ends
-    cdef Py_ssize_t written = -1
+    cdef Py_ssize_t written = -1, index
     cdef Py_ssize_t count = len(offsets) - 1
     if count < 0 or len(ends) != count + 1 or words.shape[0] != 256 or lengths.shape[0] != 256:
         return -1
+    for index in range(256):
+        if lengths[index] > WIDEST:
+            return -1
     if offsets.itemsize == 4:
         short_offsets, short_ends = offsets, ends
         with nogil:
@@ -280,36 +327,156 @@ def decode_fsst(
 
 
 cdef struct Matcher:
+    # A hash names a symbol of three bytes and more, or none: small tables, which stay in the
+    # nearest cache. The last of the symbols stands for none and matches nothing.
+    uint16_t[HASHES] numbers
+    uint64_t[SYMBOLS + 1] words
+    uint64_t[SYMBOLS + 1] masks
+    uint64_t[SYMBOLS + 1] entries
     const uint16_t* singles
     const uint16_t* pairs
-    const uint64_t* hash_words
-    const uint64_t* hash_masks
-    const uint16_t* hash_entries
 
 
-cdef inline uint64_t _longest(uint64_t word, int64_t room, const Matcher* matcher) noexcept nogil:
-    """Return the entry of the longest symbol that begins ``word``, of at most ``room`` bytes."""
-    cdef uint64_t slot = ((word & 0xFFFFFF) * <uint64_t>2971215073) >> HASH_FACTOR_SHIFT
-    cdef uint64_t entry
-    slot &= HASH_MASK
-    entry = matcher.hash_entries[slot]
-    if (word & matcher.hash_masks[slot]) == matcher.hash_words[slot] and (
-        <int64_t>(entry >> ENTRY_LENGTH_SHIFT) <= room
-    ):
+cdef inline uint64_t _entry(uint64_t word, const Matcher* matcher) noexcept nogil:
+    """Return the entry of the longest symbol that begins ``word``, without a branch."""
+    cdef uint64_t slot = ((word & 0xFFFFFF) * <uint64_t>2971215073) >> HASH_SHIFT & (HASHES - 1)
+    cdef unsigned int number = matcher.numbers[slot]
+    cdef uint64_t short_entry = matcher.pairs[word & 0xFFFF]
+    cdef uint64_t is_longer = (word & matcher.masks[number]) == matcher.words[number]
+    return short_entry ^ ((short_entry ^ matcher.entries[number]) & (0 - is_longer))
+
+
+cdef inline uint64_t _fitting(
+    uint64_t entry, uint64_t word, Py_ssize_t room, const Matcher* matcher
+) noexcept nogil:
+    """Return an entry that ends inside the piece: no symbol reaches over its end."""
+    if <Py_ssize_t>(entry >> LENGTH_SHIFT) <= room:
         return entry
     if room > 1:
         return matcher.pairs[word & 0xFFFF]
     return matcher.singles[word & 0xFF]
 
 
-cdef inline uint64_t _word_at(const uint8_t* data, int64_t at, int64_t size) noexcept nogil:
-    """Read 8 bytes; zeros follow the last byte there is."""
-    cdef uint64_t word = 0
-    if at + WIDEST <= size:
-        memcpy(&word, data + at, WIDEST)
+cdef inline code_t* _write_code(uint64_t entry, code_t* out) noexcept nogil:
+    """Write a code; a literal is 256 + byte as a wide one, else an escape and the byte."""
+    if code_t is uint8_t:
+        out[0] = ESCAPE
+        out += entry >> LITERAL_BIT & 1
+        out[0] = <uint8_t>entry
     else:
-        memcpy(&word, data + at, size - at)
-    return word
+        out[0] = <uint16_t>(entry & 0x1FF)
+    return out + 1
+
+
+cdef Py_ssize_t _encode_piece(
+    const uint8_t* at, const uint8_t* stop, const Matcher* matcher, code_t* room
+) noexcept nogil:
+    """Encode one piece without reading beyond it; return the number of codes."""
+    cdef code_t* out = room
+    cdef uint64_t word, entry
+    while at < stop:
+        word = 0
+        memcpy(&word, at, min(stop - at, <Py_ssize_t>WIDEST))
+        entry = _fitting(_entry(word, matcher), word, stop - at, matcher)
+        out = _write_code[code_t](entry, out)
+        at += entry >> LENGTH_SHIFT
+    return out - room
+
+
+cdef int64_t _encode_fsst(
+    const uint8_t* data, Py_ssize_t size, const int64_t* starts, const int64_t* stops,
+    Py_ssize_t count, const Matcher* matcher, code_t* codes, int64_t* ends,
+) noexcept nogil:
+    """Encode pieces, several at a time: within one, each symbol waits for the one before it.
+
+    Their codes go to rooms of their own, and from there to ``codes`` in order.
+    """
+    cdef code_t[AT_ONCE][PIECE_CODES] rooms
+    cdef Py_ssize_t[AT_ONCE] sizes
+    cdef const uint8_t* at[LANES]
+    cdef const uint8_t* stop[LANES]
+    cdef code_t* out[LANES]
+    cdef Py_ssize_t[LANES] owner
+    cdef Py_ssize_t first = 0, batch, piece, given
+    cdef int64_t used = 0
+    cdef int lane, busy
+    cdef uint64_t word, entry
+    while first < count:
+        batch = min(count - first, <Py_ssize_t>AT_ONCE)
+        given = 0
+        busy = 0
+        for lane in range(LANES):
+            at[lane] = stop[lane] = data
+            owner[lane] = -1
+        while True:
+            for lane in range(LANES):
+                if at[lane] < stop[lane]:
+                    continue
+                if owner[lane] >= 0:
+                    sizes[owner[lane]] = out[lane] - rooms[owner[lane]]
+                    owner[lane] = -1
+                    busy -= 1
+                while given < batch:
+                    piece = given
+                    given += 1
+                    if stops[first + piece] + WIDEST <= size and (
+                        starts[first + piece] < stops[first + piece]
+                    ):
+                        at[lane] = data + starts[first + piece]
+                        stop[lane] = data + stops[first + piece]
+                        out[lane] = rooms[piece]
+                        owner[lane] = piece
+                        busy += 1
+                        break
+                    # Empty, or so near the end of the data that no whole word can be read.
+                    sizes[piece] = _encode_piece[code_t](
+                        data + starts[first + piece], data + stops[first + piece], matcher,
+                        rooms[piece],
+                    )
+            if busy < LANES:
+                break
+            while (
+                (at[0] < stop[0]) & (at[1] < stop[1]) & (at[2] < stop[2]) & (at[3] < stop[3])
+            ):
+                for lane in range(LANES):
+                    memcpy(&word, at[lane], WIDEST)
+                    entry = _fitting(
+                        _entry(word, matcher), word, stop[lane] - at[lane], matcher
+                    )
+                    out[lane] = _write_code[code_t](entry, out[lane])
+                    at[lane] += entry >> LENGTH_SHIFT
+        for lane in range(LANES):
+            if owner[lane] >= 0:
+                sizes[owner[lane]] = (
+                    out[lane] - rooms[owner[lane]]
+                    + _encode_piece[code_t](at[lane], stop[lane], matcher, out[lane])
+                )
+        for piece in range(batch):
+            memcpy(codes + used, rooms[piece], sizes[piece] * sizeof(code_t))
+            used += sizes[piece]
+            ends[first + piece + 1] = used
+        first += batch
+    return used
+
+
+cdef bint _fill(
+    Matcher* matcher, const uint64_t* words, const uint64_t* masks, const uint16_t* entries
+) noexcept nogil:
+    """Copy the symbols in the hash tables to small ones; False when there are too many."""
+    cdef int slot, number = 0
+    for slot in range(HASHES):
+        matcher.numbers[slot] = SYMBOLS
+        if not masks[slot]:
+            continue
+        if number == SYMBOLS or not 1 <= entries[slot] >> LENGTH_SHIFT <= WIDEST:
+            return False
+        matcher.numbers[slot] = number
+        matcher.words[number] = words[slot]
+        matcher.masks[number] = masks[slot]
+        matcher.entries[number] = entries[slot]
+        number += 1
+    matcher.words[SYMBOLS], matcher.masks[SYMBOLS], matcher.entries[SYMBOLS] = 1, 0, 0
+    return True
 
 
 cdef bint _pieces_fit(
@@ -320,49 +487,12 @@ cdef bint _pieces_fit(
     for piece in range(count):
         if not 0 <= starts[piece] <= stops[piece] <= size:
             return False
+        if stops[piece] - starts[piece] > PIECE:
+            return False
         total += stops[piece] - starts[piece]
         if total > room:
             return False
     return True
-
-
-cdef int64_t _encode_bytes(
-    const uint8_t* data, int64_t size, const int64_t* starts, const int64_t* stops,
-    Py_ssize_t count, const Matcher* matcher, uint8_t* codes, int64_t* ends,
-) noexcept nogil:
-    cdef Py_ssize_t piece
-    cdef int64_t at, stop, used = 0
-    cdef uint64_t entry
-    for piece in range(count):
-        at, stop = starts[piece], stops[piece]
-        while at < stop:
-            entry = _longest(_word_at(data, at, size), stop - at, matcher)
-            if entry & ENTRY_LITERAL:
-                codes[used] = ESCAPE
-                used += 1
-            codes[used] = <uint8_t>entry
-            used += 1
-            at += <int64_t>(entry >> ENTRY_LENGTH_SHIFT)
-        ends[piece + 1] = used
-    return used
-
-
-cdef int64_t _encode_symbols(
-    const uint8_t* data, int64_t size, const int64_t* starts, const int64_t* stops,
-    Py_ssize_t count, const Matcher* matcher, uint16_t* codes, int64_t* ends,
-) noexcept nogil:
-    cdef Py_ssize_t piece
-    cdef int64_t at, stop, used = 0
-    cdef uint64_t entry
-    for piece in range(count):
-        at, stop = starts[piece], stops[piece]
-        while at < stop:
-            entry = _longest(_word_at(data, at, size), stop - at, matcher)
-            codes[used] = entry & 0x1FF
-            used += 1
-            at += <int64_t>(entry >> ENTRY_LENGTH_SHIFT)
-        ends[piece + 1] = used
-    return used
 
 
 def encode_fsst(
@@ -372,9 +502,10 @@ def encode_fsst(
 ):
     """Encode pieces, the longest symbol first; return the number of codes, -1 for wrong sizes.
 
-    An entry has its code (literals as 256 + byte) and, from bit 12 on, its length, which is not 0.
-    ``codes`` of 16 bits hold codes and as many as there are bytes; of 8 bits they have an escape,
-    255, before a literal, so that there are up to twice as many. ``ends[0]`` stays as it is.
+    A piece has at most 256 bytes. An entry has its code (literals as 256 + byte) and, from bit 12
+    on, its length, which is never 0: those of ``singles`` and ``pairs`` are not checked. ``codes``
+    of 16 bits have room for a code per byte; of 8 bits they have an escape, 255, before a literal,
+    and room for twice as many. ``ends[0]`` stays as it is.
     """
     cdef Matcher matcher
     cdef uint8_t[::1] narrow
@@ -384,29 +515,28 @@ def encode_fsst(
     cdef int64_t used
     if (
         stops.shape[0] != count or ends.shape[0] != count + 1 or singles.shape[0] != 256
-        or pairs.shape[0] != 1 << 16 or hash_words.shape[0] != HASH_MASK + 1
-        or hash_masks.shape[0] != HASH_MASK + 1 or hash_entries.shape[0] != HASH_MASK + 1
+        or pairs.shape[0] != 1 << 16 or hash_words.shape[0] != HASHES
+        or hash_masks.shape[0] != HASHES or hash_entries.shape[0] != HASHES
     ):
         return -1
     if codes.itemsize == 1:
         room //= 2
     if not _pieces_fit(&starts[0], &stops[0], count, data.shape[0], room):
         return -1
+    if not _fill(&matcher, &hash_words[0], &hash_masks[0], &hash_entries[0]):
+        return -1
     matcher.singles, matcher.pairs = &singles[0], &pairs[0]
-    matcher.hash_words, matcher.hash_masks = &hash_words[0], &hash_masks[0]
-    matcher.hash_entries = &hash_entries[0]
     if codes.itemsize == 1:
         narrow = codes
         with nogil:
-            used = _encode_bytes(
+            used = _encode_fsst[uint8_t](
                 &data[0], data.shape[0], &starts[0], &stops[0], count, &matcher, &narrow[0],
                 &ends[0],
             )
     else:
         wide = codes
         with nogil:
-            used = _encode_symbols(
-                &data[0], data.shape[0], &starts[0], &stops[0], count, &matcher, &wide[0],
-                &ends[0],
+            used = _encode_fsst[uint16_t](
+                &data[0], data.shape[0], &starts[0], &stops[0], count, &matcher, &wide[0], &ends[0]
             )
     return used

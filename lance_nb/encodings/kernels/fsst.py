@@ -39,6 +39,7 @@ ESCAPE = 255
 _TABLE_BYTES = 2312
 _MAGIC = 0x46535354
 _WIDEST = 8  # bytes of a symbol
+_SLACK = 32  # bytes that the compiled loop may write beyond the last symbol
 _PAIR_TABLES = 8  # kept, about a megabyte each
 _PAIRS_FROM = 400_000  # codes: below, building the table of pairs costs more than it saves
 _FEW = 4096  # codes: below, numpy is faster than Arrow
@@ -109,11 +110,13 @@ def _decode_compiled(
     words[: symbols.words.size] = symbols.words
     lengths[: symbols.lengths.size] = symbols.lengths
     total: int = loops.measure_fsst(codes, lengths)
+    if total < 0:
+        raise _broken(symbols.lengths.size)
     is_wide = offsets.dtype.itemsize == 8 or total > _INT32_MAX
     ends: Offsets = np.empty(offsets.size, np.int32)
     if is_wide:
         ends = np.empty(offsets.size, np.int64)
-    out = allocate(total + _WIDEST)
+    out = allocate(total + _SLACK)
     if (
         loops.decode_fsst(codes, offsets.astype(ends.dtype, copy=False), words, lengths, ends, out)
         != total

@@ -84,7 +84,7 @@ def test_codes_and_offsets_that_do_not_fit_are_refused() -> None:
     words, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     lengths[:2] = 3
     codes = np.array([0, 1, 255, 7], np.uint8)
-    out, ends = np.zeros(7 + 8, np.uint8), np.zeros(3, np.int32)
+    out, ends = np.zeros(7 + 32, np.uint8), np.zeros(3, np.int32)
 
     def decoded(offsets: list[int], room: np.ndarray = out, kind: type = np.int32) -> int:
         return loops.decode_fsst(
@@ -96,6 +96,9 @@ def test_codes_and_offsets_that_do_not_fit_are_refused() -> None:
     for offsets in ([1, 1, 4], [0, 5, 4], [0, 3, 4], [0, -1, 4], [0, 1, 5], [0, 2, 1]):
         assert decoded(offsets) == -1
     assert decoded([0, 1, 4], out[:-2]) == -1
+    assert decoded([0, 1, 4], out[:31]) == -1
+    assert loops.measure_fsst(np.array([0, 2], np.uint8), lengths) == -1
+    assert loops.measure_fsst(codes, lengths[:-1]) == -1
     assert decoded([0, 4]) == -1  # another number of ends
     with pytest.raises(ValueError, match="mismatch"):
         loops.decode_fsst(codes, np.zeros(3, np.int32), words.view(np.int64), lengths, ends, out)
