@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -182,6 +182,9 @@ bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='-
 
 bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS as above, and --no-sync
 	$(PY) -m tests.benchmarks.write $(BENCH_FLAGS)
+
+bench-object-store: $(VENV)/.stamp-test  ## time a far S3 server against pylance, count requests; BENCH_FLAGS='--drivers --only NAME --delay-ms 50'
+	$(PY) -m tests.benchmarks.object_store $(BENCH_FLAGS)
 
 bench-checksums: $(VENV)/.stamp-test  ## what checksums cost writing, on disk and in memory; BENCH_FLAGS='--bytes N --only NAME'
 	$(PY) -m tests.benchmarks.checksums $(BENCH_FLAGS)

@@ -9,6 +9,7 @@ service (driver)      class           request
 S3 (s3fs)             S3Put           one PUT with ``If-None-Match: *``
 Cloud Storage (gcsfs) GcsPut          one upload with ``ifGenerationMatch=0``
 Azure Blob (adlfs)    AzurePut        an upload with ``overwrite=False``
+all three (obstore)   ObjectStorePut  one PUT with the condition of the service
 ====================  ==============  =========================================================
 
 ``CONDITIONAL_PUTS`` maps URI schemes to them. A server or a driver that does not know the condition
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +56,8 @@ from lance_nb.errors import (
 PROBE_PREFIX = ".probe-"
 RACERS = 8
 
+BUSY_WAITS_S = (0.05, 0.2, 0.8)  # before an object is tried again that is being written
+
 _CAUSES_MAX = 16
 _RACE_START_S = 10.0
 _SINGLE_UPLOAD_BYTES = 5 << 30  # a part size that is never reached keeps an upload one request
@@ -68,15 +72,19 @@ class Outcome(Enum):
     UNKNOWN = "unknown"
 
 
-class ConditionalPut(Protocol):
-    """Creates objects exclusively through one fsspec driver."""
+class Judge(Protocol):
+    """Knows what an error of a driver means for the object that was to be created."""
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error of a conditional request."""
+        ...
+
+
+class ConditionalPut(Judge, Protocol):
+    """Creates objects exclusively through one driver of fsspec."""
 
     def put(self, filesystem: Any, full: str, data: bytes) -> None:
         """Create the object ``full`` by one request; any error is the driver's own."""
-        ...
-
-    def outcome(self, error: BaseException) -> Outcome:
-        """Judge an error that ``put`` raised."""
         ...
 
     def place(self, filesystem: Any, full: str) -> str:
@@ -199,6 +207,73 @@ class AzurePut:
             filesystem, "account_name", ""
         )
         return f"azure {account} {bucket_of(full)}"
+
+
+class ObjectStorePut:
+    """Creates objects through obstore, in any service.
+
+    obstore repeats a request whose reply was lost and then reports the caller's own object as
+    existing, so whoever commits has to read it back. A refusal after obstore repeated the request
+    is UNKNOWN. It reports every 409 as an object that exists; the code of the service tells.
+    """
+
+    def put(self, driver: Any, full: str, data: bytes) -> None:
+        """Create an object by one request, whatever its size."""
+        import obstore
+
+        obstore.put(driver, full, data, mode="create", use_multipart=False)
+
+    def outcome(self, error: BaseException) -> Outcome:
+        """Judge an error by the answer that it quotes, else by its class."""
+        text = str(error)
+        status, code, _ = _quoted_answer(text)
+        if code in _S3_CODES:
+            return _S3_CODES[code]
+        if code in _AZURE_EXISTS or status == 412:
+            return Outcome.EXISTS
+        if status == 409:
+            return Outcome.UNKNOWN
+        kind = type(error).__name__
+        if kind in ("AlreadyExistsError", "PreconditionError", "NotModifiedError"):
+            return Outcome.EXISTS
+        is_refused = kind in ("PermissionDeniedError", "UnauthenticatedError", "NotSupportedError")
+        judged = Outcome.FAILED if is_refused else outcome_by_status(status, error)
+        if judged is Outcome.FAILED and _REPEATED.search(text):
+            return Outcome.UNKNOWN
+        return judged
+
+    @staticmethod
+    def is_missing_bucket(error: BaseException) -> bool:
+        """Tell whether an error says that there is no such bucket (or container)."""
+        return _quoted_answer(str(error))[1] in ("NoSuchBucket", "ContainerNotFound")
+
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>([^<]*)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_REPEATED = re.compile(r"\bretries: [1-9]|after [1-9]\d* retries")
+_QUERY = re.compile(r"(https?://[^\s?]*)\?\S*")
+
+
+def _quoted_answer(text: str) -> tuple[int, str, str]:
+    """Return status, code and message of the answer that an error of obstore quotes (0, "", "")."""
+    status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
+    return (
+        int(status.group(1)) if status else 0,
+        code.group(1) if code else "",
+        message.group(1) if message else "",
+    )
+
+
+def object_store_text(error: BaseException) -> str:
+    """Return in one line what an error of obstore says; without queries, which may hold secrets."""
+    text = str(error)
+    status, code, message = _quoted_answer(text)
+    shown = text.partition("\n\nDebug source")[0].partition("<?xml")[0]
+    shown = " ".join(_QUERY.sub(r"\1", shown).split()).removesuffix(":")
+    if status and code:
+        return f"{shown} ({code}: {message})"
+    return shown or type(error).__name__
 
 
 CONDITIONAL_PUTS: dict[str, ConditionalPut] = {

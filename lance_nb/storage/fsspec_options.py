@@ -74,7 +74,8 @@ _CLIENT_TUNING = frozenset({
     "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "timeout",
     "user_agent",
 })  # fmt: skip
-_FOR_MANIFEST_STORES = frozenset({"manifest_store", "dynamodb_endpoint"})
+# Read by lance_nb itself: the driver to use, and the manifest store.
+NOT_FOR_DRIVERS = frozenset({"driver", "manifest_store", "dynamodb_endpoint"})
 _HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
 
 
@@ -102,7 +103,7 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Options:
 
 
 def _is_of_others(name: str, table: Mapping[str, str]) -> bool:
-    return name in _FOR_MANIFEST_STORES or (table is S3 and name in _CLIENT_TUNING)
+    return name in NOT_FOR_DRIVERS or (table is S3 and name in _CLIENT_TUNING)
 
 
 def _put(target: Options, place: str, value: Any) -> None:
@@ -114,11 +115,12 @@ def _put(target: Options, place: str, value: Any) -> None:
 
 def _value(place: str, value: Any) -> Any:
     if place == _ADDRESSING:
-        return "virtual" if _flag(value) else "path"
-    return _flag(value) if place in _FLAGS else value
+        return "virtual" if is_true(value) else "path"
+    return is_true(value) if place in _FLAGS else value
 
 
-def _flag(value: Any) -> bool:
+def is_true(value: Any) -> bool:
+    """Return whether the value of an option, often text, says yes."""
     return value if isinstance(value, bool) else str(value).lower() in ("true", "1", "yes")
 
 

@@ -2,19 +2,12 @@
 
 Listings are never cached: a cached one would hide versions that others commit.
 
-Byte ranges that lie close together are coalesced into one *span*, because a request costs as much
-as reading tens of kilobytes. A span is at most ``SPAN_BYTES_MAX`` unless one range alone is larger:
-[0, 10), [20, 30) and [10_000_000, 10_000_010) are the spans [0, 30) and the last range.
-Asynchronous drivers get all spans in one ``cat_ranges`` call, the others run on the shared thread
-pool.
+Byte ranges that lie close together are coalesced (spans.py). Asynchronous drivers get all spans in
+one ``cat_ranges`` call, the others run on the shared thread pool.
 
 ``write_if_absent`` is one conditional request, after a probe of the store (conditional_put.py).
 ``create`` is a multipart upload: object stores show the object when the upload is completed. An
 aborted upload is cancelled, and what a driver without uploads (memory, ftp) shows early is removed.
-
-Errors of drivers become errors of ours, with all values of ``storage_options`` masked; drivers
-raise the errors of their HTTP libraries, which have no common base class. Programming errors
-(TypeError, KeyError...) pass through unchanged.
 
 Limits: the driver of a scheme is an optional package; the error names the pip line. No text of
 ``storage_options`` appears in ``repr``, ``uri`` or messages, and a store refuses to be pickled,
@@ -30,22 +23,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any
 
 import fsspec
 
 from lance_nb.errors import (
-    CorruptFileError,
     InternalError,
     InvalidInputError,
-    LanceError,
     NotSupportedError,
-    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
 )
@@ -62,24 +50,20 @@ from lance_nb.storage.base import (
     join_uri,
 )
 from lance_nb.storage.conditional_put import (
+    BUSY_WAITS_S,
     CONDITIONAL_PUTS,
     ConditionalPut,
-    Outcome,
     ProbeFolder,
     outcome_by_class,
     require_exclusive,
 )
+from lance_nb.storage.driver_errors import DriverErrors
 from lance_nb.storage.fsspec_options import secrets_of, translate
-from lance_nb.storage.threads import run_all
-
-GAP_BYTES_MAX = 64 * 1024
-SPAN_BYTES_MAX = 16 * 1024 * 1024
+from lance_nb.storage.spans import coalesce, read_ranges, slice_spans
 
 _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
-_BUSY_WAITS_S = (0.05, 0.2, 0.8)
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 _E_TAG_KEYS = ("ETag", "etag", "e_tag")
-_OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
 
 
 class FsspecStore:
@@ -291,7 +275,7 @@ class FsspecStore:
 
     def _create(self, conditional_put: ConditionalPut, path: str, data: bytes) -> None:
         meter.count_write(len(data))
-        for wait_s in (*_BUSY_WAITS_S, None):
+        for wait_s in (*BUSY_WAITS_S, None):
             guard = DriverErrors(join_uri(self._uri, path), self._secrets, conditional_put)
             try:
                 with guard:
@@ -402,131 +386,3 @@ def _cancel(upload: Any) -> None:
     discard()
     if hasattr(upload, "forced"):  # a buffered file would upload the rest when it is collected
         upload.closed = True
-
-
-# --- errors of drivers ----------------------------------------------------------------------------
-
-
-class DriverErrors:
-    """Turns whatever a driver raises inside the block into one of our errors.
-
-    With ``conditional_put``, errors are judged as those of an exclusive creation. With ``changes``,
-    what is not certain to have been refused has an unknown outcome: the server may have done it.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        secrets: Sequence[str],
-        conditional_put: ConditionalPut | None = None,
-        *,
-        changes: Callable[[BaseException], Outcome] | None = None,
-    ) -> None:
-        self._path = path
-        self._secrets = secrets
-        self._conditional_put = conditional_put
-        self._changes = changes
-        self.busy = False
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if not isinstance(error, Exception) or isinstance(error, (LanceError, *_OUR_MISTAKES)):
-            return
-        said = str(error)
-        text = type(error).__name__ if said in ("", "None") else said
-        masked = text
-        for secret in self._secrets:
-            masked = masked.replace(secret, "***")
-        # A cause that contains a secret would be printed with the traceback.
-        cause = error if masked == text else None
-        if self._conditional_put is not None:
-            outcome = self._conditional_put.outcome(error)
-            self.busy = outcome is Outcome.BUSY
-            if outcome is Outcome.EXISTS:
-                raise ObjectExistsError(self._path) from cause
-            shown = "failed" if outcome is Outcome.FAILED else "unknown"
-            raise StorageError(self._path, masked, shown) from cause
-        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
-            raise ObjectNotFoundError(self._path) from cause
-        unclear = (Outcome.UNKNOWN, Outcome.BUSY)
-        is_unknown = self._changes is not None and self._changes(error) in unclear
-        raise StorageError(self._path, masked, "unknown" if is_unknown else "failed") from cause
-
-
-# --- byte ranges ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class SpanPlan:
-    """``spans`` to read; range ``i`` lies in span ``span_of[i]`` (-1: the range is empty)."""
-
-    spans: tuple[ByteRange, ...]
-    span_of: tuple[int, ...]
-
-
-def coalesce(
-    wanted: Sequence[ByteRange],
-    gap_bytes_max: int = GAP_BYTES_MAX,
-    span_bytes_max: int = SPAN_BYTES_MAX,
-) -> SpanPlan:
-    """Return the spans that cover the ranges, sorted by start; near ranges share a span."""
-    order = sorted(range(len(wanted)), key=lambda index: (wanted[index].start, -wanted[index].stop))
-    spans: list[ByteRange] = []
-    span_of = [-1] * len(wanted)
-    for index in order:
-        range_ = wanted[index]
-        if not range_.size_bytes:
-            continue
-        if spans and _joins(spans[-1], range_, gap_bytes_max, span_bytes_max):
-            spans[-1] = ByteRange(spans[-1].start, max(spans[-1].stop, range_.stop))
-        else:
-            spans.append(range_)
-        span_of[index] = len(spans) - 1
-    return SpanPlan(tuple(spans), tuple(span_of))
-
-
-def _joins(span: ByteRange, range_: ByteRange, gap_bytes_max: int, span_bytes_max: int) -> bool:
-    if range_.stop <= span.stop:
-        return True
-    return range_.start - span.stop <= gap_bytes_max and range_.stop - span.start <= span_bytes_max
-
-
-def slice_spans(
-    path: str, wanted: Sequence[ByteRange], plan: SpanPlan, data: Sequence[bytes | memoryview]
-) -> list[memoryview]:
-    """Cut the wanted ranges out of the bytes of the spans.
-
-    Raises CorruptFileError if a span came back shorter than asked: the object is shorter than some
-    other file says.
-    """
-    views = [memoryview(piece).toreadonly() for piece in data]
-    for span, view in zip(plan.spans, views, strict=True):
-        if len(view) != span.size_bytes:
-            expected = f"{span.size_bytes} bytes there"
-            raise CorruptFileError(path, span.start, expected, f"{len(view)} bytes")
-    slices = []
-    for range_, at in zip(wanted, plan.span_of, strict=True):
-        if at < 0:
-            slices.append(memoryview(b""))
-            continue
-        start = range_.start - plan.spans[at].start
-        slices.append(views[at][start : start + range_.size_bytes])
-    return slices
-
-
-def read_ranges(
-    path: str,
-    wanted: Sequence[ByteRange],
-    fetch: Callable[[ByteRange], bytes | memoryview],
-) -> list[memoryview]:
-    """Return ranges read by ``fetch``, in the order of ``wanted``; spans are read in parallel."""
-    plan = coalesce(wanted)
-    data = run_all([lambda span=span: fetch(span) for span in plan.spans])  # type: ignore[misc]
-    return slice_spans(path, wanted, plan, data)

@@ -23,18 +23,19 @@ from lance_nb.storage.base import Store, absolute_path
 StorageOptions = Mapping[str, Any]
 
 _FSSPEC = "lance_nb.storage.fsspec_store:FsspecStore"
+_OBJECT_STORE = "lance_nb.storage.object_store:open_object_store"
 
 # scheme -> (module:Class, pip line of what it needs beyond the core)
 STORES: dict[str, tuple[str, str]] = {
     "file": ("lance_nb.storage.local:LocalStore", ""),
     "memory": ("lance_nb.storage.memory:MemoryStore", ""),
-    "s3": (_FSSPEC, "pip install 'lance-nb[s3]'"),
-    "s3a": (_FSSPEC, "pip install 'lance-nb[s3]'"),
-    "gs": (_FSSPEC, "pip install 'lance-nb[gcs]'"),
-    "gcs": (_FSSPEC, "pip install 'lance-nb[gcs]'"),
-    "az": (_FSSPEC, "pip install 'lance-nb[azure]'"),
-    "abfs": (_FSSPEC, "pip install 'lance-nb[azure]'"),
-    "abfss": (_FSSPEC, "pip install 'lance-nb[azure]'"),
+    "s3": (_OBJECT_STORE, "pip install 'lance-nb[s3]'"),
+    "s3a": (_OBJECT_STORE, "pip install 'lance-nb[s3]'"),
+    "gs": (_OBJECT_STORE, "pip install 'lance-nb[gcs]'"),
+    "gcs": (_OBJECT_STORE, "pip install 'lance-nb[gcs]'"),
+    "az": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
+    "abfs": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
+    "abfss": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
     "http": (_FSSPEC, "pip install fsspec aiohttp"),
     "https": (_FSSPEC, "pip install fsspec aiohttp"),
 }

@@ -13,6 +13,7 @@ BROAD_EXCEPT_ALLOWED = ("lance_nb/explorer/messages.py",)
 PRINT_ALLOWED = ("notebooks/demo_data.py", "protos/compile.py")
 ENVIRONMENT_ALLOWED = (
     "lance_nb/dataset/", "lance_nb/explorer/", "lance_nb/spark/", "lance_nb/magic/",
+    "lance_nb/storage/aws_profile.py",  # what every tool of AWS reads, before any option
 )  # fmt: skip
 VALUE_FOLDERS = (
     "lance_nb/storage/", "lance_nb/format/", "lance_nb/encodings/", "lance_nb/file/",

@@ -26,11 +26,13 @@ class S3Place:
 
     endpoint: str
     bucket: str
+    driver: str = "obstore"
 
     @property
     def options(self) -> dict[str, Any]:
         region = {"region_name": "us-east-1"}
-        return {**CREDENTIALS, "endpoint_url": self.endpoint, "client_kwargs": region}
+        address = {"endpoint_url": self.endpoint, "client_kwargs": region}
+        return {**CREDENTIALS, **address, "driver": self.driver}
 
     @property
     def pylance_options(self) -> dict[str, str]:
@@ -44,7 +46,7 @@ class S3Place:
         }
 
     def through(self, proxy: FaultProxy) -> S3Place:
-        return S3Place(f"http://127.0.0.1:{proxy.port}", self.bucket)
+        return S3Place(f"http://127.0.0.1:{proxy.port}", self.bucket, self.driver)
 
 
 def client(service: str, endpoint: str) -> Any:
@@ -61,6 +63,7 @@ def client(service: str, endpoint: str) -> Any:
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     require_package("s3fs")
+    require_package("obstore")
     with moto_server() as endpoint:
         yield endpoint
 
@@ -72,6 +75,7 @@ def s3_endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
         yield request.getfixturevalue("moto")
         return
     require_package("s3fs")
+    require_package("obstore")
     with ceph_server(CREDENTIALS["key"], CREDENTIALS["secret"]) as endpoint:
         yield endpoint
 
@@ -96,12 +100,18 @@ def table(moto: str) -> str:
 
 
 @pytest.fixture
-def s3(s3_endpoint: str) -> S3Place:
+def driver() -> str:
+    """Name the driver of ``s3://``; modules that run with each have a fixture of their own."""
+    return "obstore"
+
+
+@pytest.fixture
+def s3(s3_endpoint: str, driver: str) -> S3Place:
     """A new bucket."""
     bucket = f"bucket-{uuid.uuid4().hex[:12]}"
     client("s3", s3_endpoint).create_bucket(Bucket=bucket)
     conditional_put.forget_probes()
-    return S3Place(s3_endpoint, bucket)
+    return S3Place(s3_endpoint, bucket, driver)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ class Shared:
     def ours(self, *values: int, mode: str = "append", options: Any = None) -> None:
         """Write rows with lance_nb, until they land."""
         rows = pa.table({"x": list(values)})
-        options = options or self.options
+        options = {**(options or self.options), "driver": self.s3.driver}
         while True:
             try:
                 lance_nb.write_dataset(rows, self.uri, mode=mode, storage_options=options)

@@ -11,6 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import NotSupportedError
+from lance_nb.storage.object_store import DRIVERS
 from lance_nb.storage.registry import open_store
 from tests.interop.remote.conftest import CREDENTIALS, S3Place
 from tests.interop.remote.shared_table import PATH, Shared
@@ -21,6 +22,11 @@ from tests.support.requirements import require_pylance
 SECRET = CREDENTIALS["secret"]
 
 pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture

@@ -149,7 +149,7 @@ def test_a_missing_driver_names_the_pip_line(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
     with pytest.raises(NotSupportedError, match=r"pip install 'lance-nb\[s3\]'"):
-        open_store("s3://bucket/x", {"key": CANARY})
+        open_store("s3://bucket/x", {"key": CANARY, "driver": "fsspec"})
 
 
 class _Failing:

@@ -1,0 +1,616 @@
+"""S3, Cloud Storage and Azure Blob through ``obstore``, the Python face of Rust's ``object_store``.
+
+Requests run in Rust, so a first one costs milliseconds of processor, and byte ranges are read side
+by side without threads of Python. What fsspec's drivers need two requests for takes one here: the
+end of an object comes with its size, and a range with the size of the object.
+
+``open_object_store`` chooses the driver: ``obstore``, unless it is not installed, an option needs
+fsspec's driver (object_store_options.py), somebody has registered a file system of their own with
+fsspec for the scheme, or ``storage_options={"driver": "fsspec"}`` asks for it.
+
+Byte ranges that lie close together are coalesced as in fsspec_store.py; ``obstore`` reads up to ten
+spans at a time. ``create`` sends small objects by one request and larger ones as a multipart
+upload, which is cancelled when it is aborted.
+
+Commits: ``write_if_absent`` is one conditional PUT, never a multipart upload. ``obstore`` repeats a
+request whose reply was lost, and then reports the object that it created itself as existing;
+whoever commits reads it back (conditional_put.py). The services' own addresses are known to keep
+the condition; any other server is probed once.
+
+Limits: no text of ``storage_options`` appears in ``repr``, ``uri`` or messages, and no query of an
+address, which may hold a signature. After a fork the child cannot use ``obstore`` if its parent
+did: it would wait for ever for threads that it does not have, so that is an error. Azure knows no
+range that counts from the end: its size is asked for first. Not supported: paths with control
+characters.
+Source: obstore 0.12.1; measured in tests/benchmarks/object_store.py.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from lance_nb.errors import (
+    InternalError,
+    InvalidInputError,
+    NotSupportedError,
+    ObjectNotFoundError,
+    StorageError,
+)
+from lance_nb.storage import meter
+from lance_nb.storage.base import (
+    Buffer,
+    ByteRange,
+    Listing,
+    Names,
+    ObjectInfo,
+    Store,
+    check_path,
+    check_prefix,
+    check_range,
+    join_uri,
+)
+from lance_nb.storage.conditional_put import (
+    BUSY_WAITS_S,
+    ObjectStorePut,
+    ProbeFolder,
+    object_store_text,
+    require_exclusive,
+)
+from lance_nb.storage.driver_errors import DriverErrors
+from lance_nb.storage.fsspec_options import secrets_of
+from lance_nb.storage.object_store_options import Settings, translate
+from lance_nb.storage.spans import coalesce, slice_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DRIVERS = ("obstore", "fsspec")
+PART_BYTES = 8 * 1024 * 1024  # of a multipart upload; objects up to this size are one request
+_PARTS_AT_A_TIME = 4
+# A request may take long as long as bytes flow: the link may be slow, and a server may not.
+_CLIENT = {"timeout": "15m", "read_timeout": "30s"}
+_RETRIES_MAX = 6
+_RETRY_TIMEOUT = timedelta(seconds=120)
+
+_FSSPEC_DRIVERS = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
+_USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
+_PUT = ObjectStorePut()
+
+# Whether obstore has been used here, and by the process that this one was forked from.
+_state = {"used": False, "forked": False}
+
+
+def _after_fork() -> None:
+    _state["forked"] = _state["forked"] or _state["used"]
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def open_object_store(uri: str, options: Mapping[str, Any], pip_line: str) -> Store:
+    """Open the store of a URI of S3, Cloud Storage or Azure with the driver that suits its options.
+
+    Raises NotSupportedError, with the pip line, when no driver is installed; InvalidInputError for
+    an option that is not known.
+    """
+    driver = options.get("driver")
+    if driver not in (None, *DRIVERS):
+        raise InvalidInputError(f"storage option 'driver' is one of {DRIVERS}, not {driver!r}")
+    scheme = uri.partition("://")[0]
+    if driver == "fsspec":
+        return _fsspec_store(uri, options, pip_line)
+    if driver is None and _is_registered(scheme):
+        return _fsspec_store(uri, options, pip_line)
+    settings = translate(scheme, options)
+    needed = "a password in the URI" if _USER_INFO.search(uri) else settings.needs_fsspec
+    obstacle = _obstacle(settings.service, needed)
+    if obstacle is None:
+        return ObjectStore(uri, settings, secrets_of(options))
+    if driver == "obstore" or find_spec(_FSSPEC_DRIVERS[settings.service]) is None:
+        if find_spec("obstore") is None:
+            obstacle = f"opening {scheme}:// needs another package: {pip_line}"
+        raise NotSupportedError(obstacle)
+    return _fsspec_store(uri, options, pip_line)
+
+
+def _fsspec_store(uri: str, options: Mapping[str, Any], pip_line: str) -> Store:
+    from lance_nb.storage.fsspec_store import FsspecStore  # loads fsspec, which obstore does not
+
+    return FsspecStore(uri, options, pip_line)
+
+
+def _obstacle(service: str, needed: str) -> str | None:
+    """Say why ``obstore`` cannot be used, None if it can.
+
+    ``needed`` is the option that only fsspec's driver understands.
+    """
+    if find_spec("obstore") is None:
+        return "the driver obstore is not installed"
+    if needed:
+        return (
+            f"the storage option {needed!r} needs another package, the driver of fsspec: "
+            f"pip install {_FSSPEC_DRIVERS[service]}"
+        )
+    if _state["forked"]:
+        return _FORKED
+    return None
+
+
+def _is_registered(scheme: str) -> bool:
+    """Tell whether somebody has registered a file system of their own with fsspec."""
+    fsspec = sys.modules.get("fsspec")  # nobody can have, before it is loaded
+    known = None if fsspec is None else fsspec.registry.get(scheme)
+    package = "" if known is None else known.__module__.partition(".")[0]
+    return package not in ("", "obstore", *_FSSPEC_DRIVERS.values())
+
+
+_FORKED = (
+    "this process was forked from one that uses obstore, whose threads it does not have: start "
+    "processes by 'spawn' or 'forkserver' (multiprocessing.set_start_method), or install fsspec's "
+    "driver and open the dataset in the child with storage_options={'driver': 'fsspec'}"
+)
+
+
+class ObjectStore:
+    """A folder of a bucket (or container)."""
+
+    def __init__(self, uri: str, settings: Settings, secrets: Iterable[str] = ()) -> None:
+        scheme, _, rest = uri.partition("://")
+        bucket, _, root = rest.partition("/")
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        self._uri = uri
+        self._scheme = scheme
+        self._root = root.strip("/")
+        with _OpeningErrors(uri, self._secrets):
+            self._driver, endpoint = _made(bucket, settings)
+        self._place = f"{settings.service} {endpoint or 'its own address'} {bucket}"
+        self._is_probed = _is_known(settings.service, endpoint)
+        self._has_suffixes = settings.service != "az"
+
+    @classmethod
+    def over(cls, driver: Any, root: str, uri: str) -> ObjectStore:
+        """Wrap a store of obstore that is open already."""
+        store = cls.__new__(cls)
+        store._driver, store._root, store._uri = driver, root.strip("/"), uri  # noqa: SLF001
+        store._scheme = uri.partition("://")[0]  # noqa: SLF001
+        store._secrets, store._place, store._is_probed = [], uri, False  # noqa: SLF001
+        store._has_suffixes = True  # noqa: SLF001
+        return store
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self._uri!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise NotSupportedError("a store is not pickled, it may hold secrets: open it by its URI")
+
+    @property
+    def uri(self) -> str:
+        """The root URI without credentials."""
+        return self._uri
+
+    @property
+    def scheme(self) -> str:
+        """The URI scheme."""
+        return self._scheme
+
+    def child(self, path: str) -> ObjectStore:
+        """Return the store rooted at the folder ``path``, on the same connections."""
+        store = self.over(self._driver, self._full(path), join_uri(self._uri, path))
+        store._secrets, store._place = self._secrets, self._place  # noqa: SLF001
+        store._is_probed, store._has_suffixes = self._is_probed, self._has_suffixes  # noqa: SLF001
+        return store
+
+    def _full(self, path: str) -> str:
+        path = check_path(path)
+        return f"{self._root}/{path}" if self._root else path
+
+    def _guard(self, path: str) -> _Errors:
+        return _Errors(join_uri(self._uri, path), self._secrets)
+
+    def _changing(self, path: str) -> _Errors:
+        return _Errors(join_uri(self._uri, path), self._secrets, changes=_PUT.outcome)
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def size(self, path: str) -> int:
+        """Return the size of an object in bytes."""
+        return self.mark(path)[0]
+
+    def mark(self, path: str) -> tuple[int, str | None]:
+        """Return the size of an object, and its entity tag."""
+        import obstore
+
+        full = self._full(path)
+        meter.count()
+        with self._guard(path):
+            found = obstore.head(self._driver, full)
+        return int(found["size"]), found["e_tag"]
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is an object at ``path``."""
+        try:
+            self.mark(path)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def read(self, path: str) -> memoryview:
+        """Return a whole object."""
+        import obstore
+
+        full = self._full(path)
+        with self._guard(path):
+            data = memoryview(obstore.get(self._driver, full).bytes())
+        meter.count(len(data))
+        return data.toreadonly()
+
+    def read_range(self, path: str, wanted: ByteRange) -> memoryview:
+        """Return one byte range."""
+        return self.read_ranges(path, [wanted])[0]
+
+    def read_ranges(self, path: str, wanted: Sequence[ByteRange]) -> list[memoryview]:
+        """Return several byte ranges of one object, near ones by one request."""
+        import obstore
+
+        full, shown = self._full(path), join_uri(self._uri, path)
+        plan = coalesce(wanted)
+        if not plan.spans:
+            return [memoryview(b"") for _ in wanted]
+        starts = [span.start for span in plan.spans]
+        stops = [span.stop for span in plan.spans]
+        meter.count(sum(span.size_bytes for span in plan.spans), len(plan.spans))
+        try:
+            with self._guard(path):
+                data = obstore.get_ranges(self._driver, full, starts=starts, ends=stops, coalesce=0)
+        except StorageError:
+            size = self.size(path)  # servers refuse a range that begins after the end
+            for range_ in wanted:
+                check_range(shown, range_, size)
+            raise
+        return slice_spans(shown, wanted, plan, [memoryview(one) for one in data])
+
+    def read_tail(
+        self, path: str, size_bytes: int, known_size_bytes: int = 0
+    ) -> tuple[memoryview, int]:
+        """Return the last bytes of an object and its size, by one request.
+
+        ``known_size_bytes`` spares Azure, which has no range from the end, the request for it.
+        """
+        if size_bytes <= 0:
+            return memoryview(b""), self.size(path)
+        if not self._has_suffixes:
+            size = known_size_bytes or self.size(path)
+            if not size:
+                return memoryview(b""), 0
+            wanted: Any = (max(size - size_bytes, 0), size)
+        else:
+            wanted = {"suffix": size_bytes}
+        try:
+            return self._read_end(path, wanted)
+        except StorageError:
+            size = self.size(path)
+            if not size:  # no range of it can be had
+                return memoryview(b""), 0
+            if not self._has_suffixes and size != known_size_bytes:
+                return self._read_end(path, (max(size - size_bytes, 0), size))
+            raise
+
+    def _read_end(self, path: str, wanted: Any) -> tuple[memoryview, int]:
+        import obstore
+
+        full = self._full(path)
+        with self._guard(path):
+            found = obstore.get(self._driver, full, options={"range": wanted})
+            size = int(found.meta["size"])
+            data = memoryview(found.bytes())
+        meter.count(len(data))
+        return data.toreadonly(), size
+
+    def map(self, path: str) -> memoryview | None:
+        """Return None: what is not on this machine cannot be mapped."""
+        check_path(path)
+        return None
+
+    # --- listing ------------------------------------------------------------------------------
+
+    def list(self, prefix: str) -> Listing:
+        """Return the objects directly in a folder."""
+        import obstore
+
+        folder = self._folder(prefix)
+        meter.count()
+        with self._guard(prefix):
+            try:
+                found = obstore.list_with_delimiter(self._driver, folder or None)["objects"]
+            except obstore.exceptions.BaseError as error:
+                if _PUT.is_missing_bucket(error):
+                    return []
+                raise
+        start = f"{folder}/" if folder else ""
+        return [_object_info(one, start) for one in found if one["path"] != folder]
+
+    def list_names(self, prefix: str) -> Names:
+        """Return the names of the objects directly in a folder."""
+        return [info.name for info in self.list(prefix)]
+
+    def list_recursive(self, prefix: str) -> Listing:
+        """Return all objects below a folder."""
+        import obstore
+
+        folder = self._folder(prefix)
+        meter.count()
+        with self._guard(prefix):
+            try:
+                found = obstore.list(self._driver, folder or None).collect()
+            except obstore.exceptions.BaseError as error:
+                if _PUT.is_missing_bucket(error):
+                    return []
+                raise
+        start = f"{folder}/" if folder else ""
+        return [_object_info(one, start) for one in found if one["path"] != folder]
+
+    def _folder(self, prefix: str) -> str:
+        prefix = check_prefix(prefix)
+        return self._full(prefix) if prefix else self._root
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def write(self, path: str, data: Buffer) -> None:
+        """Create or replace an object."""
+        import obstore
+
+        full = self._full(path)
+        view = memoryview(data).cast("B")
+        meter.count_write(view.nbytes)
+        with self._changing(path):
+            obstore.put(
+                self._driver,
+                full,
+                bytes(view),
+                use_multipart=view.nbytes > 2 * PART_BYTES,
+                chunk_size=PART_BYTES,
+                max_concurrency=_PARTS_AT_A_TIME,
+            )
+
+    def write_if_absent(self, path: str, data: Buffer) -> None:
+        """Create an object by one conditional request; see Store for the outcomes.
+
+        Raises NotSupportedError if the store ignores the condition.
+        """
+        check_path(path)
+        if not self._is_probed:
+            folder = path.rpartition("/")[0]
+            target = ProbeFolder(self._create, self.read, self.delete, folder)
+            require_exclusive(self._place, target)
+        self._create(path, bytes(data))
+
+    def _create(self, path: str, data: bytes) -> None:
+        full = self._full(path)
+        meter.count_write(len(data))
+        for wait_s in (*BUSY_WAITS_S, None):
+            guard = _Errors(join_uri(self._uri, path), self._secrets, _PUT)
+            try:
+                with guard:
+                    _PUT.put(self._driver, full, data)
+                return
+            except StorageError:
+                if wait_s is None or not guard.busy:
+                    raise
+            time.sleep(wait_s)
+
+    def create(self, path: str) -> ObjectStoreWriter:
+        """Begin an object, which appears when it is finished."""
+        full = self._full(path)
+        return ObjectStoreWriter(self._driver, full, lambda: self._changing(path))
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it exists."""
+        import obstore
+
+        full = self._full(path)
+        with self._changing(path):
+            try:
+                obstore.delete(self._driver, full)
+            except FileNotFoundError:
+                return
+
+
+def _object_info(entry: Mapping[str, Any], start: str) -> ObjectInfo:
+    return ObjectInfo(
+        entry["path"].removeprefix(start), entry["size"], entry["last_modified"], entry["e_tag"]
+    )
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def _made(bucket: str, settings: Settings) -> tuple[Any, str]:
+    """Make obstore's own store; return it with the address of the server ("": the service's)."""
+    from obstore import store as stores
+
+    config: dict[str, Any] = dict(settings.config)
+    client = {**_CLIENT, **settings.client}
+    retry = {"max_retries": _RETRIES_MAX, "retry_timeout": _RETRY_TIMEOUT, **settings.retry}
+    more: dict[str, Any] = {}
+    if settings.service == "s3":
+        from lance_nb.storage.aws_profile import find_profile
+
+        profile = find_profile(settings.profile, config)
+        config |= profile.config
+        # Servers that speak S3 do not all know the request that deletes several objects.
+        config["disable_bulk_delete"] = True
+        if profile.fetch is not None:
+            more["credential_provider"] = profile.fetch
+        made: Callable[..., Any] = stores.S3Store
+    elif settings.service == "gs":
+        made = stores.GCSStore
+    else:
+        bucket, _, host = bucket.partition("@")  # container@account.dfs.core.windows.net
+        if host:
+            config.setdefault("account_name", host.partition(".")[0])
+        made = stores.AzureStore
+    endpoint = str(config.get("base_url" if settings.service == "gs" else "endpoint") or "")
+    if endpoint.startswith("http://"):
+        client["allow_http"] = True
+    return made(bucket, config=config, client_options=client, retry_config=retry, **more), endpoint
+
+
+_SERVICE_HOSTS = {
+    "s3": (".amazonaws.com", ".amazonaws.com.cn"),
+    "gs": (".googleapis.com",),
+    "az": (".core.windows.net", ".fabric.microsoft.com"),
+}
+
+
+def _is_known(service: str, endpoint: str) -> bool:
+    """Tell whether an address is the service's own, which keeps the condition of a PUT."""
+    if not endpoint:
+        return True
+    host = urlsplit(endpoint).hostname or ""
+    return endpoint.startswith("https://") and host.endswith(_SERVICE_HOSTS[service])
+
+
+# --- piecewise writing ----------------------------------------------------------------------------
+
+
+class _AbortedError(Exception):
+    """Ends an upload from inside, which makes obstore cancel it."""
+
+
+class ObjectStoreWriter:
+    """An object under construction; see ObjectWriter in base.py.
+
+    Pieces are collected up to ``PART_BYTES``. What is no larger is one request; of more, parts are
+    sent by a thread while the next are made.
+    """
+
+    def __init__(self, driver: Any, full: str, guard: Callable[[], DriverErrors]) -> None:
+        self._driver = driver
+        self._full = full
+        self._guard = guard
+        self._part = bytearray()
+        self._is_open = True
+        self._parts: queue.Queue[bytes | None] = queue.Queue(_PARTS_AT_A_TIME)
+        self._thread: threading.Thread | None = None
+        self._problem: BaseException | None = None
+        self._is_aborted = False
+
+    def write(self, pieces: Sequence[Buffer]) -> None:
+        """Append pieces of bytes."""
+        self._check_open()
+        views = [memoryview(piece).cast("B") for piece in pieces]
+        meter.count_write(sum(view.nbytes for view in views))
+        for view in views:
+            for start in range(0, view.nbytes, PART_BYTES):
+                self._part += view[start : start + PART_BYTES]
+                if len(self._part) > PART_BYTES:
+                    part = bytes(self._part[:PART_BYTES])
+                    del self._part[:PART_BYTES]
+                    self._send(part)
+
+    def finish(self) -> None:
+        """Make the object appear."""
+        import obstore
+
+        self._check_open()
+        if self._thread is None:
+            self._is_open = False
+            with self._guard():
+                obstore.put(self._driver, self._full, bytes(self._part), use_multipart=False)
+            return
+        self._send(bytes(self._part))
+        self._send(None)
+        self._is_open = False
+        self._thread.join()
+        self._raise_problem()
+
+    def abort(self) -> None:
+        """Cancel the upload; a store that fails now keeps parts that nobody sees."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._thread is not None:
+            self._is_aborted = True
+            while self._thread.is_alive():  # it may wait for a part, or have left some
+                try:
+                    self._parts.put(None, timeout=0.05)
+                except queue.Full:
+                    continue
+                break
+            self._thread.join()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InternalError(f"{self._full} is written to after its end")
+
+    def _send(self, part: bytes | None) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._upload, daemon=True)
+            self._thread.start()
+        while True:
+            if self._problem is not None:
+                self.abort()
+                self._raise_problem()
+            try:
+                return self._parts.put(part, timeout=0.2)
+            except queue.Full:
+                continue
+
+    def _upload(self) -> None:
+        import obstore
+
+        try:
+            obstore.put(
+                self._driver,
+                self._full,
+                self._taken(),
+                use_multipart=True,
+                chunk_size=PART_BYTES,
+                max_concurrency=_PARTS_AT_A_TIME,
+            )
+        except _AbortedError:
+            return
+        except (OSError, ValueError, RuntimeError, obstore.exceptions.BaseError) as error:
+            self._problem = error
+
+    def _taken(self) -> Iterator[bytes]:
+        while (part := self._parts.get()) is not None:
+            if part:
+                yield part
+        if self._is_aborted:
+            raise _AbortedError
+
+    def _raise_problem(self) -> None:
+        if self._problem is not None:
+            with self._guard():
+                raise self._problem
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+class _OpeningErrors(DriverErrors):
+    """Turns errors of obstore into ours: one line of their many, without queries and secrets."""
+
+    def _said(self, error: Exception) -> tuple[str, BaseException | None]:
+        # The whole error, as a cause, may quote the address with its signature.
+        return self._masked(object_store_text(error)), None
+
+
+class _Errors(_OpeningErrors):
+    """The same around a request."""
+
+    def __enter__(self) -> None:
+        if _state["forked"]:
+            raise NotSupportedError(_FORKED)
+        _state["used"] = True
