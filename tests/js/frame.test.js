@@ -319,20 +319,20 @@ test("the same as code, in two languages", async () => {
     value: { clipboard: { writeText: async (text) => copied.push(text) } },
     configurable: true,
   });
-  button(el, "copy").click();
+  button(el, "Copy").click();
   await settled();
   assert.deepEqual(copied, ["own"]);
-  assert.ok(button(el, "copied"));
-  assert.deepEqual(ctx.announced, ["copied"]);
+  assert.ok(button(el, "Copied"));
+  assert.deepEqual(ctx.announced, ["Copied"]);
   await pass(1200);
-  assert.ok(button(el, "copy"));
+  assert.ok(button(el, "Copy"));
   globalThis.navigator.clipboard.writeText = async () => {
     throw new Error("no");
   };
   document.execCommand = () => false;
-  button(el, "copy").click();
+  button(el, "Copy").click();
   await settled();
-  assert.ok(button(el, "press Ctrl+C"));
+  assert.ok(button(el, "Press Ctrl+C"));
   own = { python: undefined, magic: undefined };
   paint();
   assert.equal(line(), "");
@@ -365,8 +365,8 @@ test("the header names the dataset, its version, figures and tags", () => {
   const marks = () => shown(el.querySelector(".lnb-marks")).replace("⚑|v1{tag v1}", "");
   assert.equal(marks(), "");
   ctx.show({ card: { ...CARD, latest: 5 } });
-  assert.equal(marks(), "|[newest is 5 →]{go to the newest version of this branch, 5}");
-  button(el, "newest").click();
+  assert.equal(marks(), "|[Newest is 5 →]{go to the newest version of this branch, 5}");
+  button(el, "Newest").click();
   ctx.show({ news: { added: 2, latest: 7, gone: true } });
   assert.match(marks(), /^\|this version was cleaned up\{.*\}\|\[2 new versions → 7\]\{/);
   button(el, "2 new").click();
@@ -376,8 +376,8 @@ test("the header names the dataset, its version, figures and tags", () => {
   ]);
   const way = { branch: "b", version: 9, label: "b:9" };
   ctx.show({ news: { lost: "the branch is gone", way } });
-  assert.match(marks(), /^\|the branch is gone\{.*\}\|\[go to b:9\]$/);
-  button(el, "go to b:9").click();
+  assert.match(marks(), /^\|the branch is gone\{.*\}\|\[Go to b:9\]$/);
+  button(el, "Go to b:9").click();
   assert.deepEqual(ctx.travels.at(-1), { branch: "b", version: 9 });
   ctx.show({ news: { lost: "the dataset is gone", way: null } });
   assert.equal(el.querySelector(".lnb-marks button"), null);

@@ -335,7 +335,7 @@ test("deleted rows are pixels", () => {
   assert.equal(readout(), "rows 0 – 4,999 · each square is 1,000 rows · red is deleted");
   assert.equal(
     shown(element.lastElementChild),
-    "[zoom in]{show a quarter of these rows}|(all rows){show all rows of the fragment}",
+    "[Zoom in]{show a quarter of these rows}|(All rows){show all rows of the fragment}",
   );
   send(canvas, "pointermove", { clientX: 12, clientY: 3 });
   assert.equal(readout(), "rows 1,000 – 1,999: 100.0 % deleted");
@@ -346,7 +346,7 @@ test("deleted rows are pixels", () => {
   assert.match(readout(), /^rows 0 – 4,999/);
   send(canvas, "click", { clientX: 39, clientY: 3 });
   assert.deepEqual([asked().args.first, asked().args.rows], [3375, 1250]);
-  button(element, "zoom in").click();
+  button(element, "Zoom in").click();
   assert.deepEqual([asked().args.first, asked().args.rows], [1875, 1250]);
   asked().answer({ ...answer, first: 8, stop: 11, rows_per_pixel: 1 }, [
     new DataView(new Uint8Array([9, 0, 255, 0]).buffer, 1),
@@ -357,11 +357,11 @@ test("deleted rows are pixels", () => {
   assert.equal(readout(), "row 9: deleted");
   send(canvas, "pointermove", { clientX: 2, clientY: 3 });
   assert.equal(readout(), "row 8: live");
-  assert.match(shown(element.lastElementChild), /^\(zoom in\).*\[all rows\]/);
+  assert.match(shown(element.lastElementChild), /^\(Zoom in\).*\[All rows\]/);
   const count = ctx.kernel.asked.length;
   send(canvas, "click", { clientX: 12, clientY: 3 }); // one pixel is one row already
   assert.equal(ctx.kernel.asked.length, count);
-  button(element, "all rows").click();
+  button(element, "All rows").click();
   asked().fail({ message: "lost" });
   assert.equal(shown(element), "problem: lost");
 });
@@ -390,23 +390,23 @@ const SPACE = {
 test("the space of a folder is read when it is asked for", async () => {
   const ctx = fakeContext();
   const element = spaceUse(ctx, () => ({ version: 3 }));
-  button(element, "account").click();
+  button(element, "Account").click();
   const asked = () => ctx.kernel.last("storage.space");
   assert.deepEqual(asked().args, { version: 3 });
   assert.match(
     shown(element),
-    /^Space\|of all versions, tags and branches\|\(account for every byte\)/,
+    /^Space\|of all versions, tags and branches\|\(Account for every byte\)/,
   );
-  assert.match(shown(element), /Listing the folder…\|\[cancel\]$/);
+  assert.match(shown(element), /Listing the folder…\|\[Cancel\]$/);
   asked().options.progress(1000, 2000);
-  assert.match(shown(element), /1,000 of 2,000 manifests\|\[cancel\]$/);
+  assert.match(shown(element), /1,000 of 2,000 manifests\|\[Cancel\]$/);
   const bar = element.querySelector("progress");
   assert.deepEqual([bar.value, bar.max], [1000, 2000]);
-  button(element, "cancel").click();
+  button(element, "Cancel").click();
   assert.equal(ctx.kernel.cancelled, 1);
   await asked().answer(SPACE);
   const text = shown(element);
-  assert.match(text, /\[account for every byte\]/);
+  assert.match(text, /\[Account for every byte\]/);
   assert.match(text, /10\.0 KB\|in 12 files\|/);
   assert.match(
     text,
@@ -437,7 +437,7 @@ test("the space of a folder is read when it is asked for", async () => {
   ]);
   button(element, "main:3").click();
   assert.equal(ctx.travels.length, 1);
-  button(element, "account").click();
+  button(element, "Account").click();
   await asked().fail({ message: "denied" });
   assert.match(shown(element), /problem: denied$/);
 });
@@ -483,17 +483,17 @@ test("columns are compared twelve at a time, most moved first", async () => {
   part.begin();
   assert.deepEqual(codes, [[".drift()", ""]]);
   assert.deepEqual(asked().args, { a: 1, b: 2, first: 0, count: 12, exact: false });
-  assert.equal(foot(), "main:1|main:2|Comparing column statistics…|[stop]");
+  assert.equal(foot(), "main:1|main:2|Comparing column statistics…|[Stop]");
   const nulls = drifted("c", null, {
     after: side([], { nulls: 0.2, sampled: 50 }),
     before: side([]),
   });
   await asked().answer({ num_columns: 5, columns: [drifted("a", 0.05), drifted("b", 0.3), nulls] });
   assert.deepEqual(names(), ["b", "c", "a"]);
-  assert.equal(foot(), "main:1|main:2|3 of 5 columns…|[stop]");
+  assert.equal(foot(), "main:1|main:2|3 of 5 columns…|[Stop]");
   assert.equal(asked().args.first, 3);
   await asked().answer({ num_columns: 5, columns: [drifted("d", 0.1), drifted("e", 0.25)] });
-  assert.equal(foot(), "main:1|main:2|5 columns, a sample of 100 rows|[use all rows]");
+  assert.equal(foot(), "main:1|main:2|5 columns, a sample of 100 rows|[Use all rows]");
   const [b, e, c, d, a] = [...part.element.querySelectorAll("article")].map(shown);
   const title = "Population stability index: below 0.1 is stable, above 0.25 is a large change";
   assert.equal(b, `b{b}|int64|moved much 0.30{${title}}|nulls|0{0}|0{0}|mean|500{500}|1000{1000}`);
@@ -512,7 +512,7 @@ test("columns are compared twelve at a time, most moved first", async () => {
     first.querySelector("path").getAttribute("d"),
     "M0 48V25.00L0.00 25.00H25.00L25.00 2.00H50.00V48",
   );
-  button(part.element, "use all rows").click();
+  button(part.element, "Use all rows").click();
   assert.deepEqual(codes.at(-1), [".drift(exact=True)", ""]);
   assert.equal(asked().args.exact, true);
   await asked().answer({ num_columns: 0, columns: [] });
@@ -531,11 +531,11 @@ test("comparing columns can be stopped and gone on with", async () => {
     [...part.element.querySelectorAll(".lnb-dr-bars i")].map((one) => one.style.width),
     ["50%", "100%", "100%", "0%"],
   );
-  button(part.element, "stop").click();
+  button(part.element, "Stop").click();
   assert.equal(ctx.kernel.cancelled, 1);
   await asked().fail({ kind: "CancelledError", message: "cancelled" });
-  assert.equal(foot(), "main:1|main:2|1 of 2 columns, all rows|[compare more columns]");
-  button(part.element, "compare more").click();
+  assert.equal(foot(), "main:1|main:2|1 of 2 columns, all rows|[Compare more columns]");
+  button(part.element, "Compare more").click();
   await asked().fail({ kind: "Other", message: "broken" });
   assert.match(shown(part.element), /^problem: broken/);
   part.begin();
@@ -883,11 +883,11 @@ test("deleted rows of a part begin at whole rows", () => {
   const part = { first: 9, stop: 4999, num_rows: 5000, num_deleted: 1, rows_per_pixel: 998 };
   asked().answer(part, [new Uint8Array([0, 255, 51, 0, 0]).buffer]);
   nextFrame();
-  button(element, "zoom in").click();
+  button(element, "Zoom in").click();
   assert.deepEqual([asked().args.first, asked().args.rows], [1880, 1248]);
   const canvas = element.querySelector("canvas");
   assert.deepEqual([canvas.style.width, canvas.style.height], ["297px", "9px"]);
-  const [, closer] = [null, button(element, "zoom in")];
+  const [, closer] = [null, button(element, "Zoom in")];
   assert.equal(closer.disabled, false);
   send(sized(canvas, { width: 297 }), "click", { clientX: 44, clientY: 3 });
   assert.deepEqual([asked().args.first, asked().args.rows], [3377, 1248]);

@@ -93,8 +93,8 @@ test("a large picture is fetched in pieces when it is asked for", async () => {
   assert.equal(made.length, 0);
   const small = await shown(media({ size: 2_000_000 }));
   await small.ctx.kernel.last("rows.media").answer({}, [new ArrayBuffer(1_999_996)]);
-  assert.equal(button(await small.found, "show"), undefined);
-  button(element, "show").click();
+  assert.equal(button(await small.found, "Show"), undefined);
+  button(element, "Show").click();
   assert.deepEqual(ctx.kernel.last("rows.media").args, { row: 7, offset: 4 });
   assert.equal(ctx.kernel.last("rows.media").options.quiet, true);
   await ctx.kernel.last("rows.media").answer({}, [new DataView(new ArrayBuffer(2_000_000))]);

@@ -178,13 +178,13 @@ test("a notice is shown while answers are late", () => {
 test("the lock opens and shuts, and says what is wrong", async () => {
   const ctx = fakeContext({ locked: true });
   const lock = lockButton(ctx);
-  assert.equal(lock.textContent, "read-only");
+  assert.equal(lock.textContent, "Read-only");
   assert.equal(lock.getAttribute("aria-pressed"), "true");
   assert.match(lock.title, /click to open/);
   lock.click();
   assert.deepEqual(ctx.kernel.last("lock").args, { locked: false });
   await ctx.kernel.last("lock").answer({ locked: false });
-  assert.equal(lock.textContent, "writing");
+  assert.equal(lock.textContent, "Writing");
   assert.equal(lock.getAttribute("aria-pressed"), "false");
   assert.match(lock.title, /click to shut/);
   assert.deepEqual(ctx.refreshed, [{ locked: false }]);
@@ -258,7 +258,7 @@ test("a long action shows its progress and can be cancelled", async () => {
   assert.equal(Number(place.querySelector("progress").max), 1200);
   asked.options.progress(0, 0);
   assert.equal(Number(place.querySelector("progress").max), 1);
-  button(place, "cancel").click();
+  button(place, "Cancel").click();
   assert.equal(ctx.kernel.cancelled, 1);
   await asked.answer("done");
   assert.equal(await work, "done");
@@ -280,12 +280,12 @@ test("a long action that failed says so, with a way to do it again", async () =>
   await ctx.kernel.last("t").fail({ message: "broken" });
   assert.equal(await work, null);
   assert.match(place.textContent, /problem: broken/);
-  button(place, "look again").click();
+  button(place, "Refresh").click();
   assert.equal(again, 1);
   const other = longAction(ctx, place, { type: "t", args: {}, words: "w" });
   await ctx.kernel.last("t").fail({ message: "broken" });
   await other;
-  assert.equal(button(place, "look again"), undefined);
+  assert.equal(button(place, "Refresh"), undefined);
 });
 
 test("trees open as far as two levels", () => {

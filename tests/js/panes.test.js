@@ -42,7 +42,7 @@ test("a row shows its columns, and the pictures that its bytes hold", async () =
   assert.equal(focus, true);
   assert.equal(
     shown(content),
-    "[biography]{Show what happened to this row, version by version}" +
+    "[Row history]{Show what happened to this row, version by version}" +
       "|id|int64|7|raw|int64|00ff|none|int64|empty text|odd|int64|01",
   );
   const media = ctx.kernel.last("rows.media");
@@ -106,7 +106,7 @@ test("a whole value stands over the grid until it is closed", async () => {
   const args = { branch: null, version: 3, row: 1500, column: 2, filter: "f" };
   assert.deepEqual(asked.args, args);
   await asked.answer({ text: "long text" });
-  assert.equal(shown(element), "words|row 1,500|[only this value]|[copy]|[×]|long text");
+  assert.equal(shown(element), "words|row 1,500|[Only this value]|[Copy]|[×]|long text");
   assert.equal(document.lastFocused, element);
   assert.equal(send(element, "keydown", { key: "a" }).defaultPrevented, false);
   assert.equal(element.hidden, false);
@@ -117,7 +117,7 @@ test("a whole value stands over the grid until it is closed", async () => {
   await ctx.kernel.last("cell").answer({ text: "", null: true });
   assert.match(shown(element), /empty text$/);
   assert.equal(element.querySelector("pre").className, "lnb-look-null");
-  button(element, "only").click();
+  button(element, "Only").click();
   assert.deepEqual(did, [["only", 1, 2]]);
   assert.equal(element.hidden, true);
   open(1, 2);
@@ -137,7 +137,7 @@ test("a vector leads to similar rows, bytes to their picture", async () => {
   const vector = peek("vector");
   vector.open(4, 0);
   await vector.ctx.kernel.last("cell").answer({ text: "[1]" });
-  button(vector.element, "find similar").click();
+  button(vector.element, "Find similar").click();
   assert.deepEqual(vector.did, [["similar", 4, 0]]);
   const bytes = peek("binary");
   bytes.open(4, 0);
@@ -145,7 +145,7 @@ test("a vector leads to similar rows, bytes to their picture", async () => {
   const png = { kind: "image", mime: "image/png", label: "PNG", size: 3 };
   await bytes.ctx.kernel.last("rows.media").answer(png, [new ArrayBuffer(3)]);
   await settled();
-  assert.equal(shown(bytes.element), "words|row 4|[copy]|[×]|PNG · 3 B");
+  assert.equal(shown(bytes.element), "words|row 4|[Copy]|[×]|PNG · 3 B");
   const revoked = mock.method(URL, "revokeObjectURL", () => {});
   bytes.ctx.close();
   assert.equal(revoked.mock.callCount(), 1);
@@ -186,13 +186,13 @@ test("a changed row has both values of what changed", async () => {
   assert.equal(
     shown(content),
     "~|changed|b:2 · row id 9 · fragment 3, offset 40" +
-      "|[biography]{Show what happened to this row, version by version}|[open in Rows]" +
+      "|[Row history]{Show what happened to this row, version by version}|[Open in Rows]" +
       "|n|int64|1{was}|2{is}|unchanged|1|id|int64|7|and 1 more column",
   );
   assert.equal(content.querySelector("details.lnb-section").hasAttribute("open"), false);
-  button(content, "open in Rows").click();
+  button(content, "Open in Rows").click();
   assert.deepEqual(ctx.went, [["rows", { row: 17 }]]);
-  button(content, "biography").click();
+  button(content, "Row history").click();
   assert.deepEqual(ctx.kernel.last("biography.steps").args, {
     branch: "b",
     version: 2,
@@ -207,15 +207,15 @@ test("a removed row is opened where it still is", async () => {
   const answer = { ...ROW, kind: "-", row_id: null, old: [null, null], hidden: 0 };
   const { ctx, content } = await change("rows", { type: "changes.row", answer });
   assert.match(shown(content), /^−\|removed\|b:2 · fragment 3, offset 40\|/);
-  assert.match(shown(content), /\[open in Rows\]\|id\|int64\|7\|n\|int64\|2$/);
-  button(content, "open in Rows").click();
+  assert.match(shown(content), /\[Open in Rows\]\|id\|int64\|7\|n\|int64\|2$/);
+  button(content, "Open in Rows").click();
   assert.deepEqual(ctx.went, [["rows", { filter: "_rowaddr = 12884901928" }]]);
   assert.deepEqual(ctx.travels, [{ branch: "b", version: 2 }]);
   const none = await change("rows", {
     type: "changes.row",
     answer: { ...answer, position: null },
   });
-  assert.equal(button(none.content, "open in Rows"), undefined);
+  assert.equal(button(none.content, "Open in Rows"), undefined);
 });
 
 test("other changes: transactions, fragments, settings, and what cannot be read", async () => {
@@ -235,8 +235,8 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
   const transaction = await change("transactions", { type: "detail", answer: detail, place });
   assert.deepEqual(transaction.ctx.kernel.last("detail").args, place);
   assert.equal(transaction.title, "Transaction");
-  assert.match(shown(transaction.content), /^\+\|Append\|main:2\|why\|today\|\[go to main:2\]/);
-  button(transaction.content, "go to").click();
+  assert.match(shown(transaction.content), /^\+\|Append\|main:2\|why\|today\|\[Go to main:2\]/);
+  button(transaction.content, "Go to").click();
   assert.deepEqual(transaction.ctx.travels, [place]);
   const cells = [
     { name: "id", text: "4", look: "number" },
@@ -257,14 +257,14 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
   assert.equal(fragment.title, "Fragment 4");
   assert.equal(
     shown(fragment.content),
-    "rows|1|→|2|[open in Storage]|Files|2|+{added}|a, b|1 KB · format 2.0|data/x" +
+    "rows|1|→|2|[Open in Storage]|Files|2|+{added}|a, b|1 KB · format 2.0|data/x" +
       "|−{removed}|no columns left|2 KB · format 2.0|data/y",
   );
-  button(fragment.content, "open in Storage").click();
+  button(fragment.content, "Open in Storage").click();
   assert.deepEqual(fragment.ctx.went, [["storage", { fragment: 4 }]]);
   const deletions = await change("deletions", { place: { fragment: 6 }, cells });
   assert.equal(deletions.title, "Fragment 6");
-  assert.equal(shown(deletions.content), "rows|1|→|2|[open in Storage]");
+  assert.equal(shown(deletions.content), "rows|1|→|2|[Open in Storage]");
   const settings = await change("config", { cells });
   assert.equal(settings.title, "4");
   assert.equal(shown(settings.content), "id|4|rows|1|→|2");
@@ -295,7 +295,7 @@ test("the life of a row is read step by step", async () => {
   assert.equal(title, "Biography of a row");
   assert.equal(focus, true);
   const status = () => shown(content.querySelector(".lnb-bio-status"));
-  assert.equal(status(), "Reading…|[stop]");
+  assert.equal(status(), "Reading…|[Stop]");
   const steps = (count) =>
     Array.from({ length: count }, (_one, at) => ({ ...STEP, version: 50 - at }));
   const answer = (count, whole = false) =>
@@ -305,21 +305,21 @@ test("the life of a row is read step by step", async () => {
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 1);
   await answer(1);
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 3);
-  assert.equal(status(), "1 step, reading older steps…|[stop]");
+  assert.equal(status(), "1 step, reading older steps…|[Stop]");
   await answer(3);
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 7);
   await answer(7);
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 12);
   await answer(12);
-  assert.equal(status(), "12 steps|so far|[older steps]");
+  assert.equal(status(), "12 steps|so far|[Older steps]");
   assert.equal(content.querySelectorAll("li").length, 12);
-  button(content, "older steps").click();
+  button(content, "Older steps").click();
   assert.equal(ctx.kernel.last("biography.steps").args.upto, 24);
-  button(content, "stop").click();
+  button(content, "Stop").click();
   assert.equal(ctx.kernel.cancelled, 1);
   await ctx.kernel.last("biography.steps").fail({ kind: "CancelledError", message: "" });
-  assert.equal(status(), "Stopped after 12 steps|[go on]");
-  button(content, "go on").click();
+  assert.equal(status(), "Stopped after 12 steps|[Continue]");
+  button(content, "Continue").click();
   await answer(13, true);
   assert.equal(status(), "13 steps, the complete history");
   assert.match(shown(content.querySelector(".lnb-bio-by")), /^followed by\|row id\|.*why/);
@@ -407,9 +407,9 @@ test("a column has its values, bounds and orders in the pane", async () => {
   assert.equal(last(ctx).title, "n");
   assert.match(
     shown(content),
-    /^int64\|.*<from: >\|to\|<to: >\|\[filter\]\|\[a\]\{.* value\}\|1,500\|\(empty text\)/,
+    /^int64\|.*<from: >\|to\|<to: >\|\[Filter\]\|\[a\]\{.* value\}\|1,500\|\(empty text\)/,
   );
-  assert.match(shown(content), /\[null\]\|25\.0 %\|\[count every row\]\|\[no filter here\]/);
+  assert.match(shown(content), /\[null\]\|25\.0 %\|\[Count every row\]\|\[Clear filter\]/);
   button(content, "a").click();
   await ctx.kernel.last("rows.range").answer({ where: "n = 1" });
   button(content, "null").click();
@@ -417,7 +417,7 @@ test("a column has its values, bounds and orders in the pane", async () => {
   await ctx.kernel.last("rows.range").answer({ where: "n IS NULL" });
   const [from] = content.querySelectorAll("input");
   from.value = "2.5";
-  button(content, "filter").click();
+  button(content, "Filter").click();
   assert.deepEqual(ctx.kernel.last("rows.range").args, {
     version: 3,
     column: 2,
@@ -428,7 +428,7 @@ test("a column has its values, bounds and orders in the pane", async () => {
   });
   await ctx.kernel.last("rows.range").fail({ message: "too far" });
   assert.match(shown(content), /too far/);
-  button(content, "no filter").click();
+  button(content, "Clear").click();
   assert.deepEqual(did.at(-1), ["brush", null]);
   assert.ok(did.some(([, where]) => where === "n IS NULL"));
   const pressed = () =>
@@ -445,26 +445,26 @@ test("a column has its values, bounds and orders in the pane", async () => {
 
 test("every row of a column is counted when it is asked for", async () => {
   const { ctx, did, content } = pane();
-  button(content, "count every row").click();
+  button(content, "Count every row").click();
   const asked = ctx.kernel.last("rows.exact");
   assert.deepEqual(asked.args, { version: 3, column: 2 });
-  assert.match(shown(content), /\[cancel\].*Counting every row…/);
+  assert.match(shown(content), /\[Cancel\].*Counting every row…/);
   asked.options.progress(1, 3);
   assert.match(shown(content), /Counting every row… 33 %/);
-  button(content, "cancel").click();
+  button(content, "Cancel").click();
   assert.equal(ctx.kernel.cancelled, 1);
   const exact = { ...PROFILE, exact: true };
   await asked.answer({ profile: exact });
   assert.deepEqual(did, [["learned", exact]]);
-  assert.match(shown(content), /\[count again\]/);
-  button(content, "count again").click();
+  assert.match(shown(content), /\[Count again\]/);
+  button(content, "Count again").click();
   await ctx.kernel.last("rows.exact").fail({ message: "cancelled" });
   assert.match(shown(content), /cancelled/);
 });
 
 test("a profile that is on its way is painted when it comes", () => {
   const waiting = pane(null, { waits: true });
-  assert.match(shown(waiting.content), /^int64\|Computing column statistics…\|\[no filter here\]/);
+  assert.match(shown(waiting.content), /^int64\|Computing column statistics…\|\[Clear filter\]/);
   waiting.arrive({ ...PROFILE, kind: "time", nulls: 0 });
   assert.match(shown(waiting.content), /<from: >/);
   assert.equal(waiting.content.querySelector("input").getAttribute("type"), "date");
@@ -535,9 +535,9 @@ test("a fragment has its files, what was lost of them, and indices", async () =>
   assert.equal(
     shown(element),
     "rows|1,500 of 2,000 stored|deleted|500 · 25.0 %|size|4.0 KB|bytes per row|2 B|Files|3" +
-      "|a, b|, and 1 more|[pages]|3.0 KB · written by version 2 · format 2.0{x.lance}" +
+      "|a, b|, and 1 more|[Pages]|3.0 KB · written by version 2 · format 2.0{x.lance}" +
       "|† 1 column replaced since, 2 fields dropped: these bytes are no longer read" +
-      "|no columns left|[pages]|size unknown · written by version 3 · format 2.1{y.lance}" +
+      "|no columns left|[Pages]|size unknown · written by version 3 · format 2.1{y.lance}" +
       "|and 1 more file|Indices|✓ by id|covered|– by n|not covered",
   );
   const bare = { ...FRAGMENT, bytes: null, deleted: 0, indices: [], files: [], hidden_files: 0 };

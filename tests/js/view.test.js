@@ -454,7 +454,7 @@ test("key columns are chosen", () => {
     [...element.querySelectorAll(".lnb-key-columns button")].find(
       (one) => one.textContent === name,
     );
-  assert.equal(button(element, "use as key").disabled, true);
+  assert.equal(button(element, "Use as key").disabled, true);
   for (const name of ["id", "b"]) {
     const one = column(name);
     send(one, "click");
@@ -462,18 +462,18 @@ test("key columns are chosen", () => {
   }
   const again = column("b");
   send(again, "click");
-  assert.equal(button(element, "use as key").disabled, false);
+  assert.equal(button(element, "Use as key").disabled, false);
   ctx.kernel.last("biography.keys").answer({ columns: [] });
   assert.ok(column("id")); // chosen ones stay
   const field = element.querySelector("input");
   field.value = " x ";
   send(field, "input");
   assert.equal(ctx.kernel.last("biography.keys").args.text, "x");
-  button(element, "use as key").click();
+  button(element, "Use as key").click();
   assert.deepEqual(chosen, [["id"]]);
   assert.equal(element.hidden, true);
   toggle.click();
-  button(element, "as by default").click();
+  button(element, "Use default").click();
   assert.deepEqual(chosen, [["id"], null]);
   toggle.click();
   send(element, "keydown", { key: "Escape" });
@@ -513,7 +513,7 @@ test("a filter is applied by Enter and cleared by Escape", () => {
   bar.filter("b");
   clear.click();
   assert.deepEqual(calls.slice(2), [{ filter: "b" }, { filter: null }]);
-  button(bar.element, "row ids").click();
+  button(bar.element, "Row ids").click();
   assert.deepEqual(calls.at(-1), { system: true });
 });
 
@@ -539,12 +539,12 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   const { bar, calls, filter, now } = filterBar();
   const tools = () => shown(bar.element.querySelector(".lnb-rows-tools"));
   const plan = bar.element.querySelector(".lnb-filter-plan");
-  assert.match(tools(), /<filter of rows, SQL: >\|<find a column: >\|\[row ids\]\{/);
+  assert.match(tools(), /<filter of rows, SQL: >\|<find a column: >\|\[Row ids\]\{/);
   bar.busy(0, 0);
-  assert.match(tools(), /\|…\|\[cancel\]\|/);
+  assert.match(tools(), /\|…\|\[Cancel\]\|/);
   bar.busy(2, 3);
-  assert.match(tools(), /\|66 %\|\[cancel\]\|/);
-  button(bar.element, "cancel").click();
+  assert.match(tools(), /\|66 %\|\[Cancel\]\|/);
+  button(bar.element, "Cancel").click();
   assert.equal(calls.pop(), "cancel");
   bar.say({ num_rows: 1200, words: "", reads: null });
   assert.doesNotMatch(tools(), /cancel|pass/);
@@ -553,14 +553,14 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   const reads = { columns: ["a", "b"], rows: 1200, skipped: null, fragments: 1 };
   bar.say({ num_rows: 1200, words: "sorted by a", reads });
   assert.match(tools(), /\|1,200 pass\|/);
-  assert.equal(button(bar.element, "row ids").getAttribute("aria-pressed"), "true");
+  assert.equal(button(bar.element, "Row ids").getAttribute("aria-pressed"), "true");
   assert.equal(
     shown(plan),
-    "sorted by a|[unsorted]|reads a, b of 1,200 rows in 1 fragment" +
+    "sorted by a|[Unsorted]|reads a, b of 1,200 rows in 1 fragment" +
       " · these files have no page statistics: no row is skipped" +
       " · other columns only where rows pass",
   );
-  button(plan, "unsorted").click();
+  button(plan, "Unsorted").click();
   assert.deepEqual(calls.pop(), { order: null, near: null });
   bar.say({ num_rows: 1, words: "", reads: { ...reads, skipped: 1, fragments: 2 } });
   assert.match(shown(plan), /in 2 fragments · 1 row skipped by page statistics · /);
@@ -584,7 +584,7 @@ test("neighbours are asked for by number and metric", () => {
   const plan = bar.element.querySelector(".lnb-filter-plan");
   assert.equal(
     shown(plan),
-    "to row 5 by v|<how many neighbours: 10>|<metric: cosine>|[back to all rows]",
+    "to row 5 by v|<how many neighbours: 10>|<metric: cosine>|[Back to all rows]",
   );
   assert.doesNotMatch(shown(bar.element), /pass/);
   const [k, metric] = plan.querySelectorAll("input, select");
@@ -683,7 +683,7 @@ test("what is shown is said", () => {
   assert.equal(said(), "…");
   bar.busy(1, 3);
   assert.equal(said(), "33 %");
-  button(bar.element, "cancel").click();
+  button(bar.element, "Cancel").click();
   assert.deepEqual(calls, ["cancel"]);
   bar.say({
     num_rows: 1234,
@@ -691,12 +691,12 @@ test("what is shown is said", () => {
     reads: { columns: ["a"], rows: 10, skipped: 1000, fragments: 1 },
   });
   assert.equal(said(), "1,234 pass");
-  assert.equal(button(bar.element, "cancel").hidden, true);
+  assert.equal(button(bar.element, "Cancel").hidden, true);
   assert.match(bar.element.textContent, /reads a of 10 rows in 1 fragment ·/);
   assert.match(bar.element.textContent, /1,000 rows skipped/);
   now.order = { column: "a", ascending: true };
   bar.say({ num_rows: 1, words: "w", reads: null });
-  button(bar.element, "unsorted").click();
+  button(bar.element, "Unsorted").click();
   assert.deepEqual(calls.at(-1), { order: null, near: null });
   now.near = { like: 1, k: 10, metric: "l2", row: "5", column: "v", at: 0 };
   bar.say({
@@ -718,7 +718,7 @@ test("what is shown is said", () => {
     send(k, "change");
     assert.equal(calls.at(-1).near.k, sent);
   }
-  button(bar.element, "back to all rows").click();
+  button(bar.element, "Back to all rows").click();
   now.filter = "applied";
   bar.fail({ message: "m", card: { title: "Wrong" } });
   assert.match(
@@ -729,7 +729,7 @@ test("what is shown is said", () => {
   bar.fail(new Error("plain"));
   bar.busy(0, 0);
   bar.fail(new Error("plain"));
-  assert.equal(button(bar.element, "cancel").hidden, true);
+  assert.equal(button(bar.element, "Cancel").hidden, true);
   assert.match(
     bar.element.querySelector(".lnb-filter-problem").textContent,
     /^The filter cannot be usedplain$/,

@@ -56,10 +56,10 @@ test("the storage tab asks for the map and the health of the version", async () 
   await ctx.kernel
     .last("storage.health")
     .answer({ advice: [{ ...one, stage: { verb: "compact" } }] });
-  assert.equal(advice(), "Compact|small files|ds.compact()|[copy]|[see fragment 4]|[stage this]");
-  button(el, "stage this").click();
+  assert.equal(advice(), "Compact|small files|ds.compact()|[Copy]|[See fragment 4]|[Stage this]");
+  button(el, "Stage this").click();
   assert.deepEqual(ctx.went, [["stage", { card: { verb: "compact" } }]]);
-  button(el, "see fragment").click();
+  button(el, "See fragment").click();
   assert.deepEqual(ctx.kernel.last("storage.fragment").args, { ...HERE, fragment: 4 });
   assert.equal(ctx.codes.at(-1).python, "lance_nb.dataset('d').get_fragment(4)");
   await ctx.kernel.last("storage.fragment").answer(FRAGMENT);
@@ -91,7 +91,7 @@ test("advice has no button to stage it where nothing can be staged", async () =>
   const { ctx, el } = mounted(mountStorage);
   const one = { title: "T", text: "t", python: "p", fragment: 4, stage: null };
   await ctx.kernel.last("storage.health").answer({ advice: [one] });
-  assert.equal(button(el, "stage this"), undefined);
+  assert.equal(button(el, "Stage this"), undefined);
   assert.deepEqual(ctx.codes, []);
 });
 
@@ -165,7 +165,7 @@ test("deleted rows are those of the fragment with most, or of the one that is wa
 
 test("space alone is that of the version shown", () => {
   const { ctx, el } = mounted(mountSpace);
-  button(el, "account").click();
+  button(el, "Account").click();
   assert.deepEqual(ctx.kernel.last("storage.space").args, HERE);
 });
 

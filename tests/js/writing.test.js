@@ -53,10 +53,10 @@ test("a new tag is checked while it is typed, then written", async () => {
   const [name, note] = element.querySelectorAll(":scope > .lnb-rf-fields > input");
   assert.equal(
     shown(element),
-    "New tag|<name of the tag: >|at|<version: main:3>|<note: >|(make it at …)|[cancel]",
+    "New tag|<name of the tag: >|at|<version: main:3>|<note: >|(Create it at …)|[Cancel]",
   );
   check.answer(CHECKED); // without a name it cannot be made
-  assert.match(shown(element), /\|✓\|free\|!\|note it\|\(make it at main:3\)\|\[cancel\]$/);
+  assert.match(shown(element), /\|✓\|free\|!\|note it\|\(Create it at main:3\)\|\[Cancel\]$/);
   assert.deepEqual(ctx.codes, [CHECKED.code]);
   name.value = " v1 ";
   send(name, "input");
@@ -64,7 +64,7 @@ test("a new tag is checked while it is typed, then written", async () => {
   ctx.kernel.last("refs.check").answer({ ...CHECKED, code: null });
   assert.equal(ctx.codes.length, 1);
   note.value = "first";
-  button(element, "make it").click();
+  button(element, "Create it").click();
   const create = ctx.kernel.last("refs.create");
   const args = { kind: "tag", name: "v1", branch: null, version: 3, note: "first" };
   assert.deepEqual(create.args, args);
@@ -81,25 +81,28 @@ test("what stops a ref from being written is said", async () => {
     ctx.kernel.last("refs.check").answer({ ...CHECKED, ...change });
     return shown(element).split("<note: >|")[1];
   };
-  assert.equal(answer({ reason: "taken" }), "taken|✓|free|!|note it|(make it at main:3)|[cancel]");
+  assert.equal(
+    answer({ reason: "taken" }),
+    "taken|✓|free|!|note it|(Create it at main:3)|[Cancel]",
+  );
   assert.equal(name.getAttribute("aria-invalid"), "true");
   assert.equal(
     answer({ problem: "no such version", place: null }),
-    "no such version|(make it at …)|[cancel]",
+    "no such version|(Create it at …)|[Cancel]",
   );
   assert.equal(name.getAttribute("aria-invalid"), "false");
   const version = element.querySelector(".lnb-ref-box input");
   assert.equal(version.getAttribute("aria-invalid"), "true");
   assert.equal(
     answer({ consequences: [{ level: "stop", text: "never" }] }),
-    "✕|never|(make it at main:3)|[cancel]",
+    "✕|never|(Create it at main:3)|[Cancel]",
   );
-  assert.equal(answer({ consequences: [] }), "[make it at main:3]|[cancel]");
-  button(element, "make it").click();
+  assert.equal(answer({ consequences: [] }), "[Create it at main:3]|[Cancel]");
+  button(element, "Create it").click();
   await ctx.kernel.last("refs.create").fail({ message: "somebody was faster" });
-  assert.match(shown(element), /problem: somebody was faster\|\[look again\]/);
-  button(element, "look again").click();
-  button(element, "cancel").click();
+  assert.match(shown(element), /problem: somebody was faster\|\[Refresh\]/);
+  button(element, "Refresh").click();
+  button(element, "Cancel").click();
   assert.deepEqual(did, [["again"], ["close"]]);
   send(name, "input");
   ctx.kernel.last("refs.check").fail({ message: "no kernel" });
@@ -108,7 +111,7 @@ test("what stops a ref from being written is said", async () => {
 
 test("a tag is moved to another version", async () => {
   const { ctx, element, did } = form({ action: "move", name: "v1", seen: "s", at: "2" });
-  assert.equal(shown(element), "Move tag v1|to|<version: 2>|(move it to …)|[cancel]");
+  assert.equal(shown(element), "Move tag v1|to|<version: 2>|(Move it to …)|[Cancel]");
   assert.deepEqual(ctx.kernel.last("refs.check").args, {
     kind: "tag",
     action: "move",
@@ -116,7 +119,7 @@ test("a tag is moved to another version", async () => {
     at: "2",
   });
   ctx.kernel.last("refs.check").answer(CHECKED);
-  button(element, "move it to main:3").click();
+  button(element, "Move it to main:3").click();
   const args = { name: "v1", branch: null, version: 3, seen: "s" };
   assert.deepEqual(ctx.kernel.last("refs.move").args, args);
   await ctx.kernel.last("refs.move").answer({});
@@ -149,10 +152,10 @@ test("a branch has its facts, its tags and what can be done with it", () => {
   const { ctx, element, did } = card({});
   assert.equal(
     shown(element),
-    "a note|rows|7|[go to it]|[compare with fork]{what changed from main:3 to dev:5}|[merge…]" +
-      "|[new tag…]|[new branch…]|[note…]|[delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
+    "a note|rows|7|[Go to it]|[Compare with fork]{what changed from main:3 to dev:5}|[Merge…]" +
+      "|[New tag…]|[New branch…]|[Note…]|[Delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
   );
-  for (const words of ["go to it", "compare", "merge", "new tag", "new branch", "v1"])
+  for (const words of ["Go to it", "Compare", "Merge", "New tag", "New branch", "v1"])
     button(element, words).click();
   assert.deepEqual(ctx.travels, [{ branch: "dev", version: 5 }]);
   const pair = { a: { branch: null, version: 3 }, b: { branch: "dev", version: 5 } };
@@ -166,26 +169,26 @@ test("a branch has its facts, its tags and what can be done with it", () => {
   const main = card({ name: null, label: "main", note: "", fork: null, metadata: [] });
   assert.equal(
     shown(main.element),
-    "rows|7|[go to it]|[merge…]|[new tag…]|[new branch…]|Tags on it|[v1]|dev:4|and 2 more",
+    "rows|7|[Go to it]|[Merge…]|[New tag…]|[New branch…]|Tags on it|[v1]|dev:4|and 2 more",
   );
-  button(main.element, "merge").click();
+  button(main.element, "Merge").click();
   assert.deepEqual(main.did, [["merge", { into: "main" }]]);
   assert.equal(placeText({ branch: null, version: 2 }), "main:2");
 });
 
 test("a tag is moved, noted and deleted from its card", async () => {
   const { ctx, element, did } = card({ kind: "tag", name: "v1", label: "v1", fork: null });
-  assert.match(shown(element), /\[new branch…\]\|\[move…\]\|\[note…\]\|\[delete…\]\|Metadata/);
+  assert.match(shown(element), /\[New branch…\]\|\[Move…\]\|\[Note…\]\|\[Delete…\]\|Metadata/);
   assert.match(shown(element), /Other tags there/);
-  button(element, "move").click();
+  button(element, "Move").click();
   assert.match(shown(element), /Move tag v1\|to\|<version: main:3>/);
-  button(element, "cancel").click();
+  button(element, "Cancel").click();
   assert.doesNotMatch(shown(element), /Move tag/);
-  button(element, "note").click();
+  button(element, "Note").click();
   const note = element.querySelector(".lnb-rf-note");
   assert.equal(note.getAttribute("value"), "a note");
   note.value = "new";
-  button(element, "write").click();
+  button(element, "Save").click();
   const args = { kind: "tag", name: "v1", note: "new", before: "a note" };
   assert.deepEqual(ctx.kernel.last("refs.note").args, args);
   await ctx.kernel.last("refs.note").answer({ n: 1 });
@@ -193,13 +196,13 @@ test("a tag is moved, noted and deleted from its card", async () => {
     ["done", { n: 1 }],
     ["show", "tag", "v1"],
   ]);
-  button(element, "write").click();
+  button(element, "Save").click();
   await ctx.kernel.last("refs.note").fail({ message: "changed since" });
-  assert.match(shown(element), /problem: changed since\|\[look again\]/);
-  button(element, "look again").click();
+  assert.match(shown(element), /problem: changed since\|\[Refresh\]/);
+  button(element, "Refresh").click();
   assert.deepEqual(did.splice(0), [["show", "tag", "v1"]]);
-  button(element, "delete").click();
-  assert.match(shown(element), /Checking what depends on it…\|\[cancel\]/);
+  button(element, "Delete").click();
+  assert.match(shown(element), /Checking what depends on it…\|\[Cancel\]/);
   assert.deepEqual(ctx.kernel.last("refs.explain").args, { kind: "tag", name: "v1" });
   await ctx.kernel.last("refs.explain").answer({
     code: { python: "del" },
@@ -211,16 +214,16 @@ test("a tag is moved, noted and deleted from its card", async () => {
   assert.deepEqual(ctx.codes, [{ python: "del" }]);
   assert.match(
     shown(element),
-    /Delete tag v1\?\|!\|unprotected\|\[delete v1\]\|\[how many bytes\?\]\|\[keep it\]/,
+    /Delete tag v1\?\|!\|unprotected\|\[Delete v1\]\|\[How many bytes\?\]\|\[Keep it\]/,
   );
-  button(element, "how many bytes").click();
+  button(element, "How many bytes").click();
   assert.deepEqual(ctx.kernel.last("refs.bytes").args, { name: "v1" });
   ctx.kernel.last("refs.bytes").options.progress(1, 2);
   assert.match(shown(element), /Counting… 1 of 2 manifests/);
   await ctx.kernel.last("refs.bytes").answer({ words: "3 MB" });
   await settled();
-  assert.match(shown(element), /\|3 MB\|\[delete v1\]/);
-  button(element, "delete v1").click();
+  assert.match(shown(element), /\|3 MB\|\[Delete v1\]/);
+  button(element, "Delete v1").click();
   assert.deepEqual(ctx.kernel.last("refs.delete").args, { kind: "tag", name: "v1", seen: "known" });
   await ctx.kernel.last("refs.delete").answer({ deleted: 1 });
   await settled();
@@ -230,17 +233,17 @@ test("a tag is moved, noted and deleted from its card", async () => {
 
 test("a branch that is needed is not deleted", async () => {
   const { ctx, element, did } = card({});
-  button(element, "delete").click();
+  button(element, "Delete").click();
   await ctx.kernel.last("refs.explain").answer({ consequences: [], seen: "", refused: true });
   await settled();
-  assert.match(shown(element), /Delete branch dev\?\|\(delete dev\)\|\[keep it\]/);
-  button(element, "keep it").click();
+  assert.match(shown(element), /Delete branch dev\?\|\(Delete dev\)\|\[Keep it\]/);
+  button(element, "Keep it").click();
   assert.doesNotMatch(shown(element), /Delete branch/);
-  button(element, "delete").click();
+  button(element, "Delete").click();
   await ctx.kernel.last("refs.explain").fail({ message: "lost" });
   await settled();
-  assert.match(shown(element), /problem: lost\|\[look again\]/);
-  button(element, "look again").click();
+  assert.match(shown(element), /problem: lost\|\[Refresh\]/);
+  button(element, "Refresh").click();
   assert.equal(ctx.kernel.count("refs.explain"), 3);
   assert.deepEqual(did, []);
 });
@@ -282,8 +285,8 @@ test("a merge is shown before it is made", async () => {
   assert.equal(element.hidden, false);
   assert.equal(document.lastFocused, element);
   const head =
-    "[← branches and tags]|[Merge]|[Cherry-pick]|[Revert]" +
-    "|merge|<source: dev>|into|<target branch: main>|[preview]";
+    "[← Branches and tags]|[Merge]|[Cherry-pick]|[Revert]" +
+    "|merge|<source: dev>|into|<target branch: main>|[Preview]";
   assert.ok(shown(element).startsWith(head));
   assert.deepEqual(ctx.kernel.last("refs.plan").args, {
     kind: "merge",
@@ -303,7 +306,7 @@ test("a merge is shown before it is made", async () => {
     /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|/,
   );
   element.querySelector(".lnb-mp-acts input").value = "why";
-  button(element, "merge into").click();
+  button(element, "Merge into").click();
   assert.deepEqual(ctx.kernel.last("refs.merge").args, { plan: 7, message: "why" });
   await ctx.kernel.last("refs.merge").answer({ version: 8 });
   await settled();
@@ -362,7 +365,7 @@ test("conflicts are listed, and have to be decided", async () => {
     [...element.querySelectorAll(".lnb-mp-cell")].map((cell) => cell.textContent),
     ["3"],
   );
-  assert.match(text, /\(merge into main\)\|2 conflicts to decide first$/);
+  assert.match(text, /\(Merge into main\)\|2 conflicts to decide first$/);
 });
 
 test("what is shown belongs to what is asked", async () => {
@@ -433,7 +436,7 @@ test("a staged change says what it does, and is committed with a message", () =>
       "main:3|ready",
     ) +
       "|2 rows go|rows|2|ran here: small|gone|sign|n{int64}|−|2" +
-      "|fragments touched: 1|~ fragment 4: 1,000 → 1 row" +
+      "|1 changed fragment|~ fragment 4: 1,000 → 1 row" +
       "|✓ No other commits since main:3|<commit message: >|[Commit]",
   );
   element.querySelector(".lnb-sg-message").value = "why";
@@ -494,7 +497,7 @@ test("commits of others are listed with what they mean", () => {
     shown(fits.element),
     /1 version by others since main:3:\|↷\|version 4, Append\|: fits\|/,
   );
-  assert.match(shown(fits.element), /\[re-run on the newest\]\{.*\}\|\[Commit\]$/);
+  assert.match(shown(fits.element), /\[Re-run on the newest version\]\{.*\}\|\[Commit\]$/);
   assert.match(button(fits.element, "Commit").className, /lnb-sg-go/);
   const { did, element } = staged({ meetings: [meeting, other] });
   assert.match(
@@ -503,12 +506,12 @@ test("commits of others are listed with what they mean", () => {
   );
   assert.match(shown(element), /\[Commit\]\{A commit now would be refused\}$/);
   assert.doesNotMatch(button(element, "Commit").className, /lnb-sg-go/);
-  assert.match(button(element, "re-run").className, /lnb-sg-go/);
-  button(element, "re-run").click();
+  assert.match(button(element, "Re-run").className, /lnb-sg-go/);
+  button(element, "Re-run").click();
   assert.deepEqual(did, [["rerun"]]);
   const failed = staged({ state: "failed" });
   assert.match(shown(failed.element), /\|! not committed\|/);
-  assert.match(shown(failed.element), /\[re-run on the newest\]\{[^}]*\}$/);
+  assert.match(shown(failed.element), /\[Re-run on the newest version\]\{[^}]*\}$/);
   const tag = staged({ has_rows: false, state: "ready" });
   assert.doesNotMatch(shown(tag.element), /commit message|No other commits/);
 });
@@ -518,16 +521,16 @@ test("a commit leads to its version, or is asked about when it is not known", ()
   const done = staged({ state: "committed", outcome }, { locked: true });
   assert.match(
     shown(done.element),
-    /\|✓ committed\|\[×\]\{Remove from the list\}\|.*\[show version 8\]\|\(undo: .* 7\)\{/,
+    /\|✓ committed\|\[×\]\{Remove from the list\}\|.*\[Show version 8\]\|\(Undo: .* 7\)\{/,
   );
-  assert.doesNotMatch(shown(done.element), /ran here|fragments touched|gone/);
-  button(done.element, "show version").click();
+  assert.doesNotMatch(shown(done.element), /ran here|changed fragment|gone/);
+  button(done.element, "Show version").click();
   assert.deepEqual(done.did, [["go"]]);
   const plain = staged({ state: "committed", outcome: { version: null, text: "tag made" } });
   assert.match(shown(plain.element), /✓ tag made$/);
   const unknown = staged({ state: "unknown" });
-  button(unknown.element, "look again").click();
-  button(unknown.element, "commit again").click();
+  button(unknown.element, "Check again").click();
+  button(unknown.element, "Commit again").click();
   assert.deepEqual(unknown.did, [["look"], ["commit", ""]]);
   const states = ["planned", "ready", "failed", "unknown", "committed"];
   assert.deepEqual(
@@ -628,7 +631,7 @@ test("a form is filled from another view, its fields by kind", () => {
   });
   const fields = element.querySelectorAll(".lnb-sg-fields input");
   assert.equal(fields[0].value, "n, `a,b`");
-  button(element, "+ column").click();
+  button(element, "Add column").click();
   const pair = [...element.querySelectorAll(".lnb-sg-pair")].at(-1).querySelectorAll("input");
   pair[0].value = "m";
   pair[1].value = "n + 1";

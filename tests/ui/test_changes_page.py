@@ -140,7 +140,7 @@ def test_a_row_has_a_biography_and_a_place(
     expect(detail.locator(".lnb-cd-kind")).to_contain_text("changedmain:7 · row id 45")
     expect(detail.locator(".lnb-cd-old").last).to_contain_text("cat")
     screenshot(page, "row")
-    detail.get_by_role("button", name="biography").click()
+    detail.get_by_role("button", name="Row history").click()
     steps = detail.locator(".lnb-bio-step")
     expect(steps).to_have_count(4)
     expect(steps.nth(0)).to_contain_text("moved by compaction")
@@ -168,7 +168,7 @@ def test_rows_lead_to_the_grid_and_the_grid_to_biographies(
     expect(page.locator(".lnb-here-ref")).to_have_text("main:1")  # there it still is
     expect(page.locator(".lnb-panel-rows .lnb-grid-status")).to_contain_text("of 1")
     page.get_by_role("button", name="whole row").click()
-    detail.get_by_role("button", name="biography").click()
+    detail.get_by_role("button", name="Row history").click()
     expect(detail.locator(".lnb-bio-step")).to_contain_text(["created"])
     screenshot(page)
 
@@ -295,7 +295,7 @@ def test_a_comparison_tells_how_far_it_is_and_can_be_stopped(
     foot.get_by_role("button", name="stop").click()
     place = page.locator(".lnb-ch-level:not([hidden]) .lnb-grid-note")
     expect(place).to_contain_text("Stopped.")
-    place.get_by_role("button", name="go on").click()
+    place.get_by_role("button", name="Continue").click()
     expect(rows_of(page, ROWS).first).to_contain_text("bird→fox")
     expect(foot).to_contain_text("25 rows")
 
@@ -371,7 +371,7 @@ def test_it_works_alone(open_widget: OpenWidget, screenshot: Screenshot, dataset
     rows_of(page, ROWS).first.click()
     below = page.locator(".lnb-detail-below")
     expect(below.locator(".lnb-cd-kind")).to_contain_text("changed")
-    below.get_by_role("button", name="biography").click()
+    below.get_by_role("button", name="Row history").click()
     expect(below.locator(".lnb-bio-by")).to_contain_text("followed by key: id")
     screenshot(page)
 
@@ -397,7 +397,7 @@ def test_hostile_names_and_values_are_text(open_widget: OpenWidget, screenshot: 
     expect(page.locator(f"{PANEL} .lnb-grid-column:visible b").last).to_have_text(column)
     expect(rows_of(page, ROWS).nth(1).locator("ins")).to_have_text(visible(payloads[1]))
     rows_of(page, ROWS).nth(1).click()
-    page.get_by_role("region", name="details").get_by_role("button", name="biography").click()
+    page.get_by_role("region", name="details").get_by_role("button", name="Row history").click()
     expect(page.locator(".lnb-bio-cells ins")).to_have_text(visible(payloads[1]))
     chip(page, "Drift").click()
     expect(page.locator(".lnb-dr-card")).to_have_count(2)

@@ -51,7 +51,7 @@ def test_no_name_and_no_value_becomes_markup_anywhere(
         expect(rows.locator(".lnb-cell:visible").first).not_to_be_empty()
         clean(page)
     screenshot(page, "rows")
-    detail.get_by_role("button", name="biography").click()
+    detail.get_by_role("button", name="Row history").click()
     expect(detail.locator(".lnb-bio-step").last).to_contain_text("created")
     page.get_by_role("combobox", name="go to a version").fill("<")
     choices = page.get_by_role("listbox", name="versions, tags").get_by_role("option")

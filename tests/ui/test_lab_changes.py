@@ -39,7 +39,7 @@ def test_rows_that_differ_and_their_lives(lab: LabServer, screenshot: Screenshot
     expect(rows.first.locator("ins")).to_have_text("new")
     rows.first.click()
     detail = explorer.get_by_role("region", name="details")
-    detail.get_by_role("button", name="biography").click()
+    detail.get_by_role("button", name="Row history").click()
     steps = detail.locator(".lnb-bio-step")
     expect(steps.last).to_contain_text("created")
     expect(detail.locator(".lnb-bio-status")).to_contain_text("the complete history")

@@ -120,17 +120,17 @@ def test_the_frame_has_a_lock_a_meter_a_switch_and_the_same_as_code(
     expect(root.locator(".lnb-ch-badge")).to_be_visible()
     root.get_by_role("button", name="Data", exact=True).click()
     expect(lance.rows).to_be_visible()
-    root.get_by_role("button", name="details", exact=True).click()
+    root.get_by_role("button", name="Details", exact=True).click()
     expect(root.locator(".lnb-part-detail")).to_be_hidden()
     screenshot(page, "folded")
-    root.get_by_role("button", name="details", exact=True).click()
+    root.get_by_role("button", name="Details", exact=True).click()
     lance.filter.fill("id < 20")
     lance.press(lance.filter, "Enter")
     expect(lance.code).to_contain_text("filter='id < 20'")
     expect(root.locator(".lnb-io")).not_to_contain_text("0 requests")
     for name in ("Python", "%lance"):
         root.get_by_role("button", name=name).click()
-        root.get_by_role("button", name="copy", exact=True).click()
+        root.get_by_role("button", name="Copy", exact=True).click()
         line = lance.code.inner_text
         eventually(page, lambda: page.evaluate("navigator.clipboard.readText()") == line())  # noqa: B023
     expect(lance.code).to_contain_text("%lance")

@@ -105,7 +105,7 @@ def test_rows_and_cells_are_tinted_filtered_and_have_lives(
     expect(differ.first.locator("ins")).to_have_text("fox")
     differ.first.click()
     expect(lance.detail.locator(".lnb-cd-kind")).to_contain_text("changed")
-    lance.detail.get_by_role("button", name="biography").click()
+    lance.detail.get_by_role("button", name="Row history").click()
     life = lance.detail.locator(".lnb-bio-step")
     expect(life.filter(has_text="updated").first).to_contain_text("→ fox")
     expect(life.last).to_contain_text("created")
@@ -118,7 +118,7 @@ def test_a_biography_is_read_from_the_grid_and_the_scrubber_counts(
     lance: LabExplorer, screenshot: Screenshot
 ) -> None:
     lance.press(lance.rows.locator(".lnb-grid"), "Control+Home", "Shift+Enter")
-    lance.detail.get_by_role("button", name="biography").click()
+    lance.detail.get_by_role("button", name="Row history").click()
     expect(lance.detail.locator(".lnb-bio-step").last).to_contain_text("created")
     screenshot(lance.page, "life")
     lance.tab("Changes")

@@ -24,8 +24,8 @@ PIECES = {
     "DeletionMap(ds)": "62 of 200 rows deleted",
     "SchemaTree(ds)": "double",
     "RefsManager(ds)": "2 branches",
-    "StagePanel(ds)": "read-only",
-    "SpaceView(ds)": "account for every byte",
+    "StagePanel(ds)": "Read-only",
+    "SpaceView(ds)": "Account for every byte",
 }
 VALUES = {
     "ds.version_info(4)": "Version 4",

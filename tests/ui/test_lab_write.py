@@ -120,7 +120,7 @@ def test_a_card_runs_on_spark_is_cancelled_fails_and_lands(
     expect(card.locator(".lnb-sg-state")).to_have_text("planned")
     expect(card.locator(".lnb-sg-where")).to_contain_text("will run on Spark")
     card.get_by_role("button", name="Commit").click()
-    told = panel.locator(".lnb-sg-told")
+    told = panel.locator(".lnb-sg-progress")
     for words in ("commit: running · on Spark", "1 of 1 task · 900 rows"):
         expect(told).to_contain_text(words, timeout=180_000)
     screenshot(notebook.page, "running")

@@ -124,7 +124,7 @@ def test_a_column_opens_with_exact_counts_and_filters_by_keyboard(
     pane.get_by_role("button", name="count every row").click()
     expect(pane).to_contain_text("all 400 rows")
     pane.get_by_label("from").fill("0.5")
-    pane.get_by_role("button", name="filter", exact=True).click()
+    pane.get_by_role("button", name="Filter", exact=True).click()
     box = page.get_by_role("combobox", name="filter of rows")
     expect(box).to_have_value("score >= 0.5")
     expect(rows.locator(".lnb-grid-status")).to_contain_text("of 100")

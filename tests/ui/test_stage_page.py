@@ -52,7 +52,7 @@ class Stage:
 
     def unlock(self) -> None:
         self.page.get_by_role("button", name="read-only").click()
-        expect(self.page.locator(".lnb-lock")).to_contain_text("writing")
+        expect(self.page.locator(".lnb-lock")).to_contain_text("Writing")
 
     def fill(self, verb: str, **fields: str) -> None:
         self.panel.get_by_label("change", exact=True).select_option(verb)

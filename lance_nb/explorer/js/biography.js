@@ -54,7 +54,7 @@ export function biographyButton(ctx, row) {
       title: "Show what happened to this row, version by version",
       on: { click: () => openBiography(ctx, row) },
     },
-    "biography",
+    "Row history",
   );
 }
 
@@ -127,7 +127,7 @@ function biography(ctx, row) {
           status,
           plural(known, "step"),
           " so far ",
-          button("older steps", () => load(known + AT_ONCE)),
+          button("Older steps", () => load(known + AT_ONCE)),
         );
     } catch (caught) {
       const error = /** @type {Lnb.Failure} */ (caught);
@@ -136,7 +136,7 @@ function biography(ctx, row) {
         show(
           status,
           `Stopped after ${plural(known, "step")} `,
-          button("go on", () => load(known + AT_ONCE)),
+          button("Continue", () => load(known + AT_ONCE)),
         );
       else {
         show(status);
@@ -152,7 +152,7 @@ function biography(ctx, row) {
       show(
         status,
         known ? `${plural(known, "step")}, reading older steps… ` : "Reading… ",
-        button("stop", () => running?.cancel()),
+        button("Stop", () => running?.cancel()),
       );
   }
 

@@ -46,8 +46,8 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     /** @param {string} label @param {() => unknown} click */
     const button = (label, click) =>
       h("button", { class: "lnb-button", type: "button", on: { click } }, label);
-    const copy = button("copy", async () => {
-      copy.textContent = (await copyText(text)) ? "copied" : "press Ctrl+C";
+    const copy = button("Copy", async () => {
+      copy.textContent = (await copyText(text)) ? "Copied" : "Press Ctrl+C";
       element.focus({ preventScroll: true });
     });
     /** @param {(row: number, column: number) => void} work */
@@ -57,9 +57,9 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     };
     const special =
       look === "vector"
-        ? button("find similar", act(similar))
+        ? button("Find similar", act(similar))
         : ["text", "bool", "number"].includes(look ?? "")
-          ? button("only this value", act(only))
+          ? button("Only this value", act(only))
           : null;
     return h("span", { class: "lnb-peek-actions" }, special, copy);
   }

@@ -153,7 +153,7 @@ function rowView(ctx, pair, row) {
     acts(
       biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
       ctx.has("rows") && row.position !== null
-        ? link("open in Rows", () => openInRows(ctx, here, row))
+        ? link("Open in Rows", () => openInRows(ctx, here, row))
         : null,
     ),
     changed.length
@@ -182,7 +182,7 @@ function openInRows(ctx, here, row) {
 
 /** @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.VersionDetail} detail */
 function transactionView(ctx, place, detail) {
-  const go = acts(link(`go to ${placeLabel(place)}`, () => ctx.travel(place)));
+  const go = acts(link(`Go to ${placeLabel(place)}`, () => ctx.travel(place)));
   return h(
     "div",
     { class: "lnb-cd" },
@@ -201,7 +201,7 @@ function fragmentView(ctx, place, cells, files) {
     facts(cells.slice(1)),
     acts(
       ctx.has("storage")
-        ? link("open in Storage", () => ctx.go("storage", { fragment: place.fragment }))
+        ? link("Open in Storage", () => ctx.go("storage", { fragment: place.fragment }))
         : null,
     ),
     files.length

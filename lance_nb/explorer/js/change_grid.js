@@ -95,8 +95,8 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   const status = h("span", { "aria-live": "polite" });
   const bar = h("progress", { class: "lnb-ch-bar", "aria-label": "rows compared", hidden: true });
   const halt = () => [request, counting].forEach((line) => line.cancel());
-  const stop = button("stop", halt);
-  const whole = button("count all", countAll);
+  const stop = button("Stop", halt);
+  const whole = button("Count all", countAll);
   const request = ctx.kernel.line({ progress: busy });
   const counting = ctx.kernel.line({ progress: busy });
   const store = pageStore(ctx.kernel, arrived, {
@@ -266,7 +266,7 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
       "p",
       { class: "lnb-empty" },
       "Stopped. ",
-      h("button", { class: "lnb-link", type: "button", on: { click: () => begin() } }, "go on"),
+      h("button", { class: "lnb-link", type: "button", on: { click: () => begin() } }, "Continue"),
     );
   }
 

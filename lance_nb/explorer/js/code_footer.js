@@ -25,16 +25,16 @@ export function codeFooter(el, ctx, lines) {
       on: {
         click: async () => {
           const done = await copyText(code.textContent ?? "");
-          copy.textContent = done ? "copied" : "press Ctrl+C";
+          copy.textContent = done ? "Copied" : "Press Ctrl+C";
           if (!done) getSelection()?.selectAllChildren(code);
           ctx.announce(copy.textContent ?? "");
           setTimeout(() => {
-            copy.textContent = "copy";
+            copy.textContent = "Copy";
           }, 1200);
         },
       },
     },
-    "copy",
+    "Copy",
   );
   el.append(
     h(

@@ -52,7 +52,7 @@ export function columnPane(
   };
 
   async function measure() {
-    exact.textContent = "cancel";
+    exact.textContent = "Cancel";
     say("Counting every row…");
     running = ctx.kernel.ask(
       "rows.exact",
@@ -74,7 +74,7 @@ export function columnPane(
   }
 
   function paint() {
-    exact.textContent = profile?.exact ? "count again" : "count every row";
+    exact.textContent = profile?.exact ? "Count again" : "Count every row";
     exact.hidden = !profile;
     show(drawn, profile?.bars.length ? profilePicture(profile) : null);
     drawn.hidden = !profile?.bars.length;
@@ -149,7 +149,7 @@ export function columnPane(
       " to ",
       ends[1],
       " ",
-      h("button", { class: "lnb-button", type: "button", on: { click: go } }, "filter"),
+      h("button", { class: "lnb-button", type: "button", on: { click: go } }, "Filter"),
     );
   }
 
@@ -206,7 +206,7 @@ export function columnPane(
       h(
         "button",
         { class: "lnb-button", type: "button", on: { click: () => brush(null) } },
-        "no filter here",
+        "Clear filter",
       ),
     ),
     said,

@@ -21,7 +21,7 @@ export function deletionMap(ctx, place, fragment, numRows) {
       title: "show all rows of the fragment",
       on: { click: () => load(0, numRows) },
     },
-    "all rows",
+    "All rows",
   );
   const closer = h(
     "button",
@@ -31,7 +31,7 @@ export function deletionMap(ctx, place, fragment, numRows) {
       title: "show a quarter of these rows",
       on: { click: () => zoom(0.5) },
     },
-    "zoom in",
+    "Zoom in",
   );
   const element = h(
     "div",

@@ -41,7 +41,7 @@ export function detailPane(el, main, announce) {
       title: "show or hide the details",
       on: { click: () => fold(!main.classList.contains("lnb-folded")) },
     },
-    "details",
+    "Details",
   );
   /** @type {HTMLElement | null} */
   let before = null;

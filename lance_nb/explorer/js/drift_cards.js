@@ -24,9 +24,9 @@ export function driftCards(ctx, { pair, names, code }) {
   const cards = h("div", { class: "lnb-dr-cards" });
   const status = h("span", { "aria-live": "polite" });
   const problem = h("div", {});
-  const stop = link("stop", () => running?.cancel());
-  const more = link("compare more columns", () => load());
-  const exact = link("use all rows", () => begin(true));
+  const stop = link("Stop", () => running?.cancel());
+  const more = link("Compare more columns", () => load());
+  const exact = link("Use all rows", () => begin(true));
   const element = h(
     "div",
     { class: "lnb-ch-level" },

@@ -92,7 +92,7 @@ function fileLine(ctx, place, file) {
   const button = h(
     "button",
     { class: "lnb-button", type: "button", "aria-expanded": "false", on: { click: toggle } },
-    "pages",
+    "Pages",
   );
 
   async function toggle() {

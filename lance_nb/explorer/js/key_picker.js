@@ -16,7 +16,7 @@ export function keyPicker(ctx, { choose, of }) {
       "aria-expanded": "false",
       on: { click: () => open(Boolean(element.hidden)) },
     },
-    "change",
+    "Change",
   );
   const find = h("input", {
     class: "lnb-input",
@@ -39,12 +39,12 @@ export function keyPicker(ctx, { choose, of }) {
       disabled: true,
       on: { click: () => apply([...chosen.keys()]) },
     },
-    "use as key",
+    "Use as key",
   );
   const usual = h(
     "button",
     { class: "lnb-link", type: "button", on: { click: () => apply(null) } },
-    "as by default",
+    "Use default",
   );
   const element = h(
     "div",

@@ -22,7 +22,7 @@ export function lockButton(ctx) {
     paint();
   }
   function paint() {
-    button.textContent = state === false ? "writing" : "read-only";
+    button.textContent = state === false ? "Writing" : "Read-only";
     button.title =
       state === null
         ? "opened with read_only=True"

@@ -33,7 +33,7 @@ export async function longAction(
       h(
         "button",
         { class: "lnb-button", type: "button", on: { click: () => running.cancel() } },
-        "cancel",
+        "Cancel",
       ),
     ),
   );
@@ -46,7 +46,7 @@ export async function longAction(
       place,
       ctx.problem(/** @type {Error} */ (error)),
       again &&
-        h("button", { class: "lnb-button", type: "button", on: { click: again } }, "look again"),
+        h("button", { class: "lnb-button", type: "button", on: { click: again } }, "Refresh"),
     );
     return null;
   }

@@ -67,7 +67,7 @@ export async function mediaOf(ctx, args) {
           },
         },
       },
-      "show",
+      "Show",
     );
     place.append(button);
   }

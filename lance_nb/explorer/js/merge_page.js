@@ -85,7 +85,7 @@ export function mergePage(ctx, tools) {
     source.element,
     second,
     into.element,
-    h("button", { class: "lnb-button", type: "submit" }, "preview"),
+    h("button", { class: "lnb-button", type: "submit" }, "Preview"),
   );
   const options = h("div", { class: "lnb-mp-form" }, conflicts, strategy, key, copyLabel);
   const element = h(
@@ -97,7 +97,7 @@ export function mergePage(ctx, tools) {
       h(
         "button",
         { class: "lnb-button", type: "button", on: { click: tools.close } },
-        "← branches and tags",
+        "← Branches and tags",
       ),
     ),
     form,
@@ -158,8 +158,8 @@ export function mergePage(ctx, tools) {
     const place = h("div", {});
     const words =
       plan.kind === "merge"
-        ? `merge into ${plan.target.branch ?? "main"}`
-        : `commit to ${plan.target.branch ?? "main"}`;
+        ? `Merge into ${plan.target.branch ?? "main"}`
+        : `Commit to ${plan.target.branch ?? "main"}`;
     const merge = async () => {
       const result = await longAction(ctx, place, {
         type: "refs.merge",

@@ -53,7 +53,7 @@ export function refCard(ctx, model, tools) {
     const freed = h("div", {});
     const count = isBranch
       ? null
-      : button("how many bytes?", async () => {
+      : button("How many bytes?", async () => {
           const freedBytes = await longAction(ctx, freed, {
             type: "refs.bytes",
             args: { name },
@@ -72,11 +72,11 @@ export function refCard(ctx, model, tools) {
         h(
           "p",
           { class: "lnb-rf-acts" },
-          tools.guard.button(`delete ${model.label}`, () => remove(found.seen), {
+          tools.guard.button(`Delete ${model.label}`, () => remove(found.seen), {
             refused: found.refused,
           }),
           count,
-          button("keep it", () => show(out)),
+          button("Keep it", () => show(out)),
         ),
       ),
     );
@@ -113,7 +113,7 @@ export function refCard(ctx, model, tools) {
         tools.done(result);
         again();
       } catch (error) {
-        show(out, ctx.problem(/** @type {Lnb.Failure} */ (error)), button("look again", again));
+        show(out, ctx.problem(/** @type {Lnb.Failure} */ (error)), button("Refresh", again));
       }
     };
     put(
@@ -121,8 +121,8 @@ export function refCard(ctx, model, tools) {
         "p",
         { class: "lnb-rf-acts" },
         box,
-        tools.guard.button("write", save),
-        button("cancel", () => show(out)),
+        tools.guard.button("Save", save),
+        button("Cancel", () => show(out)),
       ),
     );
   }
@@ -165,12 +165,12 @@ export function refCard(ctx, model, tools) {
       entries.map((one) => h("div", {}, h("dt", {}, one.label), h("dd", {}, one.value))),
     );
   const acts = [
-    place && button("go to it", () => ctx.travel({ branch: place.branch, version: place.version })),
+    place && button("Go to it", () => ctx.travel({ branch: place.branch, version: place.version })),
     fork &&
       place &&
       ctx.has("changes") &&
       button(
-        "compare with fork",
+        "Compare with fork",
         () =>
           ctx.go("changes", {
             a: { branch: fork.branch, version: fork.version },
@@ -179,16 +179,16 @@ export function refCard(ctx, model, tools) {
         `what changed from ${fork.label} to ${place.label}`,
       ),
     isBranch &&
-      button("merge…", () =>
+      button("Merge…", () =>
         tools.merge(
           name === null ? { into: "main" } : { source: name, into: fork?.branch ?? "main" },
         ),
       ),
-    place && button("new tag…", () => tools.create("tag", placeText(place))),
-    place && button("new branch…", () => tools.create("branch", placeText(place))),
-    !isBranch && button("move…", move),
-    name !== null && button("note…", write),
-    name !== null && button("delete…", explain),
+    place && button("New tag…", () => tools.create("tag", placeText(place))),
+    place && button("New branch…", () => tools.create("branch", placeText(place))),
+    !isBranch && button("Move…", move),
+    name !== null && button("Note…", write),
+    name !== null && button("Delete…", explain),
   ];
   return h(
     "div",

@@ -88,11 +88,11 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
 
   /** @param {boolean} refused @param {string | null | undefined} label */
   function paintActs(refused, label) {
-    const words = action === "move" ? `move it to ${label ?? "…"}` : `make it at ${label ?? "…"}`;
+    const words = action === "move" ? `Move it to ${label ?? "…"}` : `Create it at ${label ?? "…"}`;
     show(
       acts,
       tools.guard.button(words, write, { refused }),
-      h("button", { class: "lnb-button", type: "button", on: { click: tools.close } }, "cancel"),
+      h("button", { class: "lnb-button", type: "button", on: { click: tools.close } }, "Cancel"),
     );
   }
 
@@ -119,7 +119,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
           h(
             "button",
             { class: "lnb-button", type: "button", on: { click: tools.again } },
-            "look again",
+            "Refresh",
           ),
       );
     }

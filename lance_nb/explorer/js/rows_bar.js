@@ -53,12 +53,12 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       title: "show row id, row address, and the versions that created and last updated each row",
       on: { click: toggle },
     },
-    "row ids",
+    "Row ids",
   );
   const stop = h(
     "button",
     { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } },
-    "cancel",
+    "Cancel",
   );
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
@@ -223,7 +223,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
               type: "button",
               on: { click: () => changed({ order: null, near: null }) },
             },
-            asked.near ? "back to all rows" : "unsorted",
+            asked.near ? "Back to all rows" : "Unsorted",
           )
         : null;
       show(

@@ -24,7 +24,7 @@ export function spaceUse(ctx, placeNow) {
       title: "Reads the manifests of all versions, and one listing",
       on: { click: run },
     },
-    "account for every byte",
+    "Account for every byte",
   );
   const words = h(
     "span",
@@ -58,7 +58,7 @@ export function spaceUse(ctx, placeNow) {
     const stop = h(
       "button",
       { class: "lnb-button", type: "button", on: { click: () => running?.cancel() } },
-      "cancel",
+      "Cancel",
     );
     show(body, h("p", { class: "lnb-su-running" }, bar, far, stop));
     button.disabled = true;

@@ -158,7 +158,7 @@ function fragments(card) {
   return h(
     "details",
     { class: "lnb-sg-fragments" },
-    h("summary", {}, `fragments touched: ${count(card.num_fragments)}`),
+    h("summary", {}, `${plural(card.num_fragments, "changed fragment")}`),
     h("ul", {}, rows),
   );
 }
@@ -208,11 +208,11 @@ function foot(card, { locked, button, act }) {
         : h(
             "button",
             { class: "lnb-link", type: "button", on: { click: act.go } },
-            `show version ${version}`,
+            `Show version ${version}`,
           ),
       card.outcome.undo
         ? button(
-            `undo: restore version ${card.outcome.undo.version}`,
+            `Undo: restore version ${card.outcome.undo.version}`,
             act.undo,
             "Stages a restore as a new version; nothing is lost",
           )
@@ -223,9 +223,9 @@ function foot(card, { locked, button, act }) {
     return h(
       "p",
       { class: "lnb-sg-foot" },
-      button("look again", act.look, "Check whether the commit was made"),
+      button("Check again", act.look, "Check whether the commit was made"),
       button(
-        "commit again",
+        "Commit again",
         () => act.commit(""),
         "Safe: the same transaction is committed only once",
       ),
@@ -244,7 +244,7 @@ function foot(card, { locked, button, act }) {
   const rerun =
     card.meetings.length || card.state === "failed"
       ? button(
-          "re-run on the newest",
+          "Re-run on the newest version",
           act.rerun,
           "Plan this change again on the newest version",
           blocked || card.state === "failed" ? " lnb-sg-go" : "",

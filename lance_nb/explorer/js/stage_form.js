@@ -216,7 +216,7 @@ export function stageForm(ctx, { stage, code }) {
     const more = h(
       "button",
       { class: "lnb-link", type: "button", on: { click: () => add(["", ""]) } },
-      "+ column",
+      "Add column",
     );
     rows.append(more);
     for (const pair of Object.entries(value ?? { "": "" }))

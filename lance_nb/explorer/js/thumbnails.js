@@ -33,7 +33,7 @@ export function thumbnails(ctx, store, changed, refill) {
       hidden: true,
       on: { click: flip },
     },
-    "pictures",
+    "Pictures",
   );
   /**
    * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is

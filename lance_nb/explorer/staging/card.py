@@ -101,30 +101,30 @@ class ProgressReporter:
         self._stopped: CancelledError | None = None
         self.now = Running(what)
 
-    def seen(self) -> Running:
+    def snapshot(self) -> Running:
         """Return the current progress; the elapsed time is that of the call."""
         return replace(self.now, elapsed_s=time.monotonic() - self._began)
 
     def phase(self, phase: str) -> None:
         """Begin another phase."""
         self.now = replace(self.now, phase=phase)
-        self._hear()
+        self._report()
 
     def count(self, done: int, total: int) -> None:
         """Record steps. Raises CancelledError."""
-        self._tell(phase="running", done=done, total=total)
+        self._update(phase="running", done=done, total=total)
         self.check()
 
     def run(self, now: RunProgress) -> None:
         """Record the progress of a run; may be called from any thread, and never raises."""
-        self._tell(
+        self._update(
             phase=now.phase, engine=now.engine or "local", done=now.num_done, total=now.num_tasks,
             rows=now.num_rows, size_bytes=now.done_bytes,
         )  # fmt: skip
 
     def is_stopped(self) -> bool:
         """Whether the work was cancelled."""
-        self._hear()
+        self._report()
         return self._stopped is not None
 
     def check(self) -> None:
@@ -132,11 +132,11 @@ class ProgressReporter:
         if self._stopped is not None:
             raise self._stopped
 
-    def _tell(self, **what: Any) -> None:
+    def _update(self, **what: Any) -> None:
         self.now = Running(self._what, elapsed_s=time.monotonic() - self._began, **what)
-        self._hear()
+        self._report()
 
-    def _hear(self) -> None:
+    def _report(self) -> None:
         try:
             self._progress(self.now.done, self.now.total)
         except CancelledError as error:

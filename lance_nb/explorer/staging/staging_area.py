@@ -49,7 +49,7 @@ class StagingArea:
     def running(self) -> Running | None:
         """The work that is under way."""
         reporter = self._reporter
-        return None if reporter is None else reporter.seen()
+        return None if reporter is None else reporter.snapshot()
 
     @property
     def open_cards(self) -> list[Card]:

@@ -54,10 +54,10 @@ export function mountBranches(el, ctx) {
         "span",
         { class: "lnb-br-acts" },
         ctx.writes ? null : lockButton(ctx),
-        button("new branch…", () => create("branch")),
-        button("new tag…", () => create("tag")),
+        button("New branch…", () => create("branch")),
+        button("New tag…", () => create("tag")),
         button(
-          "merge…",
+          "Merge…",
           () => merge({}),
           "merge a branch, pick or revert a change: a preview first",
         ),
@@ -146,7 +146,7 @@ export function mountBranches(el, ctx) {
               type: "button",
               on: { click: () => ctx.travel({ branch, version }) },
             },
-            `go to ${place.label}`,
+            `Go to ${place.label}`,
           )
         : null,
     );

@@ -124,7 +124,7 @@ function newest(screen, ctx) {
           title: `go to the newest version of this branch, ${latest}`,
           on: go,
         },
-        `newest is ${latest} →`,
+        `Newest is ${latest} →`,
       ),
     );
   return parts;
@@ -150,7 +150,7 @@ function lost({ lost: words, way }, ctx) {
             type: "button",
             on: { click: () => ctx.travel({ branch: way.branch, version: way.version }) },
           },
-          `go to ${way.label}`,
+          `Go to ${way.label}`,
         )
       : null,
   ];

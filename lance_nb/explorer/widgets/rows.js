@@ -141,7 +141,7 @@ export function mountRows(el, ctx) {
       title: "keys of the grid (?)",
       on: { click: actions.keys },
     },
-    "keys",
+    "Keys",
   );
   const more = h(
     "button",
@@ -151,7 +151,7 @@ export function mountRows(el, ctx) {
       title: "all values of the row (Shift+Enter)",
       on: { click: () => openRow(state.row) },
     },
-    "whole row",
+    "Whole row",
   );
   el.append(
     h(

@@ -20,11 +20,11 @@ export function mountStage(el, ctx) {
   const notice = h("p", { class: "lnb-sg-notice" });
   const problem = h("div", { class: "lnb-sg-problem", role: "alert" });
   const bar = h("progress", { class: "lnb-sg-bar", "aria-label": "progress" });
-  const progressText = h("span", { class: "lnb-sg-told" });
+  const progressText = h("span", { class: "lnb-sg-progress" });
   const stop = h(
     "button",
     { class: "lnb-button", type: "button", on: { click: () => work?.cancel() } },
-    "cancel",
+    "Cancel",
   );
   const running = h(
     "div",

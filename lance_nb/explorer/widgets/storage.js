@@ -72,10 +72,10 @@ export function mountStorage(el, ctx) {
         class: "lnb-button",
         type: "button",
         on: {
-          click: async () => ctx.announce((await copyText(one.python)) ? "copied" : "press Ctrl+C"),
+          click: async () => ctx.announce((await copyText(one.python)) ? "Copied" : "Press Ctrl+C"),
         },
       },
-      "copy",
+      "Copy",
     );
     const see = h(
       "button",
@@ -84,7 +84,7 @@ export function mountStorage(el, ctx) {
         type: "button",
         on: { click: () => open({ fragment: one.fragment }) },
       },
-      `see fragment ${one.fragment}`,
+      `See fragment ${one.fragment}`,
     );
     const stage =
       one.stage && ctx.has("stage")
@@ -95,7 +95,7 @@ export function mountStorage(el, ctx) {
               type: "button",
               on: { click: () => ctx.go("stage", { card: one.stage }) },
             },
-            "stage this",
+            "Stage this",
           )
         : null;
     return h(

@@ -299,7 +299,7 @@ export function mountTimeline(el, ctx) {
         title: "A follows B again",
         on: { click: () => ctx.range.set({ a: null }) },
       },
-      "unpin A",
+      "Unpin A",
     );
     readout.replaceChildren(
       h("strong", {}, `${placeLabel(a)} → ${placeLabel(b)}`),

@@ -217,6 +217,6 @@ def test_a_cancel_ends_steps_and_is_passed_to_runs() -> None:
 
 def test_time_goes_on_while_nothing_is_reported() -> None:
     reporter = ProgressReporter("commit")
-    first, then = reporter.seen(), reporter.seen()
+    first, then = reporter.snapshot(), reporter.snapshot()
     assert then.elapsed_s > first.elapsed_s > 0.0
     assert reporter.now.elapsed_s == 0.0

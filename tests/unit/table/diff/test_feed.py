@@ -9,7 +9,7 @@ import lance_nb
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError
 
 
-def _told(reader) -> list[tuple]:
+def _events(reader) -> list[tuple]:
     names = ("_commit_version", "_change_type", "id")
     return [tuple(row[name] for name in names) for row in reader.read_all().to_pylist()]
 
@@ -17,7 +17,7 @@ def _told(reader) -> list[tuple]:
 def test_every_change_is_reported_in_its_version(past) -> None:
     feed = past().changes(1)
 
-    assert _told(feed) == [
+    assert _events(feed) == [
         *((2, "insert", number) for number in range(10, 15)),
         (3, "update_preimage", 1), (3, "update_preimage", 7),
         (3, "update_postimage", 1), (3, "update_postimage", 7),
@@ -49,7 +49,7 @@ def test_a_branch_tells_what_happened_before_its_fork(past) -> None:
     lance_nb.dataset(ds.uri, ("dev", None)).delete("id = 0")
     dev = lance_nb.dataset(ds.uri, ("dev", None))
 
-    assert _told(dev.changes("main:3")) == [(4, "delete", 3), (5, "delete", 0)]
+    assert _events(dev.changes("main:3")) == [(4, "delete", 3), (5, "delete", 0)]
 
 
 def test_without_row_ids_a_key_is_needed(past) -> None:
@@ -57,8 +57,8 @@ def test_without_row_ids_a_key_is_needed(past) -> None:
 
     with pytest.raises(InvalidInputError, match="which row is which"):
         ds.changes(1)
-    assert _told(ds.changes(2, key="id")) == _told(past(steps=4).changes(2))
-    by_address = _told(ds.changes(2, 3, key="_rowaddr"))
+    assert _events(ds.changes(2, key="id")) == _events(past(steps=4).changes(2))
+    by_address = _events(ds.changes(2, 3, key="_rowaddr"))
     assert [one[1] for one in by_address] == ["delete", "delete", "insert", "insert"]
 
 
@@ -88,11 +88,11 @@ def test_a_version_that_was_cleaned_up_is_named(past) -> None:
 
 def test_versions_whose_transactions_are_gone_are_compared(past) -> None:
     ds = past(steps=4)
-    wanted = _told(ds.changes(1))
+    wanted = _events(ds.changes(1))
     log = type(ds.opened[0].log(None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log, "transaction", lambda _self, _version: None)
-        assert _told(ds.changes(1)) == wanted
+        assert _events(ds.changes(1)) == wanted
 
 
 def test_a_deleted_row_has_the_columns_of_the_version_before(past) -> None:

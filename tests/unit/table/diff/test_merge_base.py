@@ -62,43 +62,43 @@ def _ends(ds, a, b):
     )
 
 
-def _told(ends) -> list[tuple]:
+def _segments(ends) -> list[tuple]:
     return [(one.side, one.branch, one.after, one.upto) for one in ends.between]
 
 
 def test_on_one_branch_the_older_version_is_the_ancestor(forked) -> None:
     assert _ends(forked, 2, 5).ancestor == Past(None, 2)
-    assert _told(_ends(forked, 2, 5)) == [("b", None, 2, 5)]
-    assert _told(_ends(forked, 5, 2)) == [("a", None, 2, 5)]
-    assert _told(_ends(forked, 5, 5)) == []
+    assert _segments(_ends(forked, 2, 5)) == [("b", None, 2, 5)]
+    assert _segments(_ends(forked, 5, 2)) == [("a", None, 2, 5)]
+    assert _segments(_ends(forked, 5, 5)) == []
 
 
 def test_branches_meet_where_they_forked(forked) -> None:
     ends = _ends(forked, ("fix", None), (None, 7))
 
     assert ends.ancestor == Past(None, 4)
-    assert _told(ends) == [("a", "dev", 4, 5), ("a", "fix", 5, 6), ("b", None, 4, 7)]
+    assert _segments(ends) == [("a", "dev", 4, 5), ("a", "fix", 5, 6), ("b", None, 4, 7)]
 
 
 def test_a_version_before_the_fork_is_in_the_past_of_the_branch(forked) -> None:
     ends = _ends(forked, (None, 2), ("dev", 6))
 
     assert ends.ancestor == Past(None, 2)
-    assert _told(ends) == [("b", None, 2, 4), ("b", "dev", 4, 6)]
+    assert _segments(ends) == [("b", None, 2, 4), ("b", "dev", 4, 6)]
 
 
 def test_branches_of_one_branch_meet_on_it(forked) -> None:
     ends = _ends(forked, ("dev", 6), ("fix", 6))
 
     assert ends.ancestor == Past("dev", 5)
-    assert _told(ends) == [("a", "dev", 5, 6), ("b", "fix", 5, 6)]
+    assert _segments(ends) == [("a", "dev", 5, 6), ("b", "fix", 5, 6)]
 
 
 def test_the_first_version_of_a_branch_is_the_one_it_was_forked_from(forked) -> None:
     ends = _ends(forked, ("dev", 4), (None, 4))
 
     assert ends.ancestor == Past(None, 4)
-    assert _told(ends) == []
+    assert _segments(ends) == []
     assert forked.diff(("dev", 4), 4).counts.is_empty
 
 
