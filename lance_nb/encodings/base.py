@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -294,6 +294,15 @@ class DecodedPage:
     layers: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WholePage:
+    """A page whose bytes are all at hand; ``layout`` is the message of its arm of PageLayout."""
+
+    layout: Any
+    num_rows: int
+    buffers: Sequence[memoryview]
+
+
 class PageReader(Protocol):
     """A page whose index buffers (chunk metadata, repetition index, dictionary) are in memory."""
 
@@ -318,4 +327,27 @@ class Layout(Protocol):
         self, layout: Any, shape: PageShape, buffers: Mapping[int, Bytes], codecs: Codecs
     ) -> PageReader:
         """Validate the page and return its reader. Raises CorruptFileError."""
+        ...
+
+
+@runtime_checkable
+class JoiningLayout(Protocol):
+    """A layout that can decode small pages of several files as if they were one page.
+
+    Pages of more than ``joined_bytes_max`` bytes are not joined: it would copy them.
+    """
+
+    joined_bytes_max: int
+
+    def join_key(self, layout: Any) -> bytes | None:
+        """Return what pages must share to be joined; None for a page that gains nothing by it."""
+        ...
+
+    def open_joined(
+        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+    ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
+        """Join pages of an equal key: a reader of all their rows, and the bytes to decode.
+
+        Raises CorruptFileError if one of the pages is damaged.
+        """
         ...

@@ -27,12 +27,14 @@ from lance_nb.encodings.base import (
     ChunkBuffer,
     Chunks,
     DataBlock,
+    FixedWidth,
     Ints,
     Levels,
     PageBuffer,
     PageShape,
     Rows,
     Span,
+    WholePage,
     corrupt,
 )
 from lance_nb.encodings.compress_base import PageLevels, Parts
@@ -45,6 +47,7 @@ _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
 Mask = npt.NDArray[np.bool_]
 _U16_MAX = (1 << 16) - 1
+_U32_MAX = (1 << 32) - 1
 _WORD_UNITS = {False: 1 << 12, True: 1 << 28}  # a chunk's size in units of 8 bytes
 
 
@@ -111,6 +114,55 @@ def read_chunk_table(
     if int(ends[-1]) > shape.buffer_sizes[1]:
         raise corrupt(f"{int(ends[-1])} bytes of chunks", f"{shape.buffer_sizes[1]} bytes")
     return ChunkTable(ends - sizes, sizes, counts, np.cumsum(counts))
+
+
+def read_chunk_tables(
+    large: bool, pages: Sequence[WholePage]
+) -> tuple[ChunkTable, Ints, list[memoryview]]:
+    """Read the chunk metadata of pages that are joined.
+
+    Returns the table of all their chunks, the number of the chunk at which each page ends, and the
+    chunks of each page without the bytes behind them. Raises CorruptFileError.
+    """
+    width = 4 if large else 2
+    raw = b"".join([page.buffers[0] for page in pages])
+    lengths = np.array([len(page.buffers[0]) for page in pages], np.int64)
+    if bool((lengths % width).any()) or not bool(lengths.all()):
+        raise corrupt(f"chunk metadata in {width}-byte words", "other metadata")
+    words = np.frombuffer(raw, f"<u{width}").astype(np.int64)
+    ends = np.cumsum(lengths // width)
+    first, last = ends - lengths // width, ends - 1
+    sizes = ((words >> _WORD_LOG_BITS) + 1) * _CHUNK_ALIGNMENT
+    counts = np.left_shift(1, words & _WORD_LOG_MAX)
+    num_items = np.array([page.layout.num_items for page in pages], np.uint64).view(np.int64)
+    rest = num_items - np.add.reduceat(counts, first) + counts[last]
+    fits = (words[last] & _WORD_LOG_MAX == 0) | (rest == counts[last])
+    if not bool((fits & (rest >= 0) & (rest <= VALUES_MAX)).all()):
+        raise corrupt("chunks that hold the values of their page", "another chunk table")
+    counts[last] = rest
+    stops = np.cumsum(sizes)
+    table = ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts))
+    chunks = []
+    for page, size in zip(pages, np.add.reduceat(sizes, first).tolist(), strict=True):
+        if size > len(page.buffers[1]):
+            raise corrupt(f"{size} bytes of chunks", f"{len(page.buffers[1])} bytes")
+        chunks.append(page.buffers[1][:size])
+    return table, ends, chunks
+
+
+def read_row_indices(pages: Sequence[WholePage], chunk_ends: Ints) -> RowIndex:
+    """Read the repetition indices of pages that are joined. Raises CorruptFileError."""
+    lengths = np.array([len(page.buffers[-1]) for page in pages], np.int64)
+    if not np.array_equal(np.cumsum(lengths), 16 * chunk_ends):
+        raise corrupt("a repetition index of 16 bytes for each chunk", "another size")
+    pairs = np.frombuffer(b"".join([page.buffers[-1] for page in pages]), "<u8").reshape(-1, 2)
+    row_ends = np.cumsum(np.array([page.num_rows for page in pages], np.int64))
+    if int(pairs.max()) > max(int(row_ends[-1]), 1 << 32):
+        raise corrupt(f"a repetition index of {int(row_ends[-1])} rows", f"{int(pairs.max())}")
+    ends = np.cumsum(pairs[:, 0].astype(np.int64))
+    if not np.array_equal(ends[chunk_ends - 1], row_ends):
+        raise corrupt("a repetition index of the rows of its page", "another number of rows")
+    return RowIndex(ends, ends + (pairs[:, 1] > 0))
 
 
 def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
@@ -186,16 +238,41 @@ def _pad8(sizes: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
+class PageItems:
+    """The dictionaries of joined pages, which lie end to end: items and values of each page."""
+
+    num_items: Ints
+    num_values: Ints
+
+    def shifted(self, indices: FixedWidth) -> FixedWidth:
+        """Turn indices into the dictionary of their page into indices into all dictionaries.
+
+        An index that its page does not have becomes one that no page has, which is refused where
+        its value is not null.
+        """
+        if indices.bits_per_value not in (8, 16, 32, 64):
+            raise corrupt("dictionary indices of whole bytes", f"{indices.bits_per_value} bits")
+        own = indices.data.view(f"<u{indices.bits_per_value // 8}")
+        ends = np.cumsum(self.num_items)
+        first = np.repeat((ends - self.num_items).astype(np.uint32), self.num_values)
+        most = np.repeat(self.num_items.astype(np.uint32), self.num_values)
+        found = np.where(own < most, own.astype(np.uint32) + first, np.uint32(_U32_MAX))
+        return FixedWidth(32, indices.num_values, found.view(np.uint8))
+
+
+@dataclass(frozen=True, slots=True)
 class PageParts:
     """The index buffers of a page, read: chunk table, repetition index, dictionary.
 
-    ``page_chunks`` are the numbers of the chunks at which joined pages begin, but the first.
+    ``page_chunks`` are the numbers of the chunks at which joined pages begin, but the first;
+    ``page_items`` tell whose dictionary is which, where joined pages have some.
     """
 
     table: ChunkTable
     rows: RowIndex | None
     items: DataBlock | None
     page_chunks: Ints | None = None
+    page_items: PageItems | None = None
 
 
 @dataclass(frozen=True, slots=True)

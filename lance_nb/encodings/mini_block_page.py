@@ -36,6 +36,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.mini_block_chunks import (
+    PageItems,
     PageParts,
     ParsedChunks,
     check_joints,
@@ -70,6 +71,17 @@ class _LevelRun:
     num_levels: Ints
 
 
+def join_key(layout: encodings21.MiniBlockLayout) -> bytes | None:
+    """Describe what pages must share to be joined; None if the page gains nothing by it."""
+    if not 0 < layout.num_items <= _JOINED_VALUES_MAX:
+        return None
+    alike = encodings21.MiniBlockLayout()
+    alike.CopyFrom(layout)
+    alike.ClearField("num_items")
+    alike.ClearField("num_dictionary_items")
+    return alike.SerializeToString(deterministic=True)
+
+
 class MiniBlockPage:
     """One opened mini-block page."""
 
@@ -87,7 +99,7 @@ class MiniBlockPage:
         self._table = parts.table
         self._rows = parts.rows
         self._items = parts.items
-        self._values = ChunkValues(layout.value_compression, codecs, parts.items)
+        self._values = ChunkValues(layout.value_compression, codecs, parts.items, parts.page_items)
         self._layers = check_layers(layout.layers)
         self._num_value_buffers = codecs.num_buffers(layout.value_compression)
         if layout.num_buffers != self._num_value_buffers:
@@ -113,13 +125,7 @@ class MiniBlockPage:
     @cached_property
     def join_key(self) -> bytes | None:
         """Describe what pages must share to be joined with this one; None if it stands alone."""
-        few = 0 < self.num_values <= _JOINED_VALUES_MAX
-        if self._items is not None or not few or not self.num_rows:
-            return None
-        alike = encodings21.MiniBlockLayout()
-        alike.CopyFrom(self._layout)
-        alike.ClearField("num_items")
-        return alike.SerializeToString(deterministic=True)
+        return join_key(self._layout) if self._items is None and self.num_rows else None
 
     @cached_property
     def _value_begins(self) -> Ints:
@@ -303,6 +309,7 @@ class ChunkValues:
     encoding: encodings21.CompressiveEncoding
     codecs: Codecs
     items: DataBlock | None
+    page_items: PageItems | None = None
 
     def whole(self, chunks: Chunks) -> DataBlock:
         """Decode all values of the chunks."""
@@ -336,4 +343,6 @@ class ChunkValues:
             return values
         if not isinstance(values, FixedWidth):
             raise corrupt("fixed-width dictionary indices", type(values).__name__)
+        if self.page_items is not None:
+            values = self.page_items.shifted(values)
         return Dictionary(values.num_values, values, self.items)

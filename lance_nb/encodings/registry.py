@@ -26,6 +26,7 @@ from lance_nb.encodings.base import (
     Codecs,
     DataBlock,
     FixedWidth,
+    JoiningLayout,
     Layout,
     VariableWidth,
     Wanted,
@@ -124,6 +125,13 @@ def layout_of(arm: str) -> Layout:
     make = _class("layouts", arm, LAYOUTS[arm][0])
     layout: Layout = make(layout_of) if arm == "blob_layout" else make()
     return layout
+
+
+@cache  # isinstance of a protocol is slow
+def joining_layout_of(arm: str) -> JoiningLayout | None:
+    """Return the layout if it can join pages."""
+    layout = layout_of(arm)
+    return layout if isinstance(layout, JoiningLayout) else None
 
 
 def codec_encoders() -> dict[str, Any]:

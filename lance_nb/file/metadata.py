@@ -3,20 +3,13 @@
 Layout: global buffer 0 is a FileDescriptor; each column has a ColumnMetadata message whose pages
 carry an ``Any`` with the page's layout (2.1, 2.2) or array encoding (2.0).
 
-``constant_columns`` reads small files whose only page is one constant straight from the metadata: a
-file of one row has nothing else, and its pages need no buffer. It returns None for any other file,
-and for a damaged one, which ``FileReader`` reads or refuses.
-
-Limits: every buffer must lie inside the file, page rows must add up. ``constant_columns``: file
-version 2.2 only.
+Limits: every buffer must lie inside the file, page rows must add up.
 Not supported: encodings stored outside the message (``indirect``): no release writes them.
-Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.file.v2;
-ConstantLayout of lance.encodings21, as pylance 14.0.2 writes it.
+Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.file.v2.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,18 +19,14 @@ from google.protobuf.message import DecodeError
 from lance_nb._pb import encodings, encodings21, file, file2
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError
-from lance_nb.file.footer import TABLE_ENTRY_BYTES, parse_footer
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"
 COLUMN_ENCODING_URL = "/lance.encodings.ColumnEncoding"
 ROWS_MAX = 2**48
-_WITHOUT_LISTS = ((encodings21.REPDEF_ALL_VALID_ITEM,), (encodings21.REPDEF_NULLABLE_ITEM,))
 VALUES_ENCODING = encodings.ColumnEncoding(
     values=encodings.ColumnEncoding.Values()
 ).SerializeToString()
-CONSTANTS_VERSION = (2, 2)
-_ENTRY = struct.Struct("<QQ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +93,6 @@ def parse_column(
     sizes = zip(message.buffer_offsets, message.buffer_sizes, strict=False)
     buffers = tuple((offset, offset + size) for offset, size in sizes)
     return ColumnMetadata(pages, np.cumsum(lengths), encoding, buffers)
-
-
-def constant_page(raw: memoryview, num_rows: int) -> bytes | None:
-    """Return the value of a column that is one constant page without nulls; else None.
-
-    The page must have ``num_rows`` rows and no buffer: its value is in the message.
-    """
-    try:
-        column = file2.ColumnMetadata.FromString(raw)  # type: ignore[arg-type]
-        pages = column.pages
-        if len(pages) != 1 or not column.encoding.HasField("direct"):
-            return None
-        page = pages[0]
-        if page.length != num_rows or page.buffer_sizes or page.buffer_offsets:
-            return None
-        wrapped = encodings.Any.FromString(page.encoding.direct.encoding)
-        if wrapped.type_url != PAGE_LAYOUT_URL:
-            return None
-        layout = encodings21.PageLayout.FromString(wrapped.value).constant_layout
-    except DecodeError:
-        return None
-    if not layout.inline_value or tuple(layout.layers) not in _WITHOUT_LISTS:
-        return None
-    return layout.inline_value
 
 
 def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int) -> PageMetadata:
@@ -233,30 +198,3 @@ def describe_page(page: PageMetadata) -> str:
         return describe_layout(page.layout())
     except (NotSupportedError, CorruptFileError, DecodeError):
         return f"? ({page.encoding_url[:80]})"
-
-
-def constant_columns(data: memoryview, columns: Sequence[int], num_rows: int) -> list[bytes] | None:
-    """Return the value of each of these columns of a whole file, None unless all are constant.
-
-    Every column must have ``num_rows`` rows.
-    """
-    size = len(data)
-    try:
-        footer = parse_footer(data, size, "")
-    except (CorruptFileError, NotSupportedError):
-        return None
-    if footer.file_version != CONSTANTS_VERSION:
-        return None
-    values = []
-    for column in columns:
-        if not 0 <= column < footer.num_columns:
-            return None
-        entry = footer.column_table_start + column * TABLE_ENTRY_BYTES
-        position, length = _ENTRY.unpack_from(data, entry)
-        if position + length > size:
-            return None
-        value = constant_page(data[position : position + length], num_rows)
-        if value is None:
-            return None
-        values.append(value)
-    return values

@@ -6,9 +6,6 @@ few numpy operations. Anything unusual (a field number above 15, a broken length
 ``ROUNDS_MAX`` fields) is left to the protobuf parser, which interprets it or reports the damage. A
 scalar that occurs twice takes its last value, as in protobuf.
 
-``plain_fragment`` reads the simplest kind of fragment: one data file of the dataset itself whose
-size is recorded, every row live. All others are left to ``Fragment.from_bytes``.
-
 ``FragmentWire`` keeps the serialized field ``Manifest.fragments`` in one piece, so that appending
 to 100,000 fragments copies none of them. The piece is the bytes between the schema and the version
 in the manifest that was read. To find it, the message is parsed once more as ``ManifestFrame``,
@@ -27,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -49,10 +46,6 @@ ID, ROWS, DELETED, FILES, DELETIONS, BYTES = range(NUM_COLUMNS)
 _VARINT_BYTES_MAX = 9  # 63 bits; longer ones are left to protobuf
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
 _FRAGMENTS_TAG = b"\x12"  # field 2 of Manifest, length-delimited
-_FOREIGN_CHARACTERS = frozenset(
-    "/\\%:\0"
-)  # in no name of a plain file; see layout.check_relative_path
-
 
 # --- counting -------------------------------------------------------------------------------------
 
@@ -202,44 +195,6 @@ def count_fragment(raw: bytes, path: str) -> list[int]:
     if max(counts) >= 1 << 63:
         raise CorruptFileError(path, None, "numbers below 2**63 in a fragment", f"{max(counts)}")
     return counts
-
-
-# --- plain fragments ------------------------------------------------------------------------------
-
-
-class PlainFragment(NamedTuple):
-    """Rows, and the one data file: name below ``data/``, size, column of each field.
-
-    A tuple, because a scan makes one for each of many fragments.
-    """
-
-    num_rows: int
-    name: str
-    size_bytes: int
-    file_version: tuple[int, int]
-    fields: tuple[int, ...]
-    column_indices: tuple[int, ...]
-
-
-def plain_fragment(raw: bytes) -> PlainFragment | None:
-    """Return a serialized fragment as a plain one, None when it is not of the simplest kind."""
-    try:
-        message = pb.DataFragment.FromString(raw)
-    except DecodeError:
-        return None
-    files = message.files
-    if len(files) != 1 or message.HasField("deletion_file") or message.overlays:
-        return None
-    file = files[0]
-    name, fields, columns = file.path, tuple(file.fields), tuple(file.column_indices)
-    if file.HasField("base_id") or len(fields) != len(columns) or not file.file_size_bytes:
-        return None
-    if not name or name[0] == "." or not _FOREIGN_CHARACTERS.isdisjoint(name):
-        return None
-    version = (file.file_major_version, file.file_minor_version)
-    return PlainFragment(
-        message.physical_rows, name, file.file_size_bytes, version, fields, columns
-    )
 
 
 # --- the field of a manifest ----------------------------------------------------------------------

@@ -31,6 +31,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.deletions import read_deletions
+from lance_nb.table.fragment_group import GROUP_ROWS, grouped
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
 from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
@@ -43,9 +44,12 @@ from lance_nb.table.projection import (
     result_table,
 )
 from lance_nb.table.scan import (
+    FIRST_GROUP_ROWS,
     LiveRows,
+    decoded_row_bytes,
     is_large,
     one_range,
+    read_live_group,
     row_columns,
     wanted_rows,
     window_rows,
@@ -174,14 +178,17 @@ def side_by_side(
     snapshot: Snapshot,
     columns: Projection,
     windows: Iterator[Window],
-    work: Callable[[Window], T],
+    work: Callable[[Sequence[Window]], T],
 ) -> Iterator[T]:
-    """Do the work of every window, in threads where there is much of it; results in order."""
-    first = next(windows, None)
+    """Do the work of every group of windows, in threads where there is much; results in order."""
+    groups = grouped(snapshot, windows, decoded_row_bytes(columns))
+    first = next(groups, None)
     if first is None:
         return
-    busy = is_large(snapshot, columns, FragmentTask(first.fragment, first.start, first.stop, 0))
-    tasks = (partial(work, window) for window in chain([first], windows))
+    busy = is_large(
+        snapshot, columns, [FragmentTask(one.fragment, one.start, one.stop, 0) for one in first]
+    )
+    tasks = (partial(work, group) for group in chain([first], groups))
     yield from run_side_by_side(tasks, cpu_count() if busy else 1)
 
 
@@ -246,7 +253,8 @@ def select_rows(
     skip, left = offset, limit
     if left == 0:
         return
-    for found in _selections(snapshot, choice, wanted):
+    first_rows = GROUP_ROWS if limit is None else FIRST_GROUP_ROWS
+    for found in _selections(snapshot, choice, wanted, first_rows):
         start = min(skip, found.num_rows)
         skip -= start
         stop = found.num_rows if left is None else min(found.num_rows, start + left)
@@ -262,8 +270,10 @@ def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iter
     return windows_of(snapshot, choice.fragments, columns, include_deleted=choice.include_deleted)
 
 
-def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> Iterator[Selected]:
-    """Yield the rows that pass the filter, window by window."""
+def _selections(
+    snapshot: Snapshot, choice: RowChoice, wanted: Projection, first_rows: int
+) -> Iterator[Selected]:
+    """Yield the rows that pass the filter, window by window; see ``grouped`` for ``first_rows``."""
     condition = choice.filter
     if condition is None:
         for window in _windows(snapshot, choice, wanted):
@@ -271,19 +281,31 @@ def _selections(snapshot: Snapshot, choice: RowChoice, wanted: Projection) -> It
         return
     columns = filter_projection(snapshot.manifest.schema, condition)
     reused = {_key(column) for column in wanted.columns}
-    for window in promising(snapshot, _windows(snapshot, choice, columns), condition):
-        stored, values = _decoded(snapshot, columns, condition, window)
-        mask = condition.mask(values, window.num_rows)
-        known = {
+    windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
+    for group in grouped(snapshot, windows, decoded_row_bytes(columns), first_rows):
+        stored, values = _decoded(snapshot, columns, condition, group)
+        total = sum(window.num_rows for window in group)
+        passing = condition.mask(values, total)
+        decoded = {
             _key(column): values
             for column, values in zip(columns.columns, stored, strict=True)
             if _key(column) in reused
         }
-        places = np.flatnonzero(mask)
-        if places.size == window.num_rows:
-            yield _whole(snapshot, window, known)
-        elif places.size:
-            yield _thinned(snapshot, window, known, (mask, places))
+        start = 0
+        for window in group:
+            mask = passing[start : start + window.num_rows]
+            places = np.flatnonzero(mask)
+            if places.size:
+                known = decoded
+                if len(group) > 1:
+                    known = {
+                        key: values.slice(start, window.num_rows) for key, values in decoded.items()
+                    }
+                if places.size == window.num_rows:
+                    yield _whole(snapshot, window, known)
+                else:
+                    yield _thinned(snapshot, window, known, (mask, places))
+            start += window.num_rows
 
 
 def _whole(
@@ -319,17 +341,41 @@ def _thinned(
 
 
 def _decoded(
-    snapshot: Snapshot, columns: Projection, condition: Filter, window: Window
+    snapshot: Snapshot, columns: Projection, condition: Filter, windows: Sequence[Window]
 ) -> tuple[list[pa.ChunkedArray], Columns]:
-    """Decode the filter's columns of a window; return them as stored and by path."""
-    live = window.rows or LiveRows(one_range(window.start, window.stop))
-    stored = read_rows(snapshot, window.fragment, columns.columns, live.rows)
-    stored = live.kept(stored)
-    if columns.row_columns:
-        table = selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
+    """Decode the filter's columns of a group of windows; return them as stored and by path."""
+    stored = None
+    if len(windows) > 1 and not columns.row_columns:
+        fragments = [window.fragment for window in windows]
+        stored = read_live_group(
+            snapshot, columns.columns, fragments, [_live(window) for window in windows]
+        )
+    if stored is not None:
+        table = result_table(columns, stored, {}, sum(window.num_rows for window in windows))
     else:
-        table = result_table(columns, stored, {}, window.num_rows)
+        tables = [_decoded_window(snapshot, columns, window) for window in windows]
+        table = tables[0][1] if len(tables) == 1 else pa.concat_tables([one[1] for one in tables])
+        stored = [
+            values[0]
+            if len(values) == 1
+            else pa.chunked_array([chunk for one in values for chunk in one.chunks], values[0].type)
+            for values in zip(*[one[0] for one in tables], strict=True)
+        ]
     return stored, {path: table.column(place) for place, path in enumerate(condition.paths)}
+
+
+def _decoded_window(
+    snapshot: Snapshot, columns: Projection, window: Window
+) -> tuple[list[pa.ChunkedArray], pa.Table]:
+    live = _live(window)
+    stored = live.kept(read_rows(snapshot, window.fragment, columns.columns, live.rows))
+    if columns.row_columns:
+        return stored, selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
+    return stored, result_table(columns, stored, {}, window.num_rows)
+
+
+def _live(window: Window) -> LiveRows:
+    return window.rows or LiveRows(one_range(window.start, window.stop))
 
 
 def filter_projection(schema: Schema, condition: Filter) -> Projection:
@@ -401,11 +447,17 @@ def passing_bits(
     choice = RowChoice(condition, tuple(fragments))
     columns = filter_projection(snapshot.manifest.schema, condition)
 
-    def passing(window: Window) -> tuple[Fragment, pa.BooleanArray]:
-        _, values = _decoded(snapshot, columns, condition, window)
-        return window.fragment, condition.bits(values, window.num_rows)
+    def passing(windows: Sequence[Window]) -> tuple[Sequence[Window], pa.BooleanArray]:
+        _, values = _decoded(snapshot, columns, condition, windows)
+        return windows, condition.bits(values, sum(window.num_rows for window in windows))
 
-    yield from side_by_side(snapshot, columns, _windows(snapshot, choice, columns), passing)
+    for group, bits in side_by_side(
+        snapshot, columns, _windows(snapshot, choice, columns), passing
+    ):
+        start = 0
+        for window in group:
+            yield window.fragment, bits.slice(start, window.num_rows)
+            start += window.num_rows
 
 
 def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
@@ -416,9 +468,9 @@ def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
         return sum(window.num_rows for window in _windows(snapshot, choice, nothing))
     columns = filter_projection(snapshot.manifest.schema, condition)
 
-    def count(window: Window) -> int:
-        _, values = _decoded(snapshot, columns, condition, window)
-        return condition.count(values, window.num_rows)
+    def count(windows: Sequence[Window]) -> int:
+        _, values = _decoded(snapshot, columns, condition, windows)
+        return condition.count(values, sum(window.num_rows for window in windows))
 
     windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
     return sum(side_by_side(snapshot, columns, windows, count))

@@ -45,7 +45,7 @@ def read_rows(
     """Read physical ``rows`` of the columns. Raises CorruptFileError, ObjectNotFoundError."""
     if fragment.overlays:
         raise NotSupportedError(f"fragment {fragment.id} has data overlay files")
-    plan = _plan(snapshot, fragment, columns)
+    plan = read_plan(snapshot, fragment, columns)
     expected = fragment.physical_rows or None
     if not plan.wanted:
         confirmed_rows(snapshot, fragment)  # no column is read that would show a wrong count
@@ -60,12 +60,12 @@ def read_rows(
                 owners = reader.own_ids(fragment.files[number].fields)
         found |= _read_leaves(reader, file_leaves, owners, (rows, expected))
     return [
-        _assemble(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))
+        assembled(fragment, plan, number, found, rows.num_rows) for number in range(len(columns))
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class ReadPlan:
     """Which leaves some columns have, and which file of a fragment holds which of them.
 
     ``owners`` has the columns of each file by field id, ``wanted`` the leaves by number of file.
@@ -79,12 +79,12 @@ class _Plan:
     wanted: dict[int, list[Leaf]]
 
 
-def _plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> _Plan:
+def read_plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> ReadPlan:
     """Return the plan that was made for the fragment before, if it is alike, or make one."""
-    files = tuple((one.fields, one.column_indices, one.is_legacy) for one in fragment.files)
+    files = columns_layout(fragment)
     known = snapshot.plans.get(id(columns))
     if known is not None and known.columns is columns and known.files == files:
-        plan: _Plan = known
+        plan: ReadPlan = known
         return plan
     plan = _made_plan(fragment, columns, files)
     if isinstance(columns, tuple):  # others are made for one read
@@ -94,7 +94,14 @@ def _plan(snapshot: Snapshot, fragment: Fragment, columns: Sequence[Column]) -> 
     return plan
 
 
-def _made_plan(fragment: Fragment, columns: Sequence[Column], files: tuple[Hashable, ...]) -> _Plan:
+def columns_layout(fragment: Fragment) -> tuple[Hashable, ...]:
+    """Describe which columns the files of a fragment have; equal for fragments laid out alike."""
+    return tuple((one.fields, one.column_indices, one.is_legacy) for one in fragment.files)
+
+
+def _made_plan(
+    fragment: Fragment, columns: Sequence[Column], files: tuple[Hashable, ...]
+) -> ReadPlan:
     by_file = [columns_of(fragment, file) for file in fragment.files]
     last_first = list(enumerate(by_file))[::-1]  # so that the first file prevails
     homes = {field_id: number for number, one in last_first for field_id in one}
@@ -110,7 +117,7 @@ def _made_plan(fragment: Fragment, columns: Sequence[Column], files: tuple[Hasha
             if leaf.field_id in homes:
                 _check_owned(fragment, leaf, owners[leaf.field_id])
                 wanted.setdefault(homes[leaf.field_id], []).append(leaf)
-    return _Plan(columns, files, by_file, leaves, wanted)
+    return ReadPlan(columns, files, by_file, leaves, wanted)
 
 
 def _read_leaves(
@@ -137,8 +144,8 @@ def _read_leaves(
     return found
 
 
-def _assemble(
-    fragment: Fragment, plan: _Plan, number: int, found: dict[int, list[LeafPart]], num_rows: int
+def assembled(
+    fragment: Fragment, plan: ReadPlan, number: int, found: dict[int, list[LeafPart]], num_rows: int
 ) -> pa.ChunkedArray:
     """Build column ``number`` of the plan from the parts of its leaves."""
     column, leaves = plan.columns[number], plan.leaves[number]
@@ -158,7 +165,7 @@ def _assemble(
     return built
 
 
-def _source_of(fragment: Fragment, plan: _Plan, leaves: Sequence[Leaf]) -> str:
+def _source_of(fragment: Fragment, plan: ReadPlan, leaves: Sequence[Leaf]) -> str:
     """Name the fragment and its data files that hold some of the leaves."""
     paths = [
         fragment.files[number].path

@@ -258,14 +258,16 @@ def _stored_output(
 def result_table(
     projection: Projection,
     stored: Sequence[pa.ChunkedArray],
-    rows: dict[str, pa.Array],
+    rows: Mapping[str, pa.Array | pa.ChunkedArray],
     num_rows: int,
 ) -> pa.Table:
     """Put the result together from the columns that were read and the row columns."""
     arrays = []
     for output in projection.outputs:
         if output.source < 0:
-            arrays.append(pa.chunked_array([rows[output.field.name]]))
+            values = rows[output.field.name]
+            is_array = isinstance(values, pa.Array)
+            arrays.append(pa.chunked_array([values]) if is_array else values)
         else:
             arrays.append(_pull_up(stored[output.source], output))
     if not arrays:

@@ -9,7 +9,7 @@ the size of the files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -24,7 +24,8 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
-from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows, read_rows
+from lance_nb.table.fragment_group import grouped, read_group
+from lance_nb.table.fragment_reader import Column, confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
     CREATED_AT,
     LAST_UPDATED_AT,
@@ -43,6 +44,7 @@ WINDOW_BYTES = 32 * 1024 * 1024
 WINDOW_ROWS_MIN = 1024
 WINDOW_ROWS_MAX = 1024 * 1024
 DEFAULT_BATCH_ROWS = 8192
+FIRST_GROUP_ROWS = 1 << 14  # the first batch comes soon
 PARALLEL_BYTES = 4 * 1024 * 1024  # of a fragment: below, threads cost more than they bring
 
 
@@ -83,7 +85,7 @@ def scan_table(
     snapshot: Snapshot, projection: Projection, tasks: Iterable[FragmentTask]
 ) -> pa.Table:
     """Read every task into one table."""
-    tables = list(_read_side_by_side(snapshot, projection, iter(tasks)))
+    tables = list(_read_side_by_side(snapshot, projection, tasks))
     if not tables:
         return empty_table(projection.schema)
     if not projection.outputs:  # Arrow would forget how many rows the tables have
@@ -92,20 +94,62 @@ def scan_table(
 
 
 def _read_side_by_side(
-    snapshot: Snapshot, projection: Projection, tasks: Iterator[FragmentTask]
+    snapshot: Snapshot, projection: Projection, tasks: Iterable[FragmentTask]
 ) -> Iterator[pa.Table]:
-    """Read tasks in order; large ones on all processors."""
-    first = list(islice(tasks, 2))
+    """Read tasks in order, small ones together; on all processors where there is much to do."""
+    groups = grouped(snapshot, tasks, decoded_row_bytes(projection))
+    first = list(islice(groups, 2))
     busy = len(first) == 2 and is_large(snapshot, projection, first[0])
     threads = cpu_count() if busy else 1
-    work = (partial(read_task, snapshot, projection, task) for task in chain(first, tasks))
+    work = (partial(read_tasks, snapshot, projection, group) for group in chain(first, groups))
     return run_side_by_side(work, threads)
 
 
-def is_large(snapshot: Snapshot, projection: Projection, task: FragmentTask) -> bool:
-    """Tell whether a task keeps a processor busy. Ranges of remote files are awaited instead."""
-    fragment = task.fragment
-    if task.num_rows * _row_bytes(snapshot, projection, fragment) < PARALLEL_BYTES:
+def read_tasks(
+    snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]
+) -> pa.Table:
+    """Read the rows of a group of tasks, one after the other."""
+    if len(tasks) == 1:
+        return read_task(snapshot, projection, tasks[0])
+    live = [wanted_rows(snapshot, task.fragment, task.start, task.stop) for task in tasks]
+    fragments = [task.fragment for task in tasks]
+    stored = read_live_group(snapshot, projection.columns, fragments, live)
+    if stored is None:
+        return pa.concat_tables([read_task(snapshot, projection, task) for task in tasks])
+    rows: dict[str, pa.ChunkedArray] = {}
+    if projection.row_columns:
+        parts = [
+            row_columns(snapshot, projection, task.fragment, own, task.first_row)
+            for task, own in zip(tasks, live, strict=True)
+        ]
+        rows = {name: pa.chunked_array([part[name] for part in parts]) for name in parts[0]}
+    return result_table(projection, stored, rows, sum(task.num_rows for task in tasks))
+
+
+def read_live_group(
+    snapshot: Snapshot,
+    columns: Sequence[Column],
+    fragments: Sequence[Fragment],
+    live: Sequence[LiveRows],
+) -> list[pa.ChunkedArray] | None:
+    """Read all live rows of the fragments of a group; None as ``read_group`` says."""
+    stored = read_group(snapshot, fragments, columns)
+    if stored is None or all(fragment.deletion_file is None for fragment in fragments):
+        return stored
+    mask = np.zeros(sum(fragment.physical_rows for fragment in fragments), np.bool_)
+    first = 0
+    for fragment, own in zip(fragments, live, strict=True):
+        start, stop = int(own.rows.starts[0]), int(own.rows.stops[-1])
+        mask[first + start : first + stop] = True if own.mask is None else own.mask
+        first += fragment.physical_rows
+    return LiveRows(one_range(0, first), mask).kept(stored)
+
+
+def is_large(snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]) -> bool:
+    """Tell whether tasks keep a processor busy. Ranges of remote files are awaited instead."""
+    fragment = tasks[0].fragment
+    num_rows = sum(task.num_rows for task in tasks)
+    if num_rows * _row_bytes(snapshot, projection, fragment) < PARALLEL_BYTES:
         return False
     stores = (snapshot.locations.locate("", file.base_id)[0] for file in fragment.files)
     return all(store.scheme == "file" for store in stores)
@@ -121,7 +165,11 @@ def scan_batches(
     size = DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
-    for task in tasks:
+    for group in grouped(snapshot, tasks, decoded_row_bytes(projection), FIRST_GROUP_ROWS):
+        if len(group) > 1:
+            yield from _cut_tasks(read_tasks(snapshot, projection, group), group, size)
+            continue
+        task = group[0]
         window = window_rows(snapshot, projection, task.fragment)
         step = max(window // size, 1) * size
         for start in range(task.start, task.stop, step):
@@ -132,6 +180,19 @@ def scan_batches(
                 yield from empty_batches(found.num_rows, size)
             else:
                 yield from cut(found, size)
+
+
+def _cut_tasks(
+    found: pa.Table, tasks: Sequence[FragmentTask], size: int
+) -> Iterator[pa.RecordBatch]:
+    """Cut the rows of a group of tasks into batches, none of which spans two tasks."""
+    start = 0
+    for task in tasks:
+        if not found.num_columns:
+            yield from empty_batches(task.num_rows, size)
+        else:
+            yield from cut(found.slice(start, task.num_rows), size)
+        start += task.num_rows
 
 
 def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:
@@ -252,8 +313,12 @@ def _row_bytes(snapshot: Snapshot, projection: Projection, fragment: Fragment) -
     """Estimate the bytes of a row, decoded or stored, whatever is more."""
     stored = sum(file.size_bytes for file in fragment.files)
     rows = max(num_physical_rows(snapshot, fragment), 1)
-    decoded = sum(_fixed_bytes(column.arrow.type) for column in projection.columns)
-    return max(decoded, stored // rows, 1)
+    return max(decoded_row_bytes(projection), stored // rows, 1)
+
+
+def decoded_row_bytes(projection: Projection) -> int:
+    """Estimate the decoded bytes of a row from the types alone."""
+    return sum(_fixed_bytes(column.arrow.type) for column in projection.columns)
 
 
 def _fixed_bytes(type_: pa.DataType) -> int:

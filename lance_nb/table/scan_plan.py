@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from lance_nb.table.predicate import Filter
 
 BATCH_ROWS_MAX = (1 << 32) - 1
-MANY_FRAGMENTS = 16  # with fewer, looking for tiny fragments does not pay
 _SLICE_ROWS = 65_536
 
 
@@ -114,10 +113,6 @@ class ScanPlan:
     def table(self) -> pa.Table:
         """Read the result into one table."""
         if self.shape is None:
-            if self._reads_tiny_fragments:
-                from lance_nb.table.tiny_fragments import scan_tiny
-
-                return scan_tiny(self.snapshot, self.source)
             return scan_table(self.snapshot, self.source, self._tasks())
         tables = list(self._tables(self.shape, None))
         if not tables:
@@ -191,18 +186,6 @@ class ScanPlan:
     def _tasks(self) -> Iterator[FragmentTask]:
         options = self.options
         return plan_tasks(self.snapshot, options.limit, options.offset, options.fragments)
-
-    @property
-    def _reads_tiny_fragments(self) -> bool:
-        """Whether a scan of all rows is faster with the reader of tiny fragments."""
-        options = self.options
-        if options.limit is not None or options.offset or options.fragments is not None:
-            return False
-        if len(self.snapshot.manifest.fragments) < MANY_FRAGMENTS:
-            return False
-        from lance_nb.table.tiny_fragments import has_tiny_fragments
-
-        return has_tiny_fragments(self.snapshot, self.source)
 
     # --- scans that choose, order or compute ------------------------------------------------------
 

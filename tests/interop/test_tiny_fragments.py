@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.table import fragment_reader
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -53,20 +52,6 @@ def value(type_: pa.DataType, at: int) -> Any:
     return at % 100
 
 
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the data files that were opened in the usual way."""
-    names: list[str] = []
-    open_file = fragment_reader.open_file
-
-    def watched(snapshot: Any, fragment: Any, file: Any) -> Any:
-        names.append(file.path)
-        return open_file(snapshot, fragment, file)
-
-    monkeypatch.setattr(fragment_reader, "open_file", watched)
-    return names
-
-
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 def test_fragments_of_one_and_more_rows(tmp_path: Path, type_: pa.DataType) -> None:
     lance = require_pylance()
@@ -87,22 +72,7 @@ def test_fragments_of_one_and_more_rows(tmp_path: Path, type_: pa.DataType) -> N
     assert str(ours.to_pylist()) == str(theirs.to_pylist())  # as text: -0.0 and nan count
 
 
-def test_constant_fragments_are_not_opened(tmp_path: Path, opened: list[str]) -> None:
-    lance = require_pylance()
-    tables = [pa.table({"n": [at], "s": [f"row {at}"]}) for at in range(30)]
-    write(lance, tmp_path / "d", tables)
-    dataset = lance_nb.dataset(tmp_path / "d")
-
-    assert dataset.to_table(["n"])["n"].to_pylist() == list(range(30))
-    assert not opened
-    assert dataset.to_table(["n"])["n"].num_chunks == 1
-    assert dataset.to_table(["s"])["s"].to_pylist() == [f"row {at}" for at in range(30)]
-    assert opened
-
-
-def test_deleted_rows_added_columns_and_lost_files_among_them(
-    tmp_path: Path, opened: list[str]
-) -> None:
+def test_deleted_rows_added_columns_and_lost_files_among_them(tmp_path: Path) -> None:
     lance = require_pylance()
     write(lance, tmp_path / "d", [pa.table({"n": [at, at], "m": [at, 7]}) for at in range(30)])
     theirs = lance.dataset(tmp_path / "d")

@@ -33,6 +33,7 @@ from lance_nb.encodings.base import (
     Rows,
     Span,
     VariableWidth,
+    WholePage,
     corrupt,
     single_chunk,
 )
@@ -45,7 +46,7 @@ from lance_nb.encodings.repdef import (
     visible_entries,
 )
 from lance_nb.encodings.single_value import inline_bytes, scalar_buffer, single_value
-from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.encodings.slicing import expand_ranges, gather_ranges
 
 _INLINE_BYTES_MAX = 32
 _SCALAR_BUFFERS_MAX = 2
@@ -56,6 +57,8 @@ _SMALL_WITH_LEVELS = (1, 8, 16, 64, 128)  # bits: packed, or a dictionary of one
 
 class ConstantLayout:
     """The layout arm: everything it has is small, so every buffer is an index buffer."""
+
+    joined_bytes_max = 0  # a value and levels in buffers differ from page to page
 
     def index_buffers(
         self, layout: encodings21.ConstantLayout, shape: PageShape
@@ -90,6 +93,36 @@ class ConstantLayout:
             definition = _levels(buffers[count - 1], layout, "def", codecs)
         check_levels(rep, definition, layers)
         return ConstantPage(shape.num_rows, layers, scalar, (rep, definition))
+
+    def join_key(self, layout: encodings21.ConstantLayout) -> bytes | None:
+        """Return the message; of an inline value, its size."""
+        if not layout.HasField("inline_value"):
+            return bytes(layout.SerializeToString(deterministic=True))
+        alike = encodings21.ConstantLayout()
+        alike.CopyFrom(layout)
+        alike.inline_value = bytes(len(layout.inline_value))
+        return bytes(alike.SerializeToString(deterministic=True))
+
+    def open_joined(
+        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+    ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
+        """Repeat the value of each page for its rows."""
+        layout = pages[0].layout
+        shape = PageShape(
+            sum(page.num_rows for page in pages), tuple(map(len, pages[0].buffers)), file_version
+        )
+        if any(len(page.buffers) != len(pages[0].buffers) for page in pages):
+            raise corrupt("as many buffers on every page", "another number")
+        empty = {number: np.zeros(0, np.uint8) for number in range(len(pages[0].buffers))}
+        first = self.open(layout, shape, empty, codecs)
+        values = [page.layout.inline_value for page in pages]
+        if not layout.HasField("inline_value") or values.count(values[0]) == len(values):
+            return first, {}
+        width = len(layout.inline_value)
+        stored = np.frombuffer(b"".join(values), np.uint8).reshape(-1, width)
+        repeated = np.repeat(stored, [page.num_rows for page in pages], axis=0)
+        block = FixedWidth(8 * width, shape.num_rows, repeated.ravel())
+        return _RepeatedPages(block, check_layers(layout.layers)), {}
 
 
 def _inline(value: bytes) -> FixedWidth:
@@ -189,6 +222,27 @@ class ConstantPage:
     def _page(self, count: int, rep: AnyLevels | None, definition: AnyLevels | None) -> DecodedPage:
         values = AllNull(count) if self._scalar is None else Constant(count, self._scalar)
         return DecodedPage(values, rep, definition, self._layers)
+
+
+class _RepeatedPages:
+    """Joined constant pages of different values, without levels."""
+
+    def __init__(self, values: FixedWidth, layers: tuple[int, ...]) -> None:
+        if num_list_layers(layers):
+            raise corrupt("repetition levels on a page of lists", "none")
+        self._values = values
+        self._layers = layers
+
+    def spans(self, rows: Rows) -> Sequence[Span]:
+        """Nothing is left to read."""
+        return ()
+
+    def decode(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:
+        """Cut the rows."""
+        values: DataBlock = self._values
+        if rows.num_rows != self._values.num_values:
+            values = gather_ranges(values, rows.starts, rows.stops)
+        return DecodedPage(values, None, None, self._layers)
 
 
 class ConstantLayoutEncoder:

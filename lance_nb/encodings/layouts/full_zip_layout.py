@@ -40,6 +40,7 @@ from lance_nb.encodings.base import (
     Rows,
     Span,
     VariableWidth,
+    WholePage,
     corrupt,
 )
 from lance_nb.encodings.compress_base import (
@@ -73,6 +74,8 @@ Mask = npt.NDArray[np.bool_]
 class FullZipLayout:
     """The layout arm: which buffers to read first, and how to open the page."""
 
+    joined_bytes_max = 1 << 19  # copying more costs more than it saves
+
     def index_buffers(self, layout: encodings21.FullZipLayout, shape: PageShape) -> tuple[int, ...]:
         """Ask for the repetition index, where there is one."""
         needed = 2 if _needs_index(layout) else 1
@@ -90,6 +93,37 @@ class FullZipLayout:
         """Check the page against its index and return its reader."""
         index = _row_offsets(buffers[1], shape) if _needs_index(layout) else None
         return FullZipPage(layout, shape, codecs, index)
+
+    def join_key(self, layout: encodings21.FullZipLayout) -> bytes | None:
+        """Return the message without its counts, of a page without a row index."""
+        if _needs_index(layout):
+            return None
+        alike = encodings21.FullZipLayout()
+        alike.CopyFrom(layout)
+        alike.ClearField("num_items")
+        alike.ClearField("num_visible_items")
+        return alike.SerializeToString(deterministic=True)
+
+    def open_joined(
+        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+    ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
+        """Lay the entries of the pages end to end."""
+        shapes = [
+            PageShape(page.num_rows, tuple(map(len, page.buffers)), file_version) for page in pages
+        ]
+        for shape in shapes:
+            self.index_buffers(pages[0].layout, shape)
+        each = FullZipPage(pages[0].layout, shapes[0], codecs, None).entry_bytes
+        entries = []
+        for page in pages:
+            size = page.num_rows * each
+            if size > len(page.buffers[0]):
+                raise corrupt(f"{page.num_rows} values of {each} bytes",
+                              f"{len(page.buffers[0])} bytes")  # fmt: skip
+            entries.append(page.buffers[0][:size])
+        data = np.frombuffer(b"".join(entries), np.uint8)
+        whole = PageShape(sum(page.num_rows for page in pages), (data.size,), file_version)
+        return FullZipPage(pages[0].layout, whole, codecs, None), {0: PageBuffer(data)}
 
 
 def _needs_index(layout: encodings21.FullZipLayout) -> bool:
@@ -138,11 +172,16 @@ class FullZipPage:
         if num_list_layers(self._layers) and not layout.bits_rep:
             raise corrupt("repetition levels on a page of lists", "none")
         if row_offsets is None:
-            stride = self._control_bytes + self._fixed_bytes
+            stride = self.entry_bytes
             if shape.num_rows * stride > shape.buffer_sizes[0]:
                 raise corrupt(
                     f"{shape.num_rows} values of {stride} bytes", f"{shape.buffer_sizes[0]} bytes"
                 )
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry with a value of fixed width."""
+        return self._control_bytes + self._fixed_bytes
 
     def _fixed_value_bytes(self) -> int:
         layout = self._layout

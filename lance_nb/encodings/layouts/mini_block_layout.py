@@ -31,7 +31,7 @@ layout verified against pylance 14.0.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,14 +42,19 @@ from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import (
     AllNull,
     Bytes,
+    ChunkBuffer,
+    Chunks,
     Codecs,
     DataBlock,
     Dictionary,
     FixedWidth,
+    Ints,
     PackedStruct,
+    PageBuffer,
     PageReader,
     PageShape,
     VariableWidth,
+    WholePage,
     corrupt,
     single_chunk,
 )
@@ -62,15 +67,18 @@ from lance_nb.encodings.compress_base import (
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.mini_block_chunks import (
+    PageItems,
     PageParts,
     assemble,
     chunk_words,
     cut_levels,
     read_chunk_table,
+    read_chunk_tables,
     read_row_index,
+    read_row_indices,
     row_index,
 )
-from lance_nb.encodings.mini_block_page import MiniBlockPage
+from lance_nb.encodings.mini_block_page import MiniBlockPage, join_key
 from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, bits_per_value, data_size
 from lance_nb.errors import NotSupportedError
 
@@ -91,6 +99,8 @@ _SAMPLE_SHARE = 0.6  # of different values in the sample: from here on the page 
 
 class MiniBlockLayout:
     """The layout arm: which buffers to read first, and how to open the page."""
+
+    joined_bytes_max = 1 << 19  # copying more costs more than it saves
 
     def index_buffers(
         self, layout: encodings21.MiniBlockLayout, shape: PageShape
@@ -126,6 +136,55 @@ class MiniBlockLayout:
                 raise corrupt(f"at most {_DICTIONARY_ITEMS_MAX} dictionary items", str(count))
             items = codecs.decode_blocks(layout.dictionary, single_chunk(count, buffers[2]))
         return MiniBlockPage(layout, shape, codecs, PageParts(table, rows, items))
+
+    def join_key(self, layout: encodings21.MiniBlockLayout) -> bytes | None:
+        """Return the message without its counts; None for a page of many values."""
+        return join_key(layout)
+
+    def open_joined(
+        self, pages: Sequence[WholePage], file_version: tuple[int, int], codecs: Codecs
+    ) -> tuple[PageReader, Mapping[int, PageBuffer]]:
+        """Lay the chunks of the pages end to end, and their dictionaries."""
+        layout = pages[0].layout
+        for page in pages:
+            _check_buffer_count(
+                layout,
+                PageShape(page.num_rows, tuple(map(len, page.buffers)), file_version),
+            )
+        table, ends, chunks = read_chunk_tables(layout.has_large_chunk, pages)
+        rows = None
+        counts = np.array([page.num_rows for page in pages], np.int64)
+        value_ends = table.value_ends[ends - 1]
+        if layout.repetition_index_depth:
+            rows = read_row_indices(pages, ends)
+        elif not np.array_equal(value_ends, np.cumsum(counts)):
+            raise corrupt("as many values in each page as rows", "another number")
+        items = page_items = None
+        if layout.HasField("dictionary"):
+            page_items = PageItems(
+                np.array([page.layout.num_dictionary_items for page in pages], np.int64),
+                np.diff(value_ends, prepend=0),
+            )
+            items = _joined_items(layout, page_items.num_items, pages, codecs)
+        shape = PageShape(int(counts.sum()), (), file_version)
+        parts = PageParts(table, rows, items, ends[:-1], page_items)
+        data = np.frombuffer(b"".join(chunks), np.uint8)
+        return MiniBlockPage(layout, shape, codecs, parts), {1: PageBuffer(data)}
+
+
+def _joined_items(
+    layout: encodings21.MiniBlockLayout, counts: Ints, pages: Sequence[WholePage], codecs: Codecs
+) -> DataBlock:
+    """Decode the dictionaries of all pages into one."""
+    if int(counts.max()) > _DICTIONARY_ITEMS_MAX or int(counts.sum()) > _DICTIONARY_ITEMS_MAX:
+        raise corrupt(f"at most {_DICTIONARY_ITEMS_MAX} dictionary items", str(int(counts.sum())))
+    sizes = np.array([len(page.buffers[2]) for page in pages], np.int64)
+    data = np.frombuffer(b"".join([page.buffers[2] for page in pages]), np.uint8)
+    blocks = Chunks((ChunkBuffer(data, np.cumsum(sizes) - sizes, sizes),), counts)
+    items = codecs.decode_blocks(layout.dictionary, blocks)
+    if items.num_values != int(counts.sum()):
+        raise corrupt(f"{int(counts.sum())} dictionary items", str(items.num_values))
+    return items
 
 
 def _check_buffer_count(layout: encodings21.MiniBlockLayout, shape: PageShape) -> None:

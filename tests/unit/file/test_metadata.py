@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 import pytest
@@ -13,8 +12,6 @@ from lance_nb.file.metadata import (
     ARRAY_ENCODING_URL,
     PAGE_LAYOUT_URL,
     PageMetadata,
-    constant_columns,
-    constant_page,
     describe_page,
     parse_column,
     parse_descriptor,
@@ -157,51 +154,6 @@ def test_the_descriptor_says_rows_and_fields() -> None:
         parse_descriptor(memoryview(message.SerializeToString()))
 
 
-def constant(**more: object) -> file2.ColumnMetadata:
-    """Return a column of one constant page of ten rows."""
-    layout = encodings21.ConstantLayout(inline_value=b"\1\2", layers=[1])
-    found = encodings21.PageLayout(constant_layout=layout)
-    page = file2.Page(length=10, encoding=encoding(value=found.SerializeToString()))
-    return file2.ColumnMetadata(encoding=encoding("/x"), pages=[page], **more)
-
-
-def value_of(message: file2.ColumnMetadata, num_rows: int = 10) -> bytes | None:
-    return constant_page(memoryview(message.SerializeToString()), num_rows)
-
-
-def test_the_value_of_a_constant_page_is_in_its_message() -> None:
-    assert value_of(constant()) == b"\1\2"
-    assert value_of(constant(), 9) is None
-    two = constant()
-    two.pages.append(two.pages[0])
-    assert value_of(two) is None
-    bare = constant()
-    bare.ClearField("encoding")
-    assert value_of(bare) is None
-    for name in ("buffer_offsets", "buffer_sizes"):
-        stored = constant()
-        getattr(stored.pages[0], name).append(1)
-        assert value_of(stored) is None
-    other = constant()
-    other.pages[0].encoding.CopyFrom(encoding("/y", b""))
-    assert value_of(other) is None
-    assert constant_page(memoryview(b"\xff\xff"), 10) is None
-
-
-@pytest.mark.parametrize(
-    ("layers", "value", "found"),
-    [([1], b"", None), ([3], b"a", b"a"), ([1, 5], b"a", None), ([], b"a", None)],
-)
-def test_constant_pages_of_lists_or_without_a_value_are_left_to_the_reader(
-    layers: list[int], value: bytes, found: bytes | None
-) -> None:
-    message = constant()
-    layout = encodings21.ConstantLayout(inline_value=value, layers=layers)
-    page = encodings21.PageLayout(constant_layout=layout)
-    message.pages[0].encoding.CopyFrom(encoding(value=page.SerializeToString()))
-    assert value_of(message) == found
-
-
 def test_a_page_may_end_where_the_file_does() -> None:
     message = column(10)
     message.pages[0].buffer_sizes[1] = SIZE - 128
@@ -231,63 +183,3 @@ def test_a_page_is_described_or_named_by_its_url(url: str, encoding: bytes, foun
 
 
 NULLABLE, LIST = encodings21.REPDEF_NULLABLE_ITEM, encodings21.REPDEF_ALL_VALID_LIST
-
-
-def constant_column(
-    value=b"\x05\0\0\0", rows=1, layers=(NULLABLE,), pages=1, url=PAGE_LAYOUT_URL, **more
-):
-    layout = encodings21.PageLayout()
-    layout.constant_layout.layers.extend(layers)
-    if value is not None:
-        layout.constant_layout.inline_value = value
-    wrapped = encodings.Any(type_url=url, value=layout.SerializeToString())
-    message = file2.ColumnMetadata()
-    message.encoding.direct.encoding = b""
-    for _ in range(pages):
-        page = message.pages.add(length=rows, **more)
-        page.encoding.direct.encoding = wrapped.SerializeToString()
-    return message.SerializeToString()
-
-
-def file_of(*columns, version=(2, 2), magic=b"LANC", shift=0):
-    table = b""
-    at = 0
-    for one in columns:
-        table += struct.pack("<QQ", at + shift, len(one))
-        at += len(one)
-    footer = struct.pack("<QQQIIHH4s", 0, at, at, 0, len(columns), *version, magic)
-    return memoryview(b"".join(columns) + table + footer)
-
-
-def test_values_come_in_the_order_asked_for():
-    data = file_of(constant_column(), constant_column(b"\x07\0", rows=1))
-    assert constant_columns(data, [1, 0], 1) == [b"\x07\0", b"\x05\0\0\0"]
-    assert constant_columns(data, [], 1) == []
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        file_of(constant_column(rows=2)),
-        file_of(constant_column(pages=2)),
-        file_of(constant_column(pages=0)),
-        file_of(constant_column(None)),
-        file_of(constant_column(layers=(NULLABLE, LIST))),
-        file_of(constant_column(layers=())),
-        file_of(constant_column(url="/lance.encodings.ArrayEncoding")),
-        file_of(constant_column(buffer_offsets=[0], buffer_sizes=[1])),
-        file_of(constant_column(), version=(2, 1)),
-        file_of(constant_column(), magic=b"LANX"),
-        file_of(constant_column(), shift=10**6),
-        file_of(constant_column()[:-3]),
-        file_of(),
-        memoryview(b""),
-    ],
-)
-def test_what_is_odd_in_any_way_is_left_alone(data):
-    assert constant_columns(data, [0], 1) is None
-
-
-def test_a_column_that_the_file_does_not_have_is_left_alone():
-    assert constant_columns(file_of(constant_column()), [-1], 1) is None
-    assert constant_columns(file_of(constant_column()), [1], 1) is None

@@ -12,7 +12,7 @@ import pytest
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format import serialized_fragments
-from lance_nb.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.serialized_fragments import (
     BYTES,
@@ -27,13 +27,11 @@ from lance_nb.format.serialized_fragments import (
     ROWS,
     FragmentWire,
     Joined,
-    PlainFragment,
     count_fragment,
     count_fragments,
     decode_varints,
     field_entry,
     fragments_slice,
-    plain_fragment,
     with_bases,
 )  # fmt: skip
 from tests.support.manifests import fragment, manifest
@@ -138,43 +136,6 @@ def test_a_varint_of_up_to_nine_bytes_is_read(value: int) -> None:
 def test_a_longer_varint_is_reported() -> None:
     data = np.frombuffer(b"\x80" * 9 + b"\x01" + bytes(16), np.uint8)
     assert decode_varints(data, np.array([0]))[0].tolist() == [-1]
-
-
-FILE = DataFile("a.lance", (0, 3), (1, 0), 2, 2, file_size_bytes=100)
-PLAIN = Fragment(7, (FILE,), 2)
-DELETION_FILE = DeletionFile(1, 1, DeletionFileType.BITMAP, 1)
-
-
-def test_the_simplest_kind_is_read():
-    found = plain_fragment(PLAIN.to_bytes())
-    assert found == PlainFragment(2, "a.lance", 100, (2, 2), (0, 3), (1, 0))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(PLAIN, files=()),
-        replace(PLAIN, files=(FILE, FILE)),
-        replace(PLAIN, deletion_file=DELETION_FILE),
-        replace(PLAIN, overlays=(b"",)),
-        *(
-            replace(PLAIN, files=(replace(FILE, **change),))
-            for change in (
-                {"base_id": 0}, {"file_size_bytes": 0}, {"column_indices": (1,)}, {"path": ""},
-                {"path": "../a.lance"}, {"path": "b/a.lance"}, {"path": ".."}, {"path": "a%2fb"},
-                {"path": "c:a"}, {"path": "a\\b"}, {"path": "a\0b"},
-            )
-        ),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_everything_else_is_left_alone(other: Fragment):
-    assert plain_fragment(other.to_bytes()) is None
-
-
-def test_bytes_that_are_no_fragment_are_left_alone():
-    assert plain_fragment(b"\x08") is None
-    assert plain_fragment(PLAIN.to_bytes()[:-3]) is None
 
 
 RAW = [fragment(n, 1000 + n).to_bytes() for n in range(3 * REUSED_FRAGMENTS_MIN)]

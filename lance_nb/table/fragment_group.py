@@ -1,0 +1,166 @@
+"""Read small fragments together: consecutive ones of the same layout, as if they were one.
+
+Appends leave many small fragments. What a scan costs for each of them, besides its bytes, is paid
+once for a group here: their pages are decoded together (``file.whole_files``), and filters, row
+columns and results are made for all rows of the group at once.
+
+A fragment can be in a group if it is small, has the same data files as the others (fields and
+columns, not names), no overlay, and a number of rows in the manifest. Its deleted rows are read
+with the others.
+
+Limits: local files; a group has at most ``GROUP_ROWS`` rows and ``GROUP_BYTES`` bytes, in files
+or decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from lance_nb.errors import LanceError
+from lance_nb.file.whole_files import FILE_VERSIONS, ColumnOfFiles, WholeFile, read_files
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.fragment_reader import Column, ReadPlan, assembled, columns_layout, read_plan
+from lance_nb.table.scan_tasks import num_live_rows
+from lance_nb.table.snapshot import Snapshot
+
+GROUP_ROWS = 1 << 20
+GROUP_BYTES = 1 << 25
+FRAGMENT_ROWS_MAX = 1 << 16
+FRAGMENT_BYTES_MAX = 1 << 23
+_STORES = ("file", "memory")
+
+
+class LiveRange(Protocol):
+    """Live rows ``[start, stop)`` of a fragment: a task or a window of a scan."""
+
+    @property
+    def fragment(self) -> Fragment: ...
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
+
+
+R = TypeVar("R", bound=LiveRange)
+
+
+def grouped(
+    snapshot: Snapshot, tasks: Iterable[R], row_bytes: int, first_rows: int = GROUP_ROWS
+) -> Iterator[list[R]]:
+    """Put consecutive ranges that may be read together into lists; order is kept.
+
+    ``row_bytes`` estimates the decoded size of a row. The first group has about ``first_rows`` rows and each later one twice as many as the one
+    before, for callers that may stop early.
+    """
+    group: list[R] = []
+    layout: object = None
+    rows = size_bytes = 0
+    most = min(first_rows, GROUP_ROWS)
+    for task in tasks:
+        fragment = task.fragment
+        mine = _layout(snapshot, fragment) if _is_whole(snapshot, task) else None
+        decoded = fragment.physical_rows * row_bytes
+        more = max(sum(file.size_bytes for file in fragment.files), decoded)
+        fits = mine is not None and mine == layout
+        if group and not (
+            fits and rows + fragment.physical_rows <= most and size_bytes + more <= GROUP_BYTES
+        ):
+            yield group
+            group, rows, size_bytes = [], 0, 0
+            most = min(2 * most, GROUP_ROWS)
+        group.append(task)
+        layout = mine
+        rows += fragment.physical_rows
+        size_bytes += more
+    if group:
+        yield group
+
+
+def _is_whole(snapshot: Snapshot, task: LiveRange) -> bool:
+    """Tell whether a task reads all live rows of its fragment."""
+    return task.start == 0 and task.stop == num_live_rows(snapshot, task.fragment)
+
+
+def _layout(snapshot: Snapshot, fragment: Fragment) -> object:
+    """Return what fragments of a group must share; None for one that is read alone."""
+    rows, files = fragment.physical_rows, fragment.files
+    if not 0 < rows <= FRAGMENT_ROWS_MAX or fragment.overlays or not files:
+        return None
+    for file in files:
+        if file.file_version not in FILE_VERSIONS or file.size_bytes > FRAGMENT_BYTES_MAX:
+            return None
+        store, _ = snapshot.locations.locate("", file.base_id)
+        if store.scheme not in _STORES:
+            return None
+    return columns_layout(fragment)
+
+
+def read_group(
+    snapshot: Snapshot, fragments: Sequence[Fragment], columns: Sequence[Column]
+) -> list[pa.ChunkedArray] | None:
+    """Read all physical rows of some columns of the fragments of a group, one after the other.
+
+    None if they have to be read one by one, also to tell what is wrong with one of them.
+    """
+    first = fragments[0]
+    plan = read_plan(snapshot, first, columns)
+    homes = {leaf.field_id: number for number, leaves in plan.wanted.items() for leaf in leaves}
+    by_file: dict[int, list[int]] = {}
+    for place, leaves in enumerate(plan.leaves):
+        found = {homes.get(leaf.field_id) for leaf in leaves}
+        number = found.pop() if len(found) == 1 else None
+        if number is None:  # a column that no file has, or several
+            return None
+        by_file.setdefault(number, []).append(place)
+    arrays: dict[int, pa.ChunkedArray] = {}
+    for number, places in by_file.items():
+        files = _files(snapshot, fragments, number)
+        wanted = [plan.leaves[place] for place in places]
+        read = None if files is None else read_files(files, wanted, plan.owners[number])
+        if read is None:
+            return None
+        try:
+            for place, column in zip(places, read, strict=True):
+                arrays[place] = _in_order(first, plan, place, column)
+        except LanceError:
+            return None
+    return [arrays[place] for place in range(len(columns))]
+
+
+def _in_order(
+    first: Fragment, plan: ReadPlan, place: int, column: ColumnOfFiles
+) -> pa.ChunkedArray:
+    """Build a column from its parts, with the rows in the order of the fragments."""
+    parts = [assembled(first, plan, place, part.leaves, part.num_rows) for part in column.parts]
+    if len(parts) == 1:
+        return parts[0]
+    chunks = [
+        chunk
+        for number, start, count in column.places
+        for chunk in parts[number].slice(start, count).chunks
+    ]
+    return pa.chunked_array(chunks, parts[0].type)
+
+
+def _files(
+    snapshot: Snapshot, fragments: Sequence[Fragment], number: int
+) -> list[WholeFile] | None:
+    """Return data file ``number`` of each fragment; None if one cannot be read."""
+    files = []
+    for fragment in fragments:
+        file = fragment.files[number]
+        path = file.location(snapshot.manifest.path)
+        store, inside = snapshot.locations.locate(path, file.base_id)
+        try:
+            data = store.read(inside)
+        except LanceError:
+            return None
+        if file.size_bytes not in (0, len(data)):
+            return None
+        files.append(WholeFile(data, fragment.physical_rows))
+    return files
