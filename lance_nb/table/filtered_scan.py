@@ -44,7 +44,6 @@ from lance_nb.table.projection import (
     result_table,
 )
 from lance_nb.table.scan import (
-    FIRST_GROUP_ROWS,
     LiveRows,
     decoded_row_bytes,
     is_large,
@@ -253,7 +252,7 @@ def select_rows(
     skip, left = offset, limit
     if left == 0:
         return
-    first_rows = GROUP_ROWS if limit is None else FIRST_GROUP_ROWS
+    first_rows = GROUP_ROWS if limit is None else limit
     for found in _selections(snapshot, choice, wanted, first_rows):
         start = min(skip, found.num_rows)
         skip -= start

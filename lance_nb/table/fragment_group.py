@@ -54,8 +54,9 @@ def grouped(
 ) -> Iterator[list[R]]:
     """Put consecutive ranges that may be read together into lists; order is kept.
 
-    ``row_bytes`` estimates the decoded size of a row. The first group has about ``first_rows`` rows and each later one twice as many as the one
-    before, for callers that may stop early.
+    ``row_bytes`` estimates the decoded size of a row. The first group has one fragment, or at most
+    ``first_rows`` rows, and each later one up to twice as many as the one before, for callers that
+    may stop early.
     """
     group: list[R] = []
     layout: object = None
@@ -71,12 +72,16 @@ def grouped(
             fits and rows + fragment.physical_rows <= most and size_bytes + more <= GROUP_BYTES
         ):
             yield group
+            most = min(2 * max(most, rows), GROUP_ROWS)
             group, rows, size_bytes = [], 0, 0
-            most = min(2 * most, GROUP_ROWS)
         group.append(task)
         layout = mine
         rows += fragment.physical_rows
         size_bytes += more
+        if rows >= most:  # without looking at the next one, whose files may have to be opened
+            yield group
+            most = min(2 * max(most, rows), GROUP_ROWS)
+            group, rows, size_bytes = [], 0, 0
     if group:
         yield group
 

@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb import ColumnOrdering
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError
-from lance_nb.table import scan
+from lance_nb.table import fragment_group, scan
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET, project
 from lance_nb.table.scan import cut, scan_batches, scan_table
 from lance_nb.table.scan_tasks import plan_tasks
@@ -211,7 +211,8 @@ def test_only_the_files_of_wanted_columns_are_opened(history):
     assert {path for path in store.reads if path.startswith("data/")} != double
 
 
-def test_pages_of_one_handle_are_not_opened_twice(history):
+def test_pages_of_one_handle_are_not_opened_twice(history, monkeypatch):
+    monkeypatch.setattr(fragment_group, "FRAGMENT_ROWS_MAX", 0)  # groups keep nothing open
     store = WatchedStore(history)
     snapshot = snapshot_of(store, 9)
     first = rows_of(snapshot)
