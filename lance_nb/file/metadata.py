@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -93,6 +94,28 @@ def parse_column(
     sizes = zip(message.buffer_offsets, message.buffer_sizes, strict=False)
     buffers = tuple((offset, offset + size) for offset, size in sizes)
     return ColumnMetadata(pages, np.cumsum(lengths), encoding, buffers)
+
+
+def page_messages(raw: memoryview) -> Sequence[file2.Page] | None:
+    """Return the page messages of a column, unchecked; None if it has no encoding of its own.
+
+    For many files at once; ``parse_column`` checks what they say. Raises DecodeError.
+    """
+    column = file2.ColumnMetadata.FromString(raw)  # type: ignore[arg-type]
+    return column.pages if column.encoding.HasField("direct") else None
+
+
+def page_layout(encoding: bytes) -> tuple[str, Any] | None:
+    """Parse the description of a page: the arm of its layout and the message of the arm.
+
+    None for another description than a layout, or for no arm that is known. Raises DecodeError.
+    """
+    wrapped = encodings.Any.FromString(encoding)
+    if wrapped.type_url != PAGE_LAYOUT_URL:
+        return None
+    message = encodings21.PageLayout.FromString(wrapped.value)
+    arm = message.WhichOneof("layout")
+    return None if arm is None else (arm, getattr(message, arm))
 
 
 def _page(page: file2.Page, file_version: tuple[int, int], file_size_bytes: int) -> PageMetadata:

@@ -26,13 +26,12 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from lance_nb._pb import encodings, encodings21, file2
 from lance_nb.encodings.base import PageBuffer, PageShape, Rows, WholePage
 from lance_nb.encodings.registry import LAYOUTS, codecs, joining_layout_of, layout_of
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart, leaf_part
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, parse_footer
-from lance_nb.file.metadata import PAGE_LAYOUT_URL
+from lance_nb.file.metadata import page_layout, page_messages
 from lance_nb.storage import meter
 from lance_nb.storage.threads import cpu_count, run_side_by_side
 
@@ -143,14 +142,11 @@ class _Kinds:
         return kind
 
     def _parsed(self, encoding: bytes) -> _Kind | None:
-        wrapped = encodings.Any.FromString(encoding)
-        if wrapped.type_url != PAGE_LAYOUT_URL:
+        found = page_layout(encoding)
+        if found is None or found[0] not in LAYOUTS:
             return None
-        message = encodings21.PageLayout.FromString(wrapped.value)
-        arm = message.WhichOneof("layout")
-        if arm is None or arm not in LAYOUTS:
-            return None
-        layout, own = joining_layout_of(arm), getattr(message, arm)
+        arm, own = found
+        layout = joining_layout_of(arm)
         key = None if layout is None else layout.join_key(own)
         if key is None or layout is None:
             return _Kind(arm, own, _ALONE, 0)
@@ -239,11 +235,11 @@ def _pages_of(
     raw: memoryview, data: memoryview, kinds: _Kinds, pages: list[_Page], num_rows: int
 ) -> int:
     """List the pages of a column of one file; return their bytes, -1 for an unusual column."""
-    column = file2.ColumnMetadata.FromString(raw)  # type: ignore[arg-type]
-    if not column.encoding.HasField("direct"):
+    listed = page_messages(raw)
+    if listed is None:
         return -1
     total = 0
-    for page in column.pages:
+    for page in listed:
         kind = kinds.get(page.encoding.direct.encoding)
         if kind is None:
             return -1

@@ -14,6 +14,7 @@ from lance_nb._pb import encodings, encodings21
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file import whole_files
 from lance_nb.file.columns import Leaf, assemble, leaves_of
+from lance_nb.file.metadata import PAGE_LAYOUT_URL
 from lance_nb.file.reader import FileReader
 from lance_nb.file.whole_files import WholeFile, read_files
 from lance_nb.file.writer import FileWriter
@@ -213,7 +214,7 @@ def test_a_description_that_is_no_layout_is_left_to_the_reader() -> None:
     array = encodings.Any(type_url="/lance.encodings.ArrayEncoding", value=b"")
     assert kinds.get(array.SerializeToString()) is None
     empty = encodings21.PageLayout().SerializeToString()
-    layout = encodings.Any(type_url=whole_files.PAGE_LAYOUT_URL, value=empty)
+    layout = encodings.Any(type_url=PAGE_LAYOUT_URL, value=empty)
     assert kinds.get(layout.SerializeToString()) is None
 
 
