@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -85,24 +85,27 @@ _ALONE = -1
 _Page = tuple[_Kind, int, WholePage]  # the number of its kind, or _ALONE
 
 
-@dataclass(slots=True)
 class _Group:
     """The pages of each leaf of a column, in files that describe them alike."""
 
-    pages: list[list[_Page]]
-    num_rows: int = 0
+    def __init__(self, num_leaves: int) -> None:
+        self.pages: list[list[_Page]] = [[] for _ in range(num_leaves)]
+        self.num_rows = 0
 
 
-@dataclass(slots=True)
 class _ColumnPages:
-    """The pages of a column in all files, as groups. ``entries``: where its leaves are listed."""
+    """The pages of a column in all files, as groups; ``places`` as in ``ColumnOfFiles``.
 
-    leaves: Sequence[Leaf]
-    entries: list[int]
-    scales: list[int]
-    groups: list[_Group] = field(default_factory=list)
-    places: list[tuple[int, int, int]] = field(default_factory=list)
-    known: dict[tuple[int, ...], int] = field(default_factory=dict)
+    ``entries`` are the places of its leaves in the tables of columns.
+    """
+
+    def __init__(self, leaves: Sequence[Leaf], owners: Mapping[int, int]) -> None:
+        self.leaves = leaves
+        self.entries = [TABLE_ENTRY_BYTES * owners[leaf.field_id] for leaf in leaves]
+        self.scales = [leaf.items_per_row for leaf in leaves]
+        self.groups: list[_Group] = []
+        self.places: list[tuple[int, int, int]] = []
+        self._known: dict[tuple[int, ...], int] = {}
 
     def add(self, pages: list[list[_Page]], num_rows: int) -> None:
         """Add the pages of each leaf in the next file."""
@@ -112,10 +115,10 @@ class _ColumnPages:
             signature = tuple(
                 number for leaf in pages for number in (*[page[1] for page in leaf], _ALONE - 1)
             )
-        number = None if _ALONE in signature else self.known.get(signature)
+        number = None if _ALONE in signature else self._known.get(signature)
         if number is None:
-            number = self.known[signature] = len(self.groups)
-            self.groups.append(_Group([[] for _ in pages]))
+            number = self._known[signature] = len(self.groups)
+            self.groups.append(_Group(len(pages)))
         group = self.groups[number]
         for mine, more in zip(group.pages, pages, strict=True):
             mine.extend(more)
@@ -168,15 +171,8 @@ def read_files(
         for leaf in leaves
     ):
         return None
-    found = [
-        _ColumnPages(
-            leaves,
-            [TABLE_ENTRY_BYTES * owners[leaf.field_id] for leaf in leaves],
-            [leaf.items_per_row for leaf in leaves],
-        )
-        for leaves in columns
-    ]
     try:
+        found = [_ColumnPages(leaves, owners) for leaves in columns]
         version, size_bytes = _collect(files, found)
         if version is None:
             return None
