@@ -25,3 +25,20 @@ def encode_fsst(
     codes: _Array,
     ends: _Ints,
 ) -> int: ...
+def copy_ranges(data: _Bytes, starts: _Ints, sizes: _Ints, out: _Bytes) -> bool: ...
+def scatter_ranges(
+    data: _Bytes, starts: _Ints, sizes: _Ints, out: _Bytes, places: _Ints
+) -> bool: ...
+def walk_entries(
+    data: _Bytes,
+    starts: _Ints,
+    stops: _Ints,
+    control_bytes: int,
+    definition_bits: int,
+    visible_max: int,
+    fixed_bytes: int,
+    length_bytes: int,
+    control: _Array,
+    value_starts: _Ints,
+    value_sizes: _Ints,
+) -> tuple[int, int] | None: ...

@@ -540,3 +540,131 @@ def encode_fsst(
                 &data[0], data.shape[0], &starts[0], &stops[0], count, &matcher, &wide[0], &ends[0]
             )
     return used
+
+
+# --- ranges of bytes (kernels.ranges) -------------------------------------------------------------
+
+
+def copy_ranges(
+    const uint8_t[::1] data, const int64_t[:] starts, const int64_t[:] sizes, uint8_t[::1] out
+):
+    """Copy ranges back to back and fill ``out``; False when one is not in ``data``, or some is left.
+
+    Where it returns False, ``out`` holds the ranges before the wrong one.
+    """
+    cdef Py_ssize_t index
+    cdef int64_t at = 0, size = data.shape[0], room = out.shape[0]
+    if sizes.shape[0] != starts.shape[0]:
+        return False
+    with nogil:
+        for index in range(starts.shape[0]):
+            if sizes[index] < 0 or sizes[index] > room - at:
+                break
+            if starts[index] < 0 or starts[index] > size - sizes[index]:
+                break
+            memcpy(&out[0] + at, &data[0] + starts[index], sizes[index])
+            at += sizes[index]
+        else:
+            index = starts.shape[0]
+    return index == starts.shape[0] and at == room
+
+
+def scatter_ranges(
+    const uint8_t[::1] data, const int64_t[:] starts, const int64_t[:] sizes, uint8_t[::1] out,
+    const int64_t[:] places,
+):
+    """Copy ranges to places in ``out``; False at the first that leaves ``data`` or ``out``."""
+    cdef Py_ssize_t index
+    cdef int64_t size = data.shape[0], room = out.shape[0]
+    if sizes.shape[0] != starts.shape[0] or places.shape[0] != starts.shape[0]:
+        return False
+    with nogil:
+        for index in range(starts.shape[0]):
+            if sizes[index] < 0 or sizes[index] > size or sizes[index] > room:
+                break
+            if starts[index] < 0 or starts[index] > size - sizes[index]:
+                break
+            if places[index] < 0 or places[index] > room - sizes[index]:
+                break
+            memcpy(&out[0] + places[index], &data[0] + starts[index], sizes[index])
+        else:
+            index = starts.shape[0]
+    return index == starts.shape[0]
+
+
+# --- entries of full-zip rows (kernels.zip_entries) -----------------------------------------------
+
+
+cdef inline uint64_t _little(const uint8_t* at, int width) noexcept nogil:
+    cdef uint64_t word = 0
+    memcpy(&word, at, width)
+    return word
+
+
+def walk_entries(
+    const uint8_t[::1] data, const int64_t[:] starts, const int64_t[:] stops,
+    int control_bytes, int definition_bits, uint32_t visible_max, int64_t fixed_bytes,
+    int length_bytes, uint32_t[::1] control, int64_t[::1] value_starts, int64_t[::1] value_sizes,
+):
+    """Walk the entries of rows; return the numbers of entries and of visible ones.
+
+    Where the arrays are too small for them they are filled as far as possible: come again with
+    larger ones. Returns None when an entry does not fit its row, or a row ``data``.
+    """
+    cdef Py_ssize_t row, entries = 0, visible = 0
+    cdef Py_ssize_t entry_room = control.shape[0]
+    cdef Py_ssize_t value_room = min(value_starts.shape[0], value_sizes.shape[0])
+    cdef int64_t at, stop, begin, size
+    cdef uint32_t word = 0
+    cdef uint32_t definition
+    cdef uint32_t mask
+    cdef bint seen, fits = True
+    if (
+        control_bytes not in (0, 1, 2, 4) or not 0 <= definition_bits <= 16 or fixed_bytes < 0
+        or (not fixed_bytes and length_bytes not in (4, 8)) or stops.shape[0] != starts.shape[0]
+    ):
+        return None
+    mask = (<uint32_t>1 << definition_bits) - 1
+    with nogil:
+        for row in range(starts.shape[0]):
+            at, stop = starts[row], stops[row]
+            if at < 0 or stop > data.shape[0]:
+                fits = False
+            elif stop - at < control_bytes:
+                fits = False
+            while fits:
+                begin = at
+                if stop - at < control_bytes:
+                    fits = False
+                    break
+                if control_bytes:
+                    word = <uint32_t>_little(&data[0] + at, control_bytes)
+                at += control_bytes
+                definition = word & mask
+                seen = definition <= visible_max
+                size = fixed_bytes if seen else 0
+                if not fixed_bytes and definition == 0:
+                    if stop - at < length_bytes:
+                        fits = False
+                        break
+                    size = <int64_t>_little(&data[0] + at, length_bytes)
+                    at += length_bytes
+                if size < 0 or size > stop - at:
+                    fits = False
+                    break
+                if entries < entry_room:
+                    control[entries] = word
+                entries += 1
+                if seen:
+                    if visible < value_room:
+                        value_starts[visible] = at
+                        value_sizes[visible] = size
+                    visible += 1
+                at += size
+                if at == begin:
+                    fits = False
+                if at == stop:
+                    break
+            if not fits:
+                break
+    return (entries, visible) if fits else None

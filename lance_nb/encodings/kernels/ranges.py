@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from numpy.lib.stride_tricks import as_strided
 
+from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate, from_integers
 
 Bytes = npt.NDArray[np.uint8]
@@ -136,6 +137,9 @@ def even_ranges(data: Bytes, starts: Ints, sizes: Ints) -> Even | None:
 
 
 def _copy_ragged(data: Bytes, starts: Ints, sizes: Ints, out: Bytes) -> None:
+    loops = compiled.loops
+    if loops is not None and loops.copy_ranges(data, starts, sizes, out):
+        return
     if out.size < _SHORT_RANGE * sizes.size and sizes.size > _FEW_RANGES:
         np.take(data, ragged_indices(starts, sizes), out=out)
         return
@@ -190,6 +194,9 @@ def scatter(data: Bytes, starts: Ints, sizes: Ints, out: Bytes, places: Ints) ->
     if same == sizes.size:
         return
     starts, sizes, places = starts[same:], sizes[same:], places[same:]
+    loops = compiled.loops
+    if loops is not None and loops.scatter_ranges(data, starts, sizes, out, places):
+        return
     if int(sizes.sum()) < _SMALL * sizes.size:
         out[ragged_indices(places, sizes)] = concatenate(data, starts, sizes)
         return

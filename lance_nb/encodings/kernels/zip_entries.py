@@ -1,9 +1,9 @@
 """Walk the entries of full-zip rows: where each control word and each value lies.
 
 Entries have no index of their own: an entry's length depends on its control word and, for
-variable-width values, on the length in front of the value. So rows are walked in lock step: step
-``k`` reads the ``k``-th entry of every row that still has one, and the few long rows that remain
-are walked one by one.
+variable-width values, on the length in front of the value. Without the compiled loop, rows are
+walked in lock step: step ``k`` reads the ``k``-th entry of every row that still has one, and the
+few long rows that remain are walked one by one.
 
 Limits: every byte read lies inside its row. Source: message FullZipLayout of lance.encodings21.
 """
@@ -11,11 +11,13 @@ Limits: every byte read lies inside its row. Source: message FullZipLayout of la
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import Bytes, Ints, corrupt
+from lance_nb.encodings.kernels import compiled
 
 _LOCK_STEP_ROWS_MIN = 64  # measured: below, a step of numpy costs more than plain integers
 
@@ -58,6 +60,10 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
 
     Every row has at least one entry.
     """
+    if compiled.loops is not None:
+        walked = _walk_compiled(compiled.loops, data, starts, stops, form)
+        if walked is not None:
+            return walked
     if starts.size and bool((stops - starts < form.control_bytes).any()):
         raise corrupt(f"rows of at least {form.control_bytes} bytes", "a shorter row")
     steps: list[_Step] = []
@@ -72,6 +78,27 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
         more = step.next < stops[rows]
         rows, position = rows[more], step.next[more]
     return _in_row_order(steps)
+
+
+def _walk_compiled(
+    loops: ModuleType, data: Bytes, starts: Ints, stops: Ints, form: EntryFormat
+) -> WalkedEntries | None:
+    """Walk row by row; None where an entry does not fit, for the numpy form to say which."""
+    count = visible = starts.size  # all that there is without lists
+    while True:
+        control = np.empty(count, np.uint32)
+        value_starts, value_sizes = np.empty(visible, np.int64), np.empty(visible, np.int64)
+        found = loops.walk_entries(
+            data, starts, stops, form.control_bytes, form.bits_definition,
+            form.definition_visible_max, form.fixed_bytes, form.length_bytes,
+            control, value_starts, value_sizes,
+        )  # fmt: skip
+        if found is None:
+            return None
+        if found[0] <= count and found[1] <= visible:
+            count, visible = found
+            return WalkedEntries(control[:count], value_starts[:visible], value_sizes[:visible])
+        count, visible = found
 
 
 def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryFormat) -> _Step:

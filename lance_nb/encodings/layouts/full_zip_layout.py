@@ -212,9 +212,8 @@ class FullZipPage:
         if self._row_offsets is None:
             return self._decode_strided(rows, buffers)
         self._byte_ranges(rows)
-        wanted = expand_ranges(rows.starts, rows.stops)
-        starts = self._row_offsets[wanted].astype(np.int64)
-        sizes = self._row_offsets[wanted + 1].astype(np.int64) - starts
+        starts, stops = self._row_bounds(self._row_offsets, rows)
+        sizes = stops - starts
         if bool((sizes < 0).any()):
             raise corrupt("an ascending row index", "a descending one")
         buffer = buffers.get(0, PageBuffer(np.zeros(0, np.uint8)))
@@ -223,6 +222,14 @@ class FullZipPage:
         check_levels(entries.rep, entries.definition, self._layers)
         values = self._values(data, entries)
         return self._page(values, entries.rep, entries.definition)
+
+    def _row_bounds(self, offsets: Bytes, rows: Rows) -> tuple[Ints, Ints]:
+        """Return where each wanted row begins and ends."""
+        if rows.starts.size == 1:
+            bounds = offsets[int(rows.starts[0]) : int(rows.stops[0]) + 1].astype(np.int64)
+            return bounds[:-1], bounds[1:]
+        wanted = expand_ranges(rows.starts, rows.stops)
+        return offsets[wanted].astype(np.int64), offsets[wanted + 1].astype(np.int64)
 
     def _byte_ranges(self, rows: Rows) -> tuple[Ints, Ints]:
         """Return the byte range of each range of rows. Raises CorruptFileError."""

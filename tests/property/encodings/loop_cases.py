@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode
+from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
+from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.errors import LanceError
 
 Rng = np.random.Generator
@@ -87,6 +88,71 @@ def encode_fsst(rng: Rng) -> Run:
     return run
 
 
+def spread(rng: Rng, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return starts and sizes of ranges inside of ``size`` bytes: callers check them."""
+    count = int(rng.integers(0, 40))
+    sizes = rng.integers(0, int(rng.choice([2, 9, 60])), count)
+    if rng.random() < 0.3:
+        sizes[: count // 2] = 8
+    return rng.integers(0, max(size - 60, 1), count), sizes
+
+
+def copy_ranges(rng: Rng) -> Run:
+    data = rng.integers(0, 256, int(rng.integers(60, 3000)), np.uint8)
+    starts, sizes = spread(rng, data.size)
+    return lambda: (ranges.concatenate(data, starts, sizes),)
+
+
+def scatter_ranges(rng: Rng) -> Run:
+    data = rng.integers(0, 256, int(rng.integers(60, 3000)), np.uint8)
+    starts, sizes = spread(rng, data.size)
+    places = np.cumsum(sizes + rng.integers(0, 5, sizes.size)) - sizes
+    room = int((places + sizes)[-1]) if sizes.size else 0
+
+    def run() -> tuple[Any, ...]:
+        out = np.zeros(room, np.uint8)
+        ranges.scatter(data, starts, sizes, out, places)
+        return (out,)
+
+    return run
+
+
+def walk_entries(rng: Rng) -> Run:
+    control_bytes = int(rng.choice([0, 1, 2, 4]))
+    bits = int(rng.integers(0, min(8 * control_bytes, 16) + 1))
+    most = int(rng.integers(0, 4))
+    fixed_bytes = int(rng.choice([0, 0, 1, 16]))
+    length_bytes = int(rng.choice([4, 8]))
+    form = EntryFormat(control_bytes, bits, most, fixed_bytes, length_bytes)
+    pieces: list[bytes] = []
+    bounds = [0]
+    for _ in range(int(rng.choice([0, 1, 20, 90]))):
+        row = b""
+        for _ in range(int(rng.integers(1, 4))):
+            word = int(rng.integers(0, 1 << min(8 * control_bytes, 3)))
+            definition = word & (1 << bits) - 1
+            row += word.to_bytes(control_bytes, "little")
+            if fixed_bytes:
+                row += b"v" * (fixed_bytes if definition <= most else 0)
+            elif definition == 0:
+                size = int(rng.integers(0, 12))
+                row += size.to_bytes(length_bytes, "little") + b"x" * size
+        pieces.append(row)
+        bounds.append(bounds[-1] + len(row))
+    data = np.frombuffer(b"".join(pieces), np.uint8).copy()
+    starts, stops = np.array(bounds[:-1], np.int64), np.array(bounds[1:], np.int64)
+    if rng.random() < 0.5 and data.size:
+        data[rng.integers(0, data.size, 3)] = rng.integers(0, 256, 3)
+    if rng.random() < 0.2 and starts.size:
+        stops[rng.integers(0, stops.size)] += int(rng.integers(-3, 30))
+
+    def run() -> tuple[Any, ...]:
+        walked = zip_entries.walk_entries(data, starts, stops, form)
+        return walked.control, walked.value_starts, walked.value_sizes
+
+    return run
+
+
 def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     """Return positions of which many lie outside of ``0..most``."""
     ends = np.array(
@@ -101,6 +167,9 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "bits are packed": pack,
     "FSST is decoded": decode_fsst,
     "FSST is encoded": encode_fsst,
+    "ranges are copied": copy_ranges,
+    "ranges are scattered": scatter_ranges,
+    "entries are walked": walk_entries,
 }
 
 

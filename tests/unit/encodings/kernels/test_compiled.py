@@ -122,3 +122,49 @@ def test_strings_outside_of_the_data_are_not_encoded() -> None:
         assert encoded(start, stop, np.zeros(9, np.uint16)) == -1
     assert encoded(0, 3, np.zeros(2, np.uint16)) == -1
     assert encoded(0, 3, np.zeros(5, np.uint8)) == -1
+
+
+@needs_extension
+def test_ranges_outside_of_what_is_there_are_refused() -> None:
+    loops = compiled.loops
+    data, out = np.arange(10, dtype=np.uint8), np.zeros(6, np.uint8)
+    ints = lambda *values: np.array(values, np.int64)
+
+    assert loops.copy_ranges(data, ints(7, 0), ints(3, 3), out)
+    assert out.tolist() == [7, 8, 9, 0, 1, 2]
+    assert not loops.copy_ranges(data, ints(7), ints(3), out)  # not full
+    assert not loops.copy_ranges(data, ints(7, 0), ints(3), out)
+    assert loops.scatter_ranges(data, ints(7, 0), ints(3, 3), out, ints(3, 0))
+    assert out.tolist() == [0, 1, 2, 7, 8, 9]
+    assert not loops.scatter_ranges(data, ints(7, 0), ints(3, 3), out, ints(3))
+    for start, size in (
+        (8, 3),
+        (-1, 3),
+        (0, -1),
+        (1 << 62, 1 << 62),
+        (0, 1 << 62),
+        (-(1 << 63), 3),
+    ):
+        assert not loops.copy_ranges(data, ints(0, start), ints(3, size), out)
+        assert not loops.scatter_ranges(data, ints(0, start), ints(3, size), out, ints(0, 0))
+    for place in (4, -1, 1 << 62, -(1 << 63)):
+        assert not loops.scatter_ranges(data, ints(0), ints(3), out, ints(place))
+
+
+@needs_extension
+def test_entries_outside_of_their_rows_are_refused() -> None:
+    loops = compiled.loops
+    data = np.frombuffer(b"\2\0\0\0ab\1\0\0\0c", np.uint8)
+
+    def walked(starts: list[int], stops: list[int], room: int = 9) -> object:
+        arrays = np.empty(room, np.uint32), np.empty(room, np.int64), np.empty(room, np.int64)
+        rows = np.array(starts, np.int64), np.array(stops, np.int64)
+        found = loops.walk_entries(data, *rows, 0, 0, 0, 0, 4, *arrays)
+        return found if found is None else (found, arrays[1].tolist(), arrays[2].tolist())
+
+    assert walked([0, 6], [6, 11], 2) == ((2, 2), [4, 10], [2, 1])
+    assert walked([0], [11], 2) == ((2, 2), [4, 10], [2, 1])
+    assert walked([0], [11], 1) == ((2, 2), [4], [2])  # the rest is counted
+    for start, stop in ((0, 5), (0, 3), (-1, 6), (6, 12), (6, 10), (0, 1 << 62), (1 << 62, 0)):
+        assert walked([start], [stop]) is None
+    assert walked([0, 6], [6]) is None
