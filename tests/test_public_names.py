@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import doctest
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 from types import FunctionType
 
 import pytest
@@ -63,22 +61,6 @@ def test_public_methods_are_documented(name: str) -> None:
     }
 
     assert [method for method, member in methods.items() if not inspect.getdoc(member)] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_examples_of_public_names_run(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    value = getattr(lance_nb, name)
-    if not inspect.isclass(value) and not inspect.isfunction(value):
-        return
-    monkeypatch.chdir(tmp_path)
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    lines: list[str] = []
-    for example in doctest.DocTestFinder(recurse=True).find(value, name, globs={}):
-        runner.run(example, out=lines.append)
-
-    assert lines == []
 
 
 # Callables that take any arguments, and why.

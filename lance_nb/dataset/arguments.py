@@ -51,13 +51,16 @@ class AutoCleanupConfig(TypedDict, total=False):
 
 
 def sanitize_ts(ts: Any) -> datetime:
-    """Return a moment that is a datetime, a pandas Timestamp or text (ISO 8601) as a datetime.
+    """Return a moment as a datetime.
+
+    Args:
+        ts: a datetime, a pandas Timestamp or text (ISO 8601).
 
     Raises InvalidInputError for other text, ArgumentError for other values.
 
-    >>> from lance_nb import sanitize_ts
-    >>> sanitize_ts("2024-01-02 03:04:05")
-    datetime.datetime(2024, 1, 2, 3, 4, 5)
+    Example:
+        >>> lance_nb.sanitize_ts("2024-01-02 03:04:05")
+        datetime.datetime(2024, 1, 2, 3, 4, 5)
     """
     if isinstance(ts, str):
         try:
@@ -77,25 +80,31 @@ def sanitize_ts(ts: Any) -> datetime:
 def td_to_micros(td: timedelta) -> int:
     """Return a time span in microseconds.
 
-    >>> from datetime import timedelta
-    >>> from lance_nb import td_to_micros
-    >>> td_to_micros(timedelta(seconds=1.5))
-    1500000
+    Args:
+        td: the time span.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> lance_nb.td_to_micros(timedelta(seconds=1.5))
+        1500000
     """
     return round(td / timedelta(microseconds=1))
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
-    r"""Return row addresses as the bytes of a Roaring treemap, as pylance passes them around.
+    """Return row addresses as the bytes of a Roaring treemap, as pylance passes them around.
 
     Layout: the number of fragments, then for each its id, the number of bytes and the Roaring
     bitmap of row offsets; numbers are little-endian uint32.
 
+    Args:
+        addrs: row addresses (``fragment id << 32 | offset``).
+
     Raises ArgumentError for what is no number of 64 bits.
 
-    >>> from lance_nb import serialize_row_addrs
-    >>> serialize_row_addrs([])
-    b'\x00\x00\x00\x00'
+    Example:
+        >>> len(lance_nb.serialize_row_addrs([0, 1 << 32]))
+        56
     """
     try:
         known = np.array(list(addrs), np.uint64)

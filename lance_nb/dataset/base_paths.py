@@ -38,7 +38,12 @@ from lance_nb.storage.registry import split_uri
 
 @dataclass(frozen=True, slots=True)
 class DatasetBasePath:
-    """A folder or bucket, by its URI. ``is_dataset_root``: files lie in its usual folders."""
+    """A folder or bucket, by its URI. ``is_dataset_root``: files lie in its usual folders.
+
+    Example:
+        >>> lance_nb.DatasetBasePath("s3://archive/points", name="archive").name
+        'archive'
+    """
 
     path: str
     name: str | None = None

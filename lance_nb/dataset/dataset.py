@@ -117,10 +117,10 @@ class CleanupArguments(TypedDict, total=False):
 class LanceDataset(OpenedVersion):
     """A dataset at one version. Open one with ``lance_nb.dataset(uri)`` or ``LanceDataset(uri)``.
 
-    Example::
-
-        ds = lance_nb.LanceDataset(uri, version=1)
-        ds.count_rows(), ds.schema.names
+    Example:
+        >>> ds = lance_nb.LanceDataset(uri, version=1)
+        >>> ds.count_rows(), ds.schema.names
+        (10, ['id', 'label', 'vector'])
     """
 
     _default_scan_options: Mapping[str, Any] | None = None
@@ -191,6 +191,10 @@ class LanceDataset(OpenedVersion):
         """Arrow schema of what a scan returns: ``default_scan_options`` may add or leave columns.
 
         Raises as ``scanner`` does where they do not fit.
+
+        Example:
+            >>> ds.schema.names
+            ['id', 'label', 'vector']
         """
         if self._default_scan_options is None:
             return self.stored_schema
@@ -208,12 +212,17 @@ class LanceDataset(OpenedVersion):
     def count_rows(
         self, filter: Any = None, *, fragments: Iterable[LanceFragment] | None = None
     ) -> int:
-        """Count the rows, from the manifest; with a filter, those that pass it.
+        """Count the rows, from the manifest alone unless there is a filter.
 
-        ``fragments``, our own argument, counts in these only. ``default_scan_options`` do not
-        matter. Raises PredicateError. Example::
+        Args:
+            filter: SQL text or a pyarrow expression; only rows that pass it are counted.
+            fragments: count in these only; all of them by default. Not in pylance.
 
-            total, few = ds.count_rows(), ds.count_rows("id < 9")
+        ``default_scan_options`` do not matter. Raises PredicateError, ColumnNotFoundError.
+
+        Example:
+            >>> ds.count_rows(), ds.count_rows("id < 9")
+            (10, 9)
         """
         if filter is None and fragments is None:
             return int(live_counts(self._snapshot).sum())
@@ -259,36 +268,43 @@ class LanceDataset(OpenedVersion):
         """Describe a scan; nothing is read until its result is asked for.
 
         Arguments that are None have the value of ``default_scan_options``, if the dataset was
-        opened with them. Rows and columns:
+        opened with them.
 
-        ``columns``: names, or a dict of name to SQL expression; dotted names pull nested fields up.
-        ``filter``: SQL text or a pyarrow expression; it accepts more than pylance's (see
-        lance_nb.table.predicate). ``limit``, ``offset``: in rows of the result. ``order_by``: names
-        or ``ColumnOrdering`` values. ``fragments``: read only these. ``with_row_id``,
-        ``with_row_address``: add ``_rowid``, ``_rowaddr``. ``include_deleted_rows``: return deleted
-        rows too, with a null ``_rowid``. ``blob_handling``: "all_binary" returns the bytes of
-        blobs, else their descriptions. ``keep_dictionaries`` is our own: top-level columns of
-        strings and bytes come as Arrow dictionaries, which costs nothing where they are stored so
-        (few distinct values) and a pass over the values where they are not; each chunk has a
-        dictionary of its own (``pyarrow.Table.unify_dictionaries`` makes them one).
+        Args:
+            columns: names, or a dict of name to SQL expression; dotted names pull nested fields up.
+            filter: SQL text or a pyarrow expression; it accepts more than pylance's (see
+                lance_nb.table.predicate).
+            limit: the most rows of the result.
+            offset: rows of the result to skip.
+            nearest: an exact vector search: a dict of the arguments of ``ScannerBuilder.nearest``
+                (see lance_nb.table.nearest).
+            prefilter: search among the rows that pass the filter; else what was found is filtered.
+            disable_scoring_autoprojection: leave ``_distance`` out of the result of a search.
+            order_by: names or ``ColumnOrdering`` values to sort by.
+            fragments: read only these.
+            with_row_id: add the column ``_rowid``.
+            with_row_address: add ``_rowaddr``: ``fragment id << 32 | offset in the fragment``.
+            include_deleted_rows: return deleted rows too, with a null ``_rowid``.
+            blob_handling: "all_binary" returns the bytes of blobs, else their descriptions.
+            keep_dictionaries: return top-level columns of strings and bytes as Arrow dictionaries,
+                one for each chunk (``pyarrow.Table.unify_dictionaries`` makes them one). It costs a
+                pass over the values where they are not stored so. Not in pylance.
+            batch_size: the most rows of a batch: 8,192, or the environment variable
+                LANCE_DEFAULT_BATCH_SIZE.
+            strict_batch_size: fill every batch but the last.
+            scan_stats_callback: called with a ``ScanStatistics`` when the scan has been read.
+            batch_size_bytes, batch_readahead, fragment_readahead, scan_in_order, use_stats,
+                io_buffer_size, late_materialization, use_scalar_index: tune pylance's reads; they
+                cannot change the result and have no effect.
+            full_text_query, fast_search, index_segments, row_addr_allowlist,
+                row_addr_blocklist: need an index and are refused.
 
-        Searches: ``nearest``: an exact vector search (see lance_nb.table.nearest), before the
-        filter unless ``prefilter``; ``disable_scoring_autoprojection`` leaves ``_distance`` out.
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
 
-        Batches: ``batch_size`` in rows, 8,192 or the environment variable
-        LANCE_DEFAULT_BATCH_SIZE; ``strict_batch_size`` fills every batch but the last.
-        ``scan_stats_callback`` is called with a ScanStatistics when the scan has been read.
-
-        ``batch_size_bytes``, ``batch_readahead``, ``fragment_readahead``, ``scan_in_order``,
-        ``use_stats``, ``io_buffer_size``, ``late_materialization`` and ``use_scalar_index`` tune
-        pylance's reads, cannot change the result, and have no effect. ``full_text_query``,
-        ``fast_search``, ``index_segments``, ``row_addr_allowlist`` and ``row_addr_blocklist`` need
-        an index and are refused.
-
-        Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError. Example::
-
-            scan = ds.scanner(columns=["id"], filter="id < 9", limit=4)
-            rows = scan.to_table()
+        Example:
+            >>> scan = ds.scanner(columns=["id"], filter="id < 9", limit=3)
+            >>> scan.to_table()["id"].to_pylist()
+            [0, 1, 2]
         """
         arguments = {
             "columns": columns,
@@ -358,11 +374,11 @@ class LanceDataset(OpenedVersion):
         row_addr_blocklist: bytes | None = None,
         keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read rows into one table. The arguments are those of ``scanner``.
+        """Read rows into one table. The arguments and errors are those of ``scanner``.
 
-        Example::
-
-            first = ds.to_table(["id"], filter="id < 9", limit=4)
+        Example:
+            >>> ds.to_table(["id"], filter="label = 'a'", limit=2).to_pylist()
+            [{'id': 0}, {'id': 2}]
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -432,11 +448,11 @@ class LanceDataset(OpenedVersion):
         row_addr_blocklist: bytes | None = None,
         keep_dictionaries: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows batch by batch in bounded memory. The arguments are those of ``scanner``.
+        """Read rows batch by batch, in bounded memory. Arguments and errors as for ``scanner``.
 
-        Example::
-
-            total = sum(batch.num_rows for batch in ds.to_batches(["id"], batch_size=1000))
+        Example:
+            >>> [batch.num_rows for batch in ds.to_batches(["id"], batch_size=4)]
+            [4, 1, 4, 1]
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -524,11 +540,15 @@ class LanceDataset(OpenedVersion):
     ) -> Any:
         """Read rows into a pandas DataFrame.
 
-        The arguments up to ``keep_dictionaries`` are those of ``scanner``, those from
-        ``memory_pool`` on go to ``pyarrow.Table.to_pandas``. ``blob_mode`` says how blobs come: as
-        files ("lazy"), as "bytes" or as "descriptions". Raises as ``scanner``. Example::
+        Args:
+            blob_mode: how blobs come: as files ("lazy"), as "bytes" or as "descriptions".
 
-            frame = ds.to_pandas(["id"], limit=4)
+        The arguments up to ``keep_dictionaries`` are those of ``scanner``, those from
+        ``memory_pool`` on go to ``pyarrow.Table.to_pandas``. Raises as ``scanner``.
+
+        Example:
+            >>> ds.to_pandas(["id"], limit=2).shape
+            (2, 1)
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -616,11 +636,16 @@ class LanceDataset(OpenedVersion):
         row_addr_blocklist: bytes | None = None,
         keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read the first ``num_rows`` rows. The other arguments are those of ``scanner``.
+        """Read the first rows into one table.
 
-        Example::
+        Args:
+            num_rows: how many rows; fewer come where there are fewer.
 
-            preview = ds.head(5, columns=["id"])
+        The other arguments and the errors are those of ``scanner``.
+
+        Example:
+            >>> ds.head(3, columns=["id"]).to_pydict()
+            {'id': [0, 1, 2]}
         """
         arguments: dict[str, Any] = {
             "limit": num_rows,
@@ -659,11 +684,18 @@ class LanceDataset(OpenedVersion):
     def slice(
         self, start: int, end: int, columns: Sequence[str] | Mapping[str, str] | None = None
     ) -> pa.Table:
-        """Read the rows from position ``start`` up to ``end``. Raises InvalidInputError.
+        """Read the rows from one position up to another.
 
-        Example::
+        Args:
+            start: position of the first row, from 0.
+            end: position behind the last row; what lies behind the dataset is left out.
+            columns: as for ``scanner``.
 
-            rows = ds.slice(2, 5, columns=["id"])
+        Raises InvalidInputError for a negative start and an end before it, ColumnNotFoundError.
+
+        Example:
+            >>> ds.slice(2, 5, columns=["id"]).to_pydict()
+            {'id': [2, 3, 4]}
         """
         if start < 0:
             raise InvalidInputError(f"start must be non-negative, got {start}")
@@ -672,31 +704,42 @@ class LanceDataset(OpenedVersion):
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def sql(self, sql: str) -> SqlQueryBuilder:
-        """Query this version with DuckDB SQL, as a table named ``dataset``.
+        """Query this version with DuckDB SQL.
 
-        ``.build().to_batch_records()`` runs it. Example::
+        Args:
+            sql: a statement over a table named ``dataset``.
 
-            query = ds.sql("SELECT count(*) AS n FROM dataset").build()
+        Returns a builder; ``.build().to_batch_records()`` runs the statement.
+
+        Example:
+            >>> query = ds.sql("SELECT count(*) AS n FROM dataset WHERE id < 4").build()
+            >>> query.to_batch_records()[0].to_pydict()
+            {'n': [4]}
         """
         return SqlQueryBuilder(self, sql)
 
     def fragment_ids(self) -> Bitmap:
         """Return the ids of the fragments as a set, which is iterated in ascending order.
 
-        Example::
-
-            0 in ds.fragment_ids()
+        Example:
+            >>> list(ds.fragment_ids())
+            [0, 1]
         """
         from lance_nb.format.bitmap import Bitmap
 
         return Bitmap(self._snapshot.manifest.fragments.counts().ids.tolist())
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
-        """List the fragments in scan order. Raises InvalidInputError for a ``filter``.
+        """List the fragments in scan order.
 
-        Example::
+        Args:
+            filter: refused, as in pylance.
 
-            rows = sum(fragment.count_rows() for fragment in ds.get_fragments())
+        Raises InvalidInputError for a filter.
+
+        Example:
+            >>> [fragment.count_rows() for fragment in ds.get_fragments()]
+            [5, 5]
         """
         if filter is not None:
             raise InvalidInputError("get_fragments() does not support filter yet")
@@ -708,20 +751,31 @@ class LanceDataset(OpenedVersion):
     def describe_data_file(self, path: str, *, base_id: int | None = None) -> DataFile:
         """Describe a file of the data folder as a DataFile: fields, columns, version and size.
 
-        ``path`` is relative to the data folder of the dataset, or of the base ``base_id``. The file
-        may hold some columns only. Raises ObjectNotFoundError, SchemaMismatchError,
-        CorruptFileError, NotSupportedError.
+        Args:
+            path: below the data folder of the dataset, or of a base path; the file may hold some
+                columns only.
+            base_id: the base path; the dataset itself by default.
+
+        Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
+
+        Example:
+            >>> path = ds.get_fragments()[0].data_files()[0].path
+            >>> list(ds.describe_data_file(path).fields)
+            [0, 1, 2]
         """
         from lance_nb.dataset.verbs import fragments
 
         return fragments.describe_file(self._snapshot, path, base_id)
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return the fragment with that id, None if there is none.
+        """Return the fragment with an id, None if there is none.
 
-        Example::
+        Args:
+            fragment_id: id as in the manifest, not a position.
 
-            first = ds.get_fragment(0)
+        Example:
+            >>> ds.get_fragment(1).count_rows(), ds.get_fragment(7)
+            (5, None)
         """
         fragments = self._snapshot.manifest.fragments
         position = fragments.position_of(fragment_id)
@@ -742,11 +796,17 @@ class LanceDataset(OpenedVersion):
     ) -> pa.Table:
         """Read the rows at the given positions, in that order, repeats included.
 
-        ``columns`` is a list of names, or a dict of names to SQL expressions. Nested columns that
-        are named stay inside their structs. Unlike pylance, a position that does not exist is
-        always an InvalidInputError. Example::
+        Args:
+            indices: positions in scan order, from 0; deleted rows are not counted.
+            columns: names, or a dict of name to SQL expression. Nested columns that are named stay
+                inside their structs.
 
-            rows = ds.take([4, 0], columns=["id"])
+        Raises InvalidInputError for a position that does not exist (always, unlike pylance),
+        ColumnNotFoundError, PredicateError.
+
+        Example:
+            >>> ds.take([4, 0, 4], columns=["id"])["id"].to_pylist()
+            [4, 0, 4]
         """
         from lance_nb.table.computed_columns import take_columns
 
@@ -759,9 +819,15 @@ class LanceDataset(OpenedVersion):
     ) -> pa.Table:
         """Read rows by row id (``_rowid``), in that order; ids of deleted rows are left out.
 
-        Example::
+        Args:
+            row_ids: stable row ids where the dataset has them, else row addresses.
+            columns: as for ``take``.
 
-            rows = ds.take_rows([0, 3], columns=["id"])
+        Raises InvalidInputError, ColumnNotFoundError, PredicateError.
+
+        Example:
+            >>> ds.take_rows([3, 0], columns=["id"])["id"].to_pylist()
+            [3, 0]
         """
         from lance_nb.table import row_id_index
 
@@ -778,12 +844,21 @@ class LanceDataset(OpenedVersion):
     ) -> list[BlobFile | None]:
         """Open the blobs of some rows as files; None for a null blob.
 
-        Rows are given by row id, by row address or by position. Nothing but descriptions is read
-        until a file is. ``buffer_size``: a file reads ahead so many bytes (512 KiB by default), so
-        that many small reads are few requests; 0 reads exactly what is asked for. Raises
-        InvalidInputError, also for a row that does not exist. Example::
+        Nothing but descriptions is read until a file is.
 
-            first = ds.take_blobs("image", indices=[0])[0]
+        Args:
+            blob_column: path of the column, which may be inside structs.
+            ids: the rows, by row id; give one of ``ids``, ``addresses`` and ``indices``.
+            addresses: the rows, by row address (``fragment id << 32 | offset``).
+            indices: the rows, by position.
+            buffer_size: bytes that a file reads ahead (512 KiB), so that many small reads are few
+                requests; 0 reads exactly what is asked for.
+
+        Raises InvalidInputError, also for a row that does not exist.
+
+        Example:
+            >>> photos.take_blobs("image", indices=[0])[0].read(5)
+            b'first'
         """
         from lance_nb.table import blobs, row_id_index
 
@@ -802,12 +877,15 @@ class LanceDataset(OpenedVersion):
     ) -> list[tuple[int, bytes | None]]:
         """Read the blobs of some rows, as pairs of row address and payload (None for a null).
 
-        Rows are given as for ``take_blobs`` and always come in their order; the other arguments are
-        accepted for pylance's sake. Raises InvalidInputError, also for a row that does not exist.
+        Args:
+            blob_column, ids, addresses, indices: as for ``take_blobs``; pairs come in their order.
+            io_buffer_size, preserve_order: accepted for pylance's sake, without effect.
 
-        Example::
+        Raises InvalidInputError, also for a row that does not exist.
 
-            pairs = ds.read_blobs("image", indices=[0, 1])
+        Example:
+            >>> photos.read_blobs("image", indices=[1])
+            [(1, b'second photo')]
         """
         from lance_nb.table import blobs, row_id_index
 
@@ -828,11 +906,18 @@ class LanceDataset(OpenedVersion):
     ) -> list[tuple[int, int, bytes | None]]:
         """Read parts of blobs, each given as ``(row, offset, length)`` in bytes.
 
-        ``selector`` says what rows are given by: "ids", "addresses" or "indices". Returns ``(number
-        of the request, row address, bytes)``, None for a null blob. Raises InvalidInputError for a
-        row that does not exist and for a range that does not lie in its blob. Example::
+        Args:
+            blob_column: path of the column, which may be inside structs.
+            requests: the parts; a range must lie in its blob.
+            selector: what rows are given by: "ids", "addresses" or "indices".
+            io_buffer_size, preserve_order: accepted for pylance's sake, without effect.
 
-            parts = ds.read_blob_ranges("image", [(0, 2, 5)], selector="indices")
+        Returns ``(number of the request, row address, bytes)``, None for a null blob. Raises
+        InvalidInputError for a row or a range that does not exist.
+
+        Example:
+            >>> photos.read_blob_ranges("image", [(0, 6, 5), (1, 0, 6)], selector="indices")
+            [(0, 0, b'photo'), (1, 1, b'second')]
         """
         from lance_nb.table import blobs
 
@@ -850,11 +935,19 @@ class LanceDataset(OpenedVersion):
         *,
         seed: int | None = None,
     ) -> pa.Table:
-        """Read ``num_rows`` different rows picked at random (repeatable with a ``seed``).
+        """Read different rows picked at random.
 
-        Example::
+        Args:
+            num_rows: how many; at most as many as there are.
+            columns: as for ``take``.
+            randomize_order: return them in random order, else in scan order.
+            seed: makes the choice repeatable.
 
-            rows = ds.sample(3, columns=["id"], seed=7)
+        Raises InvalidInputError, ColumnNotFoundError, PredicateError.
+
+        Example:
+            >>> ds.sample(3, columns=["id"], seed=7).num_rows
+            3
         """
         total = int(live_counts(self._snapshot).sum())
         if not 0 <= num_rows <= total:
@@ -866,31 +959,63 @@ class LanceDataset(OpenedVersion):
 
     @property
     def data_storage_version(self) -> str:
-        """File version of newly written data, for example "2.2"."""
+        """File version of newly written data, for example "2.2".
+
+        Example:
+            >>> ds.data_storage_version
+            '2.2'
+        """
         return storage_version(self._snapshot.manifest)
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Table metadata."""
+        """Table metadata.
+
+        Example:
+            >>> _ = ds.update_metadata({"source": "survey"})
+            >>> ds.metadata
+            {'source': 'survey'}
+        """
         return dict(self._snapshot.manifest.table_metadata)
 
     def config(self) -> dict[str, str]:
-        """Table configuration."""
+        """Return the table configuration.
+
+        Example:
+            >>> _ = ds.update_config({"owner": "ada"})
+            >>> ds.config()
+            {'owner': 'ada'}
+        """
         return dict(self._snapshot.manifest.config)
 
     @property
     def stats(self) -> LanceStats:
-        """Counts of this version; call the object to get them: ``ds.stats()``."""
+        """Counts of this version; call the object to get them: ``ds.stats()``.
+
+        Example:
+            >>> ds.stats().num_rows, ds.stats().num_fragments
+            (10, 2)
+        """
         return LanceStats(self)
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether row ids stay the same when rows move."""
+        """Whether row ids stay the same when rows move.
+
+        Example:
+            >>> ds.has_stable_row_ids, photos.has_stable_row_ids
+            (True, False)
+        """
         return bool(self._snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
 
     @property
     def max_field_id(self) -> int:
-        """The largest field id of the schema and of the data files."""
+        """The largest field id of the schema and of the data files.
+
+        Example:
+            >>> ds.max_field_id
+            2
+        """
         manifest = self._snapshot.manifest
         found = {
             number for one in manifest.fragments for file in one.files for number in file.fields
@@ -899,24 +1024,44 @@ class LanceDataset(OpenedVersion):
 
     @property
     def schema_metadata(self) -> dict[str, str]:
-        """Metadata of the Arrow schema, as text."""
+        """Metadata of the Arrow schema, as text.
+
+        Example:
+            >>> _ = ds.update_schema_metadata({"unit": "metre"})
+            >>> ds.schema_metadata
+            {'unit': 'metre'}
+        """
         found = self.stored_schema.metadata or {}
         return {key.decode(): value.decode(errors="replace") for key, value in found.items()}
 
     def get_version(self) -> dict[str, Any]:
-        """Describe this version as ``versions`` describes it."""
+        """Describe this version as ``versions`` describes it.
+
+        Example:
+            >>> ds.get_version()["version"]
+            1
+        """
         return self._session.log(self.branch).as_pylance(self.version)
 
     def base_paths(self) -> dict[int, BasePath]:
-        """Return the base paths that are registered, by id."""
+        """Return the base paths that are registered, by id.
+
+        Example:
+            >>> clone = ds.shallow_clone("clone.lance")
+            >>> [base.path.endswith("points.lance") for base in clone.base_paths().values()]
+            [True]
+        """
         return {one.id: one for one in self._snapshot.manifest.base_paths}
 
     def all_files(self) -> pa.RecordBatchReader:
-        """List the files below the dataset's root; see lance_nb.table.metadata_tables.
+        """List the files below the dataset's root, with sizes and times.
 
-        Example::
+        Returns rows of the schema ``lance_nb.table.metadata_tables.ALL``. Raises StorageError.
 
-            files = ds.all_files().read_all()
+        Example:
+            >>> files = ds.all_files().read_all()
+            >>> sum(path.endswith(".lance") for path in files["path"].to_pylist())
+            2
         """
         from lance_nb.table import metadata_tables
 
@@ -930,12 +1075,18 @@ class LanceDataset(OpenedVersion):
         min_version: int | None = None,
         progress: Progress | None = None,
     ) -> pa.RecordBatchReader:
-        """List the files that the versions of this branch refer to, from ``min_version`` on.
+        """List the files that the versions of this branch refer to.
 
-        ``progress`` is called with the versions done and those there are. The columns are in
-        lance_nb.table.metadata_tables. Example::
+        Args:
+            min_version: the oldest version to look at; the oldest there is by default.
+            progress: called with the versions done and those there are. Not in pylance.
 
-            files = ds.tracked_files().read_all()
+        Returns rows of the schema ``lance_nb.table.metadata_tables.TRACKED``. Raises
+        CorruptFileError, StorageError.
+
+        Example:
+            >>> ds.tracked_files().read_all().column_names
+            ['version', 'base_uri', 'path', 'type']
         """
         from lance_nb.table import metadata_tables
 
@@ -950,38 +1101,66 @@ class LanceDataset(OpenedVersion):
 
     @property
     def latest_version(self) -> int:
-        """Number of the newest version of this branch; reads the store at each call."""
+        """Number of the newest version of this branch; reads the store at each call.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.checkout_version(1).latest_version
+            2
+        """
         return self._session.log(self.branch).latest()
 
     def versions(self) -> list[dict[str, Any]]:
         """List all versions of this branch as pylance does: number, local time, counts.
 
-        Example::
-
-            numbers = [entry["version"] for entry in ds.versions()]
+        Example:
+            >>> [entry["version"] for entry in ds.versions()]
+            [1]
         """
         log = self._session.log(self.branch)
         return [log.as_pylance(number) for number in log.numbers()]
 
     def version_numbers(self) -> list[int]:
-        """List the version numbers of this branch, oldest first; reads no manifest."""
+        """List the version numbers of this branch, oldest first; reads no manifest.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> ds.version_numbers()
+            [1, 2]
+        """
         return self._session.log(self.branch).numbers()
 
     def version_info(self, version: int, *, with_tags: bool = True) -> VersionInfo:
-        """Describe one version of this branch. Raises VersionNotFoundError.
+        """Describe one version of this branch.
 
-        Without tags nothing is listed: for who has the numbers already.
+        Args:
+            version: its number.
+            with_tags: list its tags too; without, nothing is listed: for who has them already.
+
+        Raises VersionNotFoundError.
+
+        Example:
+            >>> ds.version_info(1).num_rows
+            10
         """
         tags = self._tags_of([version]) if with_tags else {}
         return self._session.log(self.branch).describe(version, tags)
 
     def history(self, limit: int | None = None, before: int | None = None) -> list[VersionInfo]:
-        """Describe versions, newest first: ``limit`` of them, older than ``before``.
+        """Describe versions of this branch, newest first.
 
         Reads as many manifests as it returns, and none twice. A version that cannot be read is in
-        the list, with ``error`` saying why. Example::
+        the list, with ``error`` saying why.
 
-            newest = ds.history(limit=1)[0]
+        Args:
+            limit: the most versions; all by default.
+            before: only versions older than this number.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> [(info.version, info.operation) for info in ds.history(limit=2)]
+            [(2, 'Append'), (1, 'Overwrite')]
         """
         log = self._session.log(self.branch)
         numbers = log.numbers()
@@ -1001,26 +1180,54 @@ class LanceDataset(OpenedVersion):
         }
 
     def transaction(self, version: int | None = None) -> TransactionSummary | None:
-        """Describe the change that made a version (this one by default), None if not recorded."""
+        """Describe the change that made a version, None if it is not recorded.
+
+        Args:
+            version: its number on this branch; this version by default.
+
+        Raises VersionNotFoundError, CorruptFileError.
+
+        Example:
+            >>> ds.transaction().operation
+            'Overwrite'
+        """
         return self._session.log(self.branch).transaction(version or self.version)
 
     @property
     def tags(self) -> Tags:
-        """The dataset's tags."""
+        """The dataset's tags.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> ds.tags.names()
+            ['first']
+        """
         return Tags(self._session, self._snapshot)
 
     @property
     def branches(self) -> Branches:
-        """The dataset's branches (main has no entry)."""
+        """The dataset's branches (main has no entry).
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.names()
+            ['experiment']
+        """
         return Branches(self._session, self._snapshot)
 
     def checkout_version(self, version: Ref) -> Self:
         """Return the dataset at another version.
 
-        ``version`` is a number on this branch, a tag, or ``(branch, version)`` with None for main
-        and for the latest. Raises VersionNotFoundError, RefNotFoundError. Example::
+        Args:
+            version: a number on this branch, a tag, or ``(branch, version)`` with None for main and
+                for the latest.
 
-            first = ds.checkout_version(1)
+        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> ds.checkout_version(1).count_rows()
+            10
         """
         target = resolve(self._session.root, version, self.branch)
         if target == Target(self.branch, self.version):
@@ -1031,6 +1238,12 @@ class LanceDataset(OpenedVersion):
         """Move this object to the newest version of its branch, and return it.
 
         pylance returns None.
+
+        Example:
+            >>> old = ds.checkout_version(1)
+            >>> ds.insert(rows)
+            >>> old.checkout_latest().version
+            2
         """
         self._snapshot = self._session.load(Target(self.branch, None))
         return self
@@ -1043,29 +1256,45 @@ class LanceDataset(OpenedVersion):
         bad: int | None = None,
         nulls: Nulls = "pass",
     ) -> Bisection:
-        """Find the first version of this branch for which ``statement`` is false.
+        """Find the first version of this branch for which a statement is false. Not in pylance.
 
-        ``statement`` is a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
-        or a query that should be true (``"count(*) > 1000"``), or a function of the dataset.
-        ``good`` and ``bad`` bound the search: the oldest and the newest version by default.
-        ``nulls``: rows for which a filter is NULL (``score <= 1`` where the score is NULL) "pass",
-        as with CHECK in SQL, or "fail"; the result has their number. Not in pylance. Raises
-        InvalidInputError, PredicateError, VersionNotFoundError. Example::
+        Args:
+            statement: a filter that every row should pass (``"label IS NOT NULL"``), an aggregate
+                or query that should be true (``"count(*) > 1000"``), or a function of the dataset.
+            good: the oldest version to look at, where the statement holds; the oldest there is.
+            bad: the newest version to look at; the newest there is.
+            nulls: rows for which a filter is NULL (``score <= 1`` where the score is NULL) "pass",
+                as with CHECK in SQL, or "fail"; the result has their number.
 
-            ds.delete("id = 5")
-            found = ds.bisect("count(*) > 9")
+        Raises InvalidInputError, PredicateError, VersionNotFoundError.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.bisect("count(*) > 9").first_bad
+            2
         """
         from lance_nb.dataset.verbs import bisecting
 
         return bisecting.bisect(self, statement, good, bad, nulls)
 
     def version_refs(self) -> list[dict[str, int]]:
-        """List the version numbers of this branch as pylance does; reads no manifest."""
+        """List the version numbers of this branch as pylance does; reads no manifest.
+
+        Example:
+            >>> ds.version_refs()
+            [{'version': 1}]
+        """
         return [{"version": number} for number in self.version_numbers()]
 
     @property
     def inspect(self) -> Inspection:
-        """Arrow tables about versions, fragments, files, columns and pages."""
+        """Arrow tables about versions, fragments, files, columns and pages.
+
+        Example:
+            >>> ds.inspect.fragments()["physical_rows"].to_pylist()
+            [5, 5]
+        """
         return Inspection(*self.opened)
 
     # --- what changed between versions ------------------------------------------------------------
@@ -1077,18 +1306,23 @@ class LanceDataset(OpenedVersion):
         *,
         key: Sequence[str] | str | None = None,
     ) -> Diff:
-        """Compare version ``a`` with version ``b`` (this one when it is left out).
+        """Compare two versions; each part of the result reads what it needs.
 
-        Both are what ``checkout_version`` takes, or text as in lance_nb.table.diff.merge_base
-        ("HEAD~2", a branch, "branch:12"), or an opened version of the same dataset. ``key`` names
-        the columns that tell rows apart; without it stable row ids do, or the unenforced primary
-        key, or the row's address (see ``Diff.identity``). Reads the two manifests; every level of
-        the result reads what it needs when it is asked for.
+        Args:
+            a: the version compared from: what ``checkout_version`` takes, text as in
+                lance_nb.table.diff.merge_base ("HEAD~2", a branch, "branch:12"), or an opened
+                version of the same dataset.
+            b: the version compared to; this one by default.
+            key: columns that tell rows apart. Without it stable row ids do, or the unenforced
+                primary key, or the row's address (see ``Diff.identity``).
 
-        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError. Example::
+        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError.
 
-            ds.delete("id = 5")
-            changes = ds.diff(1)
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.diff(1).counts.rows_deleted
+            1
         """
         from lance_nb.table import diff
 
@@ -1105,8 +1339,18 @@ class LanceDataset(OpenedVersion):
     ) -> DatasetDelta:
         """Return the rows that were inserted, updated and deleted between two versions.
 
-        ``compared_against`` stands for ``begin_version`` with this version as ``end_version``, and
-        wins over both. Needs stable row ids. Raises InvalidInputError.
+        Args:
+            compared_against: stands for ``begin_version`` with this version as ``end_version``, and
+                wins over both.
+            begin_version: changes after this version count.
+            end_version: the last version that counts.
+
+        Needs stable row ids. Raises InvalidInputError.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> ds.delta(1).get_inserted_rows().read_all()["id"].to_pylist()
+            [10, 11]
         """
         from lance_nb.dataset.verbs import comparing
 
@@ -1122,12 +1366,28 @@ class LanceDataset(OpenedVersion):
         key: Sequence[str] | str | None = None,
         batch_size: int = 8192,
     ) -> pa.RecordBatchReader:
-        """Stream every change after version ``begin`` up to ``end`` (this one if left out).
+        """Stream every change between two versions: one row per insert and delete, two per update.
 
-        One row per insert and delete, two per update (its old and its new values), version by
-        version: see lance_nb.diff.feed. Rows are identified by stable row ids, by ``key`` or
-        by the unenforced primary key. Raises InvalidInputError where there is none of them, or when
-        ``begin`` is not in the past of ``end``; VersionNotFoundError for a version cleaned up.
+        Changes come version by version, an update with its old and its new values (see
+        lance_nb.table.diff.feed). Rows are identified by stable row ids, by ``key`` or by the
+        unenforced primary key. Not in pylance.
+
+        Args:
+            begin: changes after this version count; a version as for ``diff``.
+            end: the last version that counts; this one by default.
+            columns: names of the columns to return; all by default.
+            key: columns that tell rows apart.
+            batch_size: the most rows of a batch.
+
+        Raises InvalidInputError where nothing identifies rows, or when ``begin`` is not in the past
+        of ``end``; VersionNotFoundError for a version cleaned up.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> feed = ds.changes(1, columns=["id"]).read_all()
+            >>> feed["_change_type"].to_pylist(), feed["id"].to_pylist()
+            (['delete'], [5])
         """
         from lance_nb.table import diff
 
@@ -1145,13 +1405,24 @@ class LanceDataset(OpenedVersion):
     ) -> RowHistory:
         """Return the history of one row up to this version: created, updated, moved, deleted.
 
-        The row is named by its stable row id, by its address (``fragment << 32 | offset``, which it
-        may have had in an earlier version), or by a key such as ``{"id": 7}``. The result is
-        iterated newest first and worked out step by step; ``.steps()`` lists all, oldest first. A
-        row that was deleted is found all the same while the versions that had it are there; see
-        lance_nb.table.diff.row_history for what an address can tell. ``columns`` limits the values.
+        The result is iterated newest first and worked out step by step; ``.steps()`` lists all,
+        oldest first. A deleted row is found while the versions that had it are there. Not in
+        pylance.
+
+        Args:
+            row_id: the row's stable row id.
+            address: the row's address (``fragment << 32 | offset``), now or in an earlier version;
+                see lance_nb.table.diff.row_history for what an address can tell.
+            key: the values of the columns that identify it, such as ``{"id": 7}``.
+            columns: names of the values to return; all by default.
 
         Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
+
+        Example:
+            >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+            1
+            >>> [(step.version, step.event) for step in ds.row_history(key={"id": 7}).steps()]
+            [(1, 'created'), (2, 'updated')]
         """
         from lance_nb.table import diff
 
@@ -1210,13 +1481,21 @@ class LanceDataset(OpenedVersion):
     ) -> None:
         """Append rows and commit them; this object moves to the new version.
 
-        The arguments are those of ``lance_nb.write_dataset``. As in pylance, those that concern the
-        creation of a dataset have no effect on one that exists (``enable_stable_row_ids``,
-        ``enable_v2_manifest_paths``, ``auto_cleanup_options``, ``storage_options``) or are refused
-        (``initial_bases``). Raises SchemaMismatchError, CommitError, CommitStateUnknownError,
-        InvalidInputError, NotSupportedError, StorageError. Example::
+        Args:
+            data: the rows: ``data_obj`` of ``write_dataset``.
+            mode: "append", or "overwrite" to replace all rows.
 
-            ds.insert(rows, mode="append", commit_message="more rows")
+        The other arguments are those of ``lance_nb.write_dataset``. As in pylance, those that
+        concern the creation of a dataset have no effect on one that exists
+        (``enable_stable_row_ids``, ``enable_v2_manifest_paths``, ``auto_cleanup_options``,
+        ``storage_options``) or are refused
+        (``initial_bases``). Raises SchemaMismatchError, CommitError, CommitStateUnknownError,
+        InvalidInputError, NotSupportedError, StorageError.
+
+        Example:
+            >>> ds.insert(rows, commit_message="more rows")
+            >>> ds.version, ds.count_rows()
+            (2, 12)
         """
         from lance_nb.dataset.functions import write_dataset  # which imports this module
 
@@ -1257,13 +1536,21 @@ class LanceDataset(OpenedVersion):
         retry_timeout: timedelta = _RETRY_TIMEOUT,
         progress: Progress | None = None,
     ) -> DeleteResult:
-        """Delete the rows that pass a filter (SQL text or a pyarrow expression).
+        """Delete the rows that pass a filter, as a new version; this object moves to it.
 
-        Returns ``{"num_deleted_rows": n}``. A version is made even when no row passes, as pylance
-        does. ``progress``, ours, is called with rows looked at and rows in all. Raises
-        PredicateError, CommitConflictError, TooMuchWriteContentionError. Example::
+        A version is made even when no row passes, as in pylance.
 
-            ds.delete("id = 5")["num_deleted_rows"]
+        Args:
+            predicate: SQL text or a pyarrow expression.
+            conflict_retries: how often to start over from the newest version after a conflict.
+            retry_timeout: how long to keep starting over; the first attempt is always made.
+            progress: called with rows looked at and rows in all. Not in pylance.
+
+        Raises PredicateError, CommitConflictError, TooMuchWriteContentionError, StorageError.
+
+        Example:
+            >>> ds.delete("id > 7")
+            {'num_deleted_rows': 2}
         """
         from lance_nb.dataset.verbs import deleting
 
@@ -1290,17 +1577,26 @@ class LanceDataset(OpenedVersion):
     ) -> UpdateResult:
         """Set columns to SQL expressions over the old values, in rows that pass a filter.
 
-        ``mode`` is ours: "rows" moves the rows to new files, as pylance does (their row ids stay
-        where the dataset has stable ones); "columns" writes the updated columns anew for all rows
-        of the fragments and moves none, but gives way to every concurrent change of these
-        fragments; "auto" takes columns where that saves some megabytes, or where another column
-        holds blobs. ``progress``, also ours, is called with rows done and rows in all. Returns
-        ``{"num_rows_updated": n}``; a version is made even when no row passes.
-        ``data_storage_version`` is the dataset's own or None. Raises ColumnNotFoundError,
-        PredicateError, NotSupportedError (a blob column that would be written again),
-        InvalidInputError, CommitConflictError, TooMuchWriteContentionError. Example::
+        A version is made even when no row passes; this object moves to it.
 
-            ds.update({"id": "id + 100"}, where="id > 7")["num_rows_updated"]
+        Args:
+            updates: column to SQL expression.
+            where: SQL text or a pyarrow expression; every row by default.
+            conflict_retries: how often to start over from the newest version after a conflict.
+            retry_timeout: how long to keep starting over; the first attempt is always made.
+            data_storage_version: the dataset's own, or None.
+            mode: "rows" moves the rows to new files, as pylance does (stable row ids stay);
+                "columns" writes the columns anew for all rows of the fragments and moves none, but
+                gives way to every concurrent change of them; "auto" takes columns where that saves
+                some megabytes, or where another column holds blobs. Not in pylance.
+            progress: called with rows done and rows in all. Not in pylance.
+
+        Raises ColumnNotFoundError, PredicateError, NotSupportedError (a blob column that would be
+        written again), InvalidInputError, CommitConflictError, TooMuchWriteContentionError.
+
+        Example:
+            >>> ds.update({"id": "id + 100"}, where="id > 7")
+            {'num_rows_updated': 2}
         """
         from lance_nb.dataset.verbs import updating
 
@@ -1321,10 +1617,16 @@ class LanceDataset(OpenedVersion):
     def restore(self) -> None:
         """Make this version the newest one again, as a new version of its branch.
 
-        It takes the place of what is the newest by then, whatever came in between. Example::
+        It takes the place of what is the newest by then, whatever came in between. Raises
+        CommitConflictError, CommitStateUnknownError, StorageError.
 
-            ds.delete("id = 5")
-            ds.checkout_version(1).restore()
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> first = ds.checkout_version(1)
+            >>> first.restore()
+            >>> first.version, first.count_rows()
+            (3, 10)
         """
         from lance_nb.dataset.verbs import committing
 
@@ -1335,11 +1637,17 @@ class LanceDataset(OpenedVersion):
     # --- settings ---------------------------------------------------------------------------------
 
     def update_config(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Set keys of the table configuration, or remove those whose value is None.
+        """Change the table configuration, as a new version; return the new configuration.
 
-        With ``replace`` no other key stays. Returns the new configuration. Example::
+        Args:
+            values: keys to set; a key whose value is None is removed.
+            replace: let no other key stay.
 
-            ds.update_config({"owner": "me"})
+        Raises InvalidInputError, CommitConflictError, StorageError.
+
+        Example:
+            >>> ds.update_config({"owner": "ada"})
+            {'owner': 'ada'}
         """
         from lance_nb.dataset.verbs import committing
 
@@ -1347,12 +1655,16 @@ class LanceDataset(OpenedVersion):
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove keys of the table configuration; keys that do not exist are ignored.
+        """Remove keys of the table configuration, as a new version.
 
-        Example::
+        Args:
+            keys: what to remove; keys that do not exist are ignored.
 
-            ds.update_config({"owner": "me"})
-            ds.delete_config_keys(["owner"])
+        Example:
+            >>> _ = ds.update_config({"owner": "ada", "team": "maps"})
+            >>> ds.delete_config_keys(["owner"])
+            >>> ds.config()
+            {'team': 'maps'}
         """
         self.update_config(dict.fromkeys(keys))
 
@@ -1362,13 +1674,19 @@ class LanceDataset(OpenedVersion):
         The files of the newest version are read once. A sum says what a file holds now: verify the
         dataset first. Files that have a sum keep it, and files under a base path outside of the
         dataset are left out. What pylance writes later has no checksum; call this again.
-        ``progress`` is called with files done and files to do.
+        ``ds.delete_config_keys(["lance_nb.checksums"])`` ends it. Not in pylance.
+
+        Args:
+            progress: called with files done and files to do.
 
         Returns files and bytes that were read, and files that had a sum. Raises StorageError,
-        CommitConflictError. ``ds.delete_config_keys(["lance_nb.checksums"])`` ends it. Example::
+        CommitConflictError.
 
-            ds.add_checksums()
-            ds.verify()
+        Example:
+            >>> ds.add_checksums().num_files
+            2
+            >>> ds.verify().num_files_checked
+            2
         """
         from lance_nb.dataset.verbs import checksums
 
@@ -1377,11 +1695,14 @@ class LanceDataset(OpenedVersion):
         return checksums.add(self._session, self._snapshot, progress)
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Change the table metadata as ``update_config`` does; return the new metadata.
+        """Change the table metadata, as a new version; return the new metadata.
 
-        Example::
+        Args:
+            values, replace: as for ``update_config``.
 
-            ds.update_metadata({"source": "a survey"})
+        Example:
+            >>> ds.update_metadata({"source": "a survey"})
+            {'source': 'a survey'}
         """
         from lance_nb.dataset.verbs import committing
 
@@ -1389,11 +1710,14 @@ class LanceDataset(OpenedVersion):
         return dict(self._snapshot.manifest.table_metadata)
 
     def update_schema_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
-        """Change the schema's metadata as ``update_config`` does; return the new metadata.
+        """Change the schema's metadata, as a new version; return the new metadata.
 
-        Example::
+        Args:
+            values, replace: as for ``update_config``.
 
-            ds.update_schema_metadata({"unit": "metre"})
+        Example:
+            >>> ds.update_schema_metadata({"unit": "metre"})
+            {'unit': 'metre'}
         """
         from lance_nb.dataset.verbs import committing
 
@@ -1401,17 +1725,33 @@ class LanceDataset(OpenedVersion):
         return self.schema_metadata
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of the schema."""
+        """Replace the metadata of the schema, as a new version.
+
+        Args:
+            new_metadata: all keys of the metadata.
+
+        Example:
+            >>> ds.replace_schema_metadata({"unit": "metre"})
+            >>> ds.schema_metadata
+            {'unit': 'metre'}
+        """
         self.update_schema_metadata(new_metadata, replace=True)
 
     def update_field_metadata(
         self, field_updates: Mapping[str, Values], *, replace: bool = False
     ) -> None:
-        """Change the metadata of fields, by name or dotted path. Raises ColumnNotFoundError.
+        """Change the metadata of fields, as a new version.
 
-        Example::
+        Args:
+            field_updates: the changes by name or dotted path; a key whose value is None is removed.
+            replace: let no other key of these fields stay.
 
-            ds.update_field_metadata({"id": {"unit": "metre"}})
+        Raises ColumnNotFoundError.
+
+        Example:
+            >>> ds.update_field_metadata({"id": {"unit": "metre"}})
+            >>> ds.schema.field("id").metadata
+            {b'unit': b'metre'}
         """
         from lance_nb.dataset.verbs import committing
 
@@ -1419,7 +1759,19 @@ class LanceDataset(OpenedVersion):
         self._change(operation)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Replace the metadata of a field. Raises ColumnNotFoundError."""
+        """Replace the metadata of a field, as a new version.
+
+        Args:
+            field_name: its name or dotted path.
+            new_metadata: all keys of its metadata.
+
+        Raises ColumnNotFoundError.
+
+        Example:
+            >>> ds.replace_field_metadata("id", {"unit": "metre"})
+            >>> ds.schema.field("id").metadata
+            {b'unit': b'metre'}
+        """
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
     # --- places -----------------------------------------------------------------------------------
@@ -1431,8 +1783,18 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Register more base paths, for ``target_bases`` of later writes; return this dataset.
 
-        This process may use them from now on; others name them in ``allow_bases``. Raises
-        BasePathError when a name, path or id is taken.
+        This process may use them from now on; others name them in ``allow_bases``.
+
+        Args:
+            new_bases: places, whose names, paths and ids are not taken yet.
+            transaction_properties: recorded with the commit.
+
+        Raises BasePathError when a name, path or id is taken.
+
+        Example:
+            >>> base = lance_nb.DatasetBasePath("/archive", name="archive")
+            >>> [base.name for base in ds.add_bases([base]).base_paths().values()]
+            ['archive']
         """
         from lance_nb.dataset.verbs import writing
 
@@ -1448,9 +1810,18 @@ class LanceDataset(OpenedVersion):
         storage_options: StorageOptions | None = None,
         ignore_not_found: bool | None = None,
     ) -> None:
-        """Delete a dataset: everything below ``base_uri``, which must hold a readable version.
+        """Delete a dataset: everything below a folder, which must hold a readable version.
 
-        Raises InvalidInputError for another folder, DatasetNotFoundError.
+        Args:
+            base_uri: root of the dataset.
+            storage_options: as for ``lance_nb.dataset``.
+            ignore_not_found: do nothing where there is no dataset.
+
+        Raises InvalidInputError for another folder, DatasetNotFoundError, StorageError.
+
+        Example:
+            >>> lance_nb.LanceDataset.drop("photos.lance")
+            >>> lance_nb.LanceDataset.drop("photos.lance", ignore_not_found=True)
         """
         from lance_nb.dataset.verbs import dropping
 
@@ -1464,15 +1835,18 @@ class LanceDataset(OpenedVersion):
     # --- upserts ----------------------------------------------------------------------------------
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
-        """Begin an upsert that matches rows by the columns ``on``.
+        """Begin an upsert, which matches rows by key columns.
 
-        None is the unenforced primary key of the schema; with it, two writers that insert the same
-        key at the same time never both succeed. Raises ColumnNotFoundError, InvalidInputError.
+        Args:
+            on: the key columns. None is the unenforced primary key of the schema; with it, two
+                writers that insert the same key at the same time never both succeed.
 
-        Example::
+        Raises ColumnNotFoundError, InvalidInputError.
 
-            more = pa.table({"id": [3], "image": [b"new"]}, schema=ds.schema)
-            upsert = ds.merge_insert("id").when_not_matched_insert_all()
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> upsert.execute(rows)["num_inserted_rows"]
+            2
         """
         return MergeInsertBuilder(self, on)
 
@@ -1482,11 +1856,17 @@ class LanceDataset(OpenedVersion):
     # --- columns ----------------------------------------------------------------------------------
 
     def drop_columns(self, columns: Sequence[str]) -> None:
-        """Drop columns, by name or dotted path; no data is written.
+        """Drop columns, as a new version; no data is written.
 
-        Raises ColumnNotFoundError, InvalidInputError when no column would be left. Example::
+        Args:
+            columns: names or dotted paths.
 
-            ds.drop_columns(["image"])
+        Raises ColumnNotFoundError, InvalidInputError when no column would be left.
+
+        Example:
+            >>> ds.drop_columns(["vector"])
+            >>> ds.schema.names
+            ['id', 'label']
         """
         from lance_nb.dataset.verbs import schema_evolution
 
@@ -1495,16 +1875,22 @@ class LanceDataset(OpenedVersion):
     def alter_columns(
         self, *alterations: Mapping[str, Any], progress: Progress | None = None
     ) -> None:
-        """Rename columns, change whether they may be null, or cast them.
+        """Rename columns, change whether they may be null, or cast them, as a new version.
 
-        Each alteration is a dict with ``path`` and one or more of ``name``, ``nullable``,
-        ``data_type``. Only a cast writes data: the column gets a new field id. ``progress`` (our
-        own argument) is called with rows done and rows in all. Raises ColumnNotFoundError,
-        InvalidInputError, SchemaMismatchError, PredicateError (a value that does not fit).
+        Only a cast writes data: the column gets a new field id.
 
-        Example::
+        Args:
+            alterations: dicts with ``path`` and one or more of ``name``, ``nullable``,
+                ``data_type``.
+            progress: called with rows done and rows in all. Not in pylance.
 
-            ds.alter_columns({"path": "id", "name": "number"})
+        Raises ColumnNotFoundError, InvalidInputError, SchemaMismatchError, PredicateError (a value
+        that does not fit).
+
+        Example:
+            >>> ds.alter_columns({"path": "id", "name": "number"})
+            >>> ds.schema.names
+            ['number', 'label', 'vector']
         """
         from lance_nb.dataset.verbs import schema_evolution
 
@@ -1520,19 +1906,28 @@ class LanceDataset(OpenedVersion):
         *,
         progress: Progress | None = None,
     ) -> None:
-        """Add columns: computed, streamed, or all null. Other columns are not touched.
+        """Add columns, as a new version: computed, streamed, or all null. Other columns stay.
 
-        ``transforms``: a dict of name to SQL expression; a function from record batches (of
-        ``read_columns``) to record batches or DataFrames, plain or a ``batch_udf``, whose
-        checkpoint lets an interrupted call go on; rows to stream, one per row in order; or fields,
-        for columns of nulls, which write no data. A struct that is there gets the new ones of its
-        fields. ``progress`` (our own argument) is called with rows done and rows in all. Unlike
+        After an error or an interrupt no new file remains, but what a checkpoint remembers. Unlike
         pylance, an error of the function comes out as it is.
 
-        Raises InvalidInputError, SchemaMismatchError, PredicateError. After an error or an
-        interrupt no new file remains (but what a checkpoint remembers). Example::
+        Args:
+            transforms: a dict of name to SQL expression; a function from record batches to record
+                batches or DataFrames, plain or a ``batch_udf``, whose checkpoint lets an
+                interrupted call go on; rows to stream, one per row in order; or fields, for columns
+                of nulls, which write no data. A struct that is there gets the new ones of its
+                fields.
+            read_columns: what a function is given; all columns by default.
+            reader_schema: the schema of rows to stream, where they do not say.
+            batch_size: the most rows of a batch that a function is given.
+            progress: called with rows done and rows in all. Not in pylance.
 
-            ds.add_columns({"twice": "id * 2"})
+        Raises InvalidInputError, SchemaMismatchError, PredicateError.
+
+        Example:
+            >>> ds.add_columns({"twice": "id * 2"})
+            >>> ds.take([3], ["id", "twice"]).to_pylist()
+            [{'id': 3, 'twice': 6}]
         """
         from lance_nb.dataset.verbs import schema_evolution
 
@@ -1551,12 +1946,20 @@ class LanceDataset(OpenedVersion):
     ) -> None:
         """Add the columns of a table by a left join; rows without a matching key get null.
 
-        Of several partners the last counts. ``left_on`` may be ``_rowid`` or ``_rowaddr``. Raises
-        ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are there).
+        Args:
+            data_obj: the table, or rows that Arrow can stream; of several partners the last counts.
+            left_on: the key column here, or ``_rowid`` or ``_rowaddr``.
+            right_on: the key column there; the same name by default.
+            schema: of ``data_obj``, where it does not say.
+            progress: called with rows done and rows in all. Not in pylance.
 
-        Example::
+        Raises ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are
+        there).
 
-            ds.merge(pa.table({"id": [1, 2], "label": ["a", "b"]}), "id")
+        Example:
+            >>> ds.merge(pa.table({"id": [1, 2], "name": ["one", "two"]}), "id")
+            >>> ds.head(3, columns=["name"]).to_pydict()
+            {'name': [None, 'one', 'two']}
         """
         from lance_nb.dataset.verbs import schema_evolution
 
@@ -1565,11 +1968,14 @@ class LanceDataset(OpenedVersion):
         self._evolve(lambda base, work: schema_evolution.merge(base, right, on, work), progress)
 
     def truncate_table(self) -> None:
-        """Delete every row; the schema and the older versions stay.
+        """Delete every row, as a new version; the schema and the older versions stay.
 
-        Example::
+        Raises CommitConflictError, StorageError.
 
-            ds.truncate_table()
+        Example:
+            >>> ds.truncate_table()
+            >>> ds.count_rows(), ds.schema.names
+            (0, ['id', 'label', 'vector'])
         """
         from lance_nb.dataset.verbs import deleting
 
@@ -1584,11 +1990,23 @@ class LanceDataset(OpenedVersion):
 
     @property
     def has_index(self) -> bool:
-        """Whether there is an index."""
+        """Whether there is an index.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.has_index
+            True
+        """
         return bool(self.describe_indices())
 
     def list_indices(self) -> list[dict[str, Any]]:
-        """List the segments of the secondary indices of this version, as pylance does."""
+        """List the segments of the secondary indices of this version, as pylance does.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> [(segment["name"], segment["type"]) for segment in ds.list_indices()]
+            [('id_idx', 'BTree')]
+        """
         from lance_nb.table import indices
 
         return indices.list_indices(self._snapshot)
@@ -1596,9 +2014,10 @@ class LanceDataset(OpenedVersion):
     def describe_indices(self) -> list[IndexDescription]:
         """Describe every index with all its segments: type, fields, rows and fragments covered.
 
-        Example::
-
-            names = [index.name for index in ds.describe_indices()]
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> [index.name for index in ds.describe_indices()]
+            ['id_idx']
         """
         from lance_nb.table import indices
 
@@ -1607,17 +2026,34 @@ class LanceDataset(OpenedVersion):
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return pylance's statistics of an index, as far as the manifest records them.
 
-        What is inside the files of the index is not read; the entry ``not_read`` names it. Raises
-        IndexNotFoundError (a KeyError).
+        What is inside the files of the index is not read; the entry ``not_read`` names it.
+
+        Args:
+            index_name: its name.
+
+        Raises IndexNotFoundError (a KeyError).
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE", name="by_id")
+            >>> ds.index_statistics("by_id")["num_indexed_rows"]
+            10
         """
         from lance_nb.table import indices
 
         return indices.statistics(self._snapshot, index_name)
 
     def index_coverage(self, index_name: str | None = None) -> pa.Table:
-        """Return which fragments each index (or one) covers, and with which segments.
+        """Return which fragments each index covers, and with which segments.
 
-        The columns are ``lance_nb.indices.COVERAGE``. Raises IndexNotFoundError.
+        Args:
+            index_name: look at this index only; at all by default.
+
+        The columns are ``lance_nb.table.indices.COVERAGE``. Raises IndexNotFoundError.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE", name="by_id")
+            >>> ds.index_coverage("by_id").num_rows
+            2
         """
         from lance_nb.table import indices
 
@@ -1626,21 +2062,35 @@ class LanceDataset(OpenedVersion):
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
         """Map row addresses through the compactions that the fragment-reuse index records.
 
-        Rows that are gone become null, addresses that no compaction moved stay. None when there is
-        no such index. Raises InvalidInputError for what are no addresses.
+        Args:
+            addrs: uint64 row addresses (``fragment id << 32 | offset``).
+
+        Returns as many addresses: null for rows that are gone, the same for rows that no compaction
+        moved; None when there is no such index. Raises InvalidInputError for what are no addresses.
+
+        Example:
+            >>> ds.remap_row_addrs(pa.array([0, 1], pa.uint64())) is None
+            True
         """
         from lance_nb.table import indices
 
         return indices.remap_row_addrs(self._snapshot, addrs)
 
     def drop_index(self, name: str) -> None:
-        """Drop an index by its name, all segments; its files stay until a clean-up.
+        """Drop an index with all its segments; its files stay until a clean-up.
 
-        Unlike pylance, the fragment-reuse index is not dropped while another index needs it. Raises
-        IndexNotFoundError, InvalidInputError. Example::
+        Unlike pylance, the fragment-reuse index is not dropped while another index needs it.
 
-            ds.create_scalar_index("id", "BTREE", name="by_id")
-            ds.drop_index("by_id")
+        Args:
+            name: name of the index.
+
+        Raises IndexNotFoundError, InvalidInputError.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE", name="by_id")
+            >>> ds.drop_index("by_id")
+            >>> ds.has_index
+            False
         """
         from lance_nb.dataset.verbs import indexing
 
@@ -1679,13 +2129,24 @@ class LanceDataset(OpenedVersion):
     ) -> None:
         """Build a BTREE index on a column, in memory, for pylance's queries.
 
-        ``replace``: an index of that name is built anew. The arguments from ``train`` on, and the
-        ``parameters`` of other kinds of index, are refused where they are given.
-        ``lance_nb.spark.create_scalar_index`` builds it in parts. Filters here do not look into
-        indices. Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and
-        options that only pylance has. Example::
+        Filters here do not look into indices. ``lance_nb.spark.create_scalar_index`` builds an
+        index in parts.
 
-            ds.create_scalar_index("id", "BTREE")
+        Args:
+            column: the column to index.
+            index_type: "BTREE".
+            name: its name; ``<column>_idx`` by default.
+            replace: build an index of that name anew.
+            train, fragment_ids, index_uuid, progress_callback, format_version,
+                document_granularity, parameters: are pylance's, and refused where they are given.
+
+        Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and options
+        that only pylance has.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.describe_indices()[0].name
+            'id_idx'
         """
         from lance_nb.dataset.verbs import indexing
 
@@ -1756,31 +2217,52 @@ class LanceDataset(OpenedVersion):
     # --- storage ----------------------------------------------------------------------------------
 
     def session(self) -> CacheSession:
-        """Return the caches of this dataset, to open others with: ``dataset(uri, session=...)``."""
+        """Return the caches of this dataset, to open others with: ``dataset(uri, session=...)``.
+
+        Example:
+            >>> same = lance_nb.dataset(uri, session=ds.session())
+            >>> same.session().is_same_as(ds.session())
+            True
+        """
         return CacheSession.of(self._session.files, self._session.deletions)
 
     @property
     def initial_storage_options(self) -> dict[str, Any] | None:
-        """The storage options that the dataset was opened with, None if there were none."""
+        """The storage options that the dataset was opened with, None if there were none.
+
+        Example:
+            >>> ds.initial_storage_options is None
+            True
+        """
         options = self._session.storage_options
         return None if options is None else dict(options)
 
     def latest_storage_options(self) -> dict[str, Any] | None:
-        """Return the storage options; they do not change while a dataset is open."""
+        """Return the storage options; they do not change while a dataset is open.
+
+        Example:
+            >>> ds.latest_storage_options() is None
+            True
+        """
         return self.initial_storage_options
 
     @property
     def storage_options_accessor(self) -> StorageOptionsAccessor | None:
-        """The storage options behind pylance's interface, None if there are none."""
+        """The storage options behind pylance's interface, None if there are none.
+
+        Example:
+            >>> ds.storage_options_accessor is None
+            True
+        """
         options = self._session.storage_options
         return None if options is None else StorageOptionsAccessor(options)
 
     def new_file_session(self) -> LanceFileSession:
         """Return a session that reads and writes single files below the dataset's root.
 
-        Example::
-
-            names = ds.new_file_session().list("data")
+        Example:
+            >>> len(ds.new_file_session().list("data"))
+            2
         """
         from lance_nb.dataset.file_session import LanceFileSession
 
@@ -1790,11 +2272,21 @@ class LanceDataset(OpenedVersion):
         """Return reads and writes since the dataset was opened or ``io_stats_incremental`` called.
 
         The whole process is counted, see lance_nb.dataset.storage_access.
+
+        Example:
+            >>> ds.io_stats_snapshot().read_iops >= 0
+            True
         """
         return self._session.io.stats()
 
     def io_stats_incremental(self) -> IOStats:
-        """Return what ``io_stats_snapshot`` returns, and count from zero again."""
+        """Return what ``io_stats_snapshot`` returns, and count from zero again.
+
+        Example:
+            >>> _ = ds.io_stats_incremental()
+            >>> ds.io_stats_incremental().read_iops
+            0
+        """
         return self._session.io.restart()
 
     # --- branches and copies ----------------------------------------------------------------------
@@ -1805,17 +2297,24 @@ class LanceDataset(OpenedVersion):
         reference: Ref | None = None,
         storage_options: StorageOptions | None = None,
     ) -> Self:
-        """Start a branch from a version (``reference``, or this one) and return it, opened.
+        """Start a branch from a version and return it, opened.
 
         A branch whose creation was interrupted is completed by creating it again from the same
         version; from another one it is refused until ``branches.delete`` has removed it.
 
+        Args:
+            branch: its name.
+            reference: the version, as for ``checkout_version``; this one by default.
+            storage_options: no effect: those of this dataset hold for its branches too.
+
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError,
         CommitStateUnknownError.
 
-        Example::
-
-            experiment = ds.create_branch("experiment")
+        Example:
+            >>> experiment = ds.create_branch("experiment")
+            >>> experiment.insert(rows)
+            >>> experiment.count_rows(), ds.count_rows()
+            (12, 10)
         """
         from lance_nb.dataset.verbs import branching
 
@@ -1832,10 +2331,18 @@ class LanceDataset(OpenedVersion):
         """Create a dataset that starts from a version of this one and refers to its files.
 
         This process may open the clone from now on; others allow this dataset's root by
-        ``allow_bases`` or in the environment (see lance_nb.dataset.base_paths). Raises
-        DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
+        ``allow_bases`` or in the environment (see lance_nb.dataset.base_paths).
 
-            clone = ds.shallow_clone(uri + ".clone")
+        Args:
+            target_path: root of the new dataset, which must not exist.
+            reference: the version, as for ``checkout_version``; this one by default.
+            storage_options: of the new place; see ``lance_nb.dataset``.
+
+        Raises DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+
+        Example:
+            >>> ds.shallow_clone("clone.lance").count_rows()
+            10
         """
         from lance_nb.dataset.verbs import branching
 
@@ -1853,10 +2360,15 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Copy a version of this dataset, with every file it needs, into a new dataset.
 
-        ``progress`` (our own argument) is called after each file. Raises
-        DatasetAlreadyExistsError, VersionNotFoundError, StorageError. Example::
+        Args:
+            target_path, reference, storage_options: as for ``shallow_clone``.
+            progress: called with a CopyProgress after each file. Not in pylance.
 
-            copied = ds.deep_clone(uri + ".copy")
+        Raises DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
+
+        Example:
+            >>> ds.deep_clone("copy.lance").count_rows()
+            10
         """
         from lance_nb.dataset.verbs import branching
 
@@ -1870,6 +2382,12 @@ class LanceDataset(OpenedVersion):
         No other writer may be at work meanwhile. After an interruption readers refuse the newest
         version: open the oldest by its number, and repeat this. Raises CommitConflictError,
         CommitStateUnknownError.
+
+        Example:
+            >>> old = lance_nb.write_dataset(rows, "old.lance", enable_v2_manifest_paths=False)
+            >>> old.migrate_manifest_paths_v2()
+            >>> lance_nb.dataset("old.lance").count_rows()
+            2
         """
         from lance_nb.dataset.verbs import branching
 
@@ -1889,12 +2407,25 @@ class LanceDataset(OpenedVersion):
         message: str | None = None,
         progress: Progress | None = None,
     ) -> MergePlan:
-        """Apply the change of a version (7, ("dev", 7), a tag) to this branch.
+        """Apply the change of a version to this branch, as a new version. Not in pylance.
 
-        ``on_conflict``, ``key``, ``copy`` and ``pin`` are those of ``branches.merge``. This object
-        stands at the version that it made, unless ``dry_run``. Raises InvalidInputError if there is
-        nothing to do, CommitConflictError if what the change touches has been changed here,
-        VersionNotFoundError.
+        Args:
+            version: 7, ("dev", 7) or a tag.
+            on_conflict, key, copy, pin: as for ``branches.merge``.
+            dry_run: only plan; without it this object moves to the version that was made.
+            message: of the commit; names the version by default.
+            progress: called with what is done and what there is to do.
+
+        Raises InvalidInputError if there is nothing to do, CommitConflictError if what the change
+        touches has been changed here, VersionNotFoundError.
+
+        Example:
+            >>> experiment = ds.create_branch("experiment")
+            >>> experiment.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> _ = ds.cherry_pick(("experiment", experiment.version))
+            >>> ds.count_rows()
+            9
         """
         from lance_nb.dataset.verbs import branch_merging
 
@@ -1914,12 +2445,24 @@ class LanceDataset(OpenedVersion):
         message: str | None = None,
         progress: Progress | None = None,
     ) -> MergePlan:
-        """Undo the change of a version, as a new version of this branch.
+        """Undo the change of a version, as a new version of this branch. Not in pylance.
 
         Appended rows go, deleted rows live again, updated rows have their old values, columns go or
-        come back, settings are as they were. What later versions did stays. Raises
-        CommitConflictError if later versions changed the same rows, columns or settings (all are
-        listed), InvalidInputError for a compaction, a first version, and what is undone already.
+        come back, settings are as they were. What later versions did stays.
+
+        Args:
+            version, on_conflict, key, dry_run, message, progress: as for ``cherry_pick``.
+
+        Raises CommitConflictError if later versions changed the same rows, columns or settings (all
+        are listed), InvalidInputError for a compaction, a first version, and what is undone
+        already.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> _ = ds.revert(ds.version)
+            >>> ds.version, ds.count_rows()
+            (3, 10)
         """
         from lance_nb.dataset.verbs import branch_merging
 
@@ -1964,21 +2507,32 @@ class LanceDataset(OpenedVersion):
     ) -> Self:
         """Commit an operation, or a whole transaction, and return the version that it made.
 
-        ``base_uri``: the dataset, or its URI. ``read_version``: the version that the operation was
-        made for; Overwrite and Restore can do without. ``commit_lock``: see ``lance_nb.dataset``.
-        ``detached`` makes a version outside of the history. ``max_retries``: attempts after the
-        first, each on a newer version. ``commit_message`` becomes a property of the transaction.
-        ``enable_v2_manifest_paths`` and ``enable_stable_row_ids`` matter for a new dataset. A
-        transaction that was committed before is recognised by its uuid and not committed twice.
-        ``base_store_params`` and the arguments of namespaces are refused.
+        A transaction that was committed before is recognised by its uuid and not committed twice.
+
+        Args:
+            base_uri: the dataset, or its URI.
+            operation: a value of ``LanceOperation``, or a ``Transaction``.
+            read_version: the version that the operation was made for; Overwrite and Restore can do
+                without.
+            commit_lock: see ``lance_nb.dataset``.
+            storage_options: see ``lance_nb.dataset``.
+            enable_v2_manifest_paths, enable_stable_row_ids: matter for a new dataset.
+            detached: make a version outside of the history.
+            max_retries: attempts after the first, each on a newer version.
+            commit_message: becomes a property of the transaction.
+            commit_timeout: how long to keep trying.
+            namespace_client, table_id, namespace_client_managed_versioning,
+                base_store_params: refused.
 
         Raises InvalidInputError, DatasetNotFoundError, CommitConflictError,
         RetryableCommitConflictError, TooMuchWriteContentionError, CommitStateUnknownError,
-        StorageError. Example::
+        StorageError.
 
-            fragments = lance_nb.write_fragments(rows, ds)
-            append = lance_nb.LanceOperation.Append(fragments)
-            ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
+        Example:
+            >>> fragments = lance_nb.write_fragments(rows, ds)
+            >>> append = lance_nb.LanceOperation.Append(fragments)
+            >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
+            12
         """
         from lance_nb.dataset.verbs import transacting
 
@@ -2022,11 +2576,18 @@ class LanceDataset(OpenedVersion):
     ) -> BulkCommitResult:
         """Commit several appends as one version: ``{"dataset": ..., "merged": Transaction}``.
 
-        The arguments are those of ``commit``. Raises InvalidInputError, NotSupportedError for other
-        operations, and as ``commit`` does. Example::
+        Args:
+            dest: the dataset, or its URI.
+            transactions: appends, as ``write_fragments`` returns them.
 
-            made = lance_nb.write_fragments(rows, ds, return_transaction=True)
-            ds = lance_nb.LanceDataset.commit_batch(ds, [made])["dataset"]
+        The other arguments are those of ``commit``. Raises InvalidInputError, NotSupportedError for
+        other operations, and as ``commit`` does.
+
+        Example:
+            >>> parts = [rows.slice(0, 1), rows.slice(1, 1)]
+            >>> appends = [lance_nb.write_fragments(p, ds, return_transaction=True) for p in parts]
+            >>> lance_nb.LanceDataset.commit_batch(ds, appends)["dataset"].count_rows()
+            12
         """
         from lance_nb.dataset.verbs import transacting
 
@@ -2048,9 +2609,12 @@ class LanceDataset(OpenedVersion):
     def stage(self) -> Stage:
         """Collect edits of this version, preview them, then commit or discard them together.
 
-        Example::
-
-            stage = ds.stage()
+        Example:
+            >>> stage = ds.stage().delete("id < 3").append(rows)
+            >>> stage.commit()
+            2
+            >>> ds.checkout_latest().count_rows()
+            9
         """
         from lance_nb.dataset.verbs import staging
 
@@ -2059,9 +2623,14 @@ class LanceDataset(OpenedVersion):
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version of this branch, None if not recorded.
 
-        Raises VersionNotFoundError. Example::
+        Args:
+            version: its number.
 
-            transaction = ds.read_transaction(1)
+        Raises VersionNotFoundError, CorruptFileError.
+
+        Example:
+            >>> type(ds.read_transaction(1).operation).__name__
+            'Overwrite'
         """
         from lance_nb.dataset.verbs import transacting
 
@@ -2070,9 +2639,15 @@ class LanceDataset(OpenedVersion):
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return the transactions that made this version and those before it, newest first.
 
-        Example::
+        Args:
+            recent_transactions: how many; None stands for one that is not recorded.
 
-            newest = ds.get_transactions(1)[0]
+        Raises InvalidInputError for a negative number.
+
+        Example:
+            >>> ds.insert(rows, commit_message="more rows")
+            >>> [made.message for made in ds.get_transactions()]
+            ['more rows', None]
         """
         if recent_transactions < 0:
             raise InvalidInputError(
@@ -2086,7 +2661,12 @@ class LanceDataset(OpenedVersion):
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction and other maintenance of this dataset."""
+        """Compaction and other maintenance of this dataset.
+
+        Example:
+            >>> ds.optimize.compact_files().fragments_removed
+            2
+        """
         from lance_nb.dataset.optimize import DatasetOptimizer
 
         return DatasetOptimizer(self)
@@ -2151,20 +2731,30 @@ class LanceDataset(OpenedVersion):
     ) -> CleanupStats | CleanupExplanation:
         """Delete versions of this branch older than the open one, with files that only they need.
 
-        A version goes when every rule that is given holds: older than ``older_than`` (two weeks if
-        no rule is given), not among the last ``retain_versions``, one of ``versions``. Tagged
-        versions, and those that a branch started from, stay. Files that no version refers to go
-        when they are seven days old, with ``delete_unverified`` at once: only for a dataset that
-        nobody else is writing to.
+        A version goes when every rule that is given holds. Tagged versions, and those that a branch
+        started from, stay. Unlike pylance, detached versions and the ``.txn`` files of versions
+        that stay are kept.
 
-        Ours: ``dry_run`` deletes nothing and lists every file with its bytes and the reason;
-        ``progress`` is called with things done (manifests read, files deleted) and things to do.
-        Unlike pylance, detached versions and the ``.txn`` files of versions that stay are kept, and
-        so is a version as long as a branch that started from it exists.
+        Args:
+            older_than: the least age of a version that goes; two weeks if no rule is given.
+            retain_versions: how many of the newest versions stay.
+            versions: only these numbers may go.
+            delete_unverified: delete files that no version refers to at once, not only those older
+                than seven days: only for a dataset that nobody else is writing to.
+            error_if_tagged_old_versions: raise when a rule holds for a tagged version.
+            delete_rate_limit: the most files deleted in a second.
+            delete_concurrency: the most files deleted at once.
+            dry_run: delete nothing, and list every file with its bytes and the reason. Ours.
+            progress: called with things done (manifests read, files deleted) and to do. Ours.
 
         Raises CleanupError (an OSError and a ValueError) when a rule makes no sense or tagged
-        versions match and ``error_if_tagged_old_versions``; CorruptFileError or NotSupportedError,
-        with nothing deleted, when a manifest that is needed cannot be understood.
+        versions match; CorruptFileError or NotSupportedError, with nothing deleted, when a manifest
+        that is needed cannot be understood.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> ds.cleanup_old_versions(retain_versions=1).old_versions
+            1
         """
         from lance_nb.dataset.verbs import cleaning
 
@@ -2194,9 +2784,16 @@ class LanceDataset(OpenedVersion):
     ) -> CleanupExplanation:
         """Return what ``cleanup_old_versions`` would delete; arguments and result are pylance's.
 
-        Raises as ``cleanup_old_versions`` does. Example::
+        Args:
+            include_files: list the files.
+            max_files: the most files that are listed.
 
-            explanation = ds.explain_cleanup_old_versions(retain_versions=1)
+        The other arguments and the errors are those of ``cleanup_old_versions``.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> ds.explain_cleanup_old_versions(retain_versions=1).stats.old_versions
+            1
         """
         from lance_nb.dataset.verbs import cleaning
 
@@ -2218,10 +2815,18 @@ class LanceDataset(OpenedVersion):
         """Account for every byte of the dataset's folder: by version, tag, branch, kind, orphan.
 
         Reads the manifests of all versions and one listing. ``space().freed_if(...)`` tells what
-        deleting tags, branches or old versions would free. ``progress`` is called with manifests
-        read and manifests to read. What cannot be read is listed in ``damaged``. Example::
+        deleting tags, branches or old versions would free. What cannot be read is listed in
+        ``damaged``. Not in pylance.
 
-            account = ds.space()
+        Args:
+            progress: called with manifests read and manifests to read.
+
+        Raises StorageError.
+
+        Example:
+            >>> account = ds.space()
+            >>> account.damaged
+            ()
         """
         from lance_nb.dataset.verbs import space
 
@@ -2231,9 +2836,10 @@ class LanceDataset(OpenedVersion):
         """Check the integrity of this version without decoding values; as pylance's.
 
         Opens every data file, compares rows, fields and sizes with the manifest, and reads deletion
-        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors). Example::
+        files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
 
-            ds.validate()
+        Example:
+            >>> ds.validate()
         """
         from lance_nb.dataset.verbs import verifying
 
@@ -2249,19 +2855,26 @@ class LanceDataset(OpenedVersion):
         raise_on_error: bool = False,
         progress: Progress | None = None,
     ) -> Verification:
-        """Read every version of every branch, and report all damage.
+        """Read every version of every branch, and report all damage. Not in pylance.
 
         Refs, manifests, files that are missing or that nobody refers to, rows, deleted rows, row
-        ids, files of indices, and every value of every column (``values=False`` leaves these out).
-        Files are compared with their checksums where they have some (see ``add_checksums``), unless
-        ``checksums`` is False or left out together with the values. ``sample`` reads the content of
-        some files only, chosen by chance: about a share of the bytes (0.1) or a number of files
-        (100); the report says how much that was, and the ``seed``, which chooses them again.
-        Damage is listed, not raised, unless ``raise_on_error``. ``progress`` is called with steps
-        done and steps to do. Raises InvalidInputError for another ``sample``. Example::
+        ids, files of indices, and every value of every column.
 
-            report = ds.verify()
-            report = ds.verify(sample=0.1)
+        Args:
+            values: decode every value.
+            checksums: compare files with their checksums where they have some (see
+                ``add_checksums``); by default when values are decoded.
+            sample: read the content of some files only, chosen by chance: about a share of the
+                bytes (0.1) or a number of files (100); the report says how much that was.
+            seed: chooses the same files again; the report has it.
+            raise_on_error: raise the first error; damage is listed otherwise.
+            progress: called with steps done and steps to do.
+
+        Raises InvalidInputError for another ``sample``.
+
+        Example:
+            >>> ds.verify().verdict
+            'whole'
         """
         from lance_nb.dataset.verbs import verifying
 
@@ -2276,20 +2889,24 @@ class LanceDataset(OpenedVersion):
         )
 
     def repair_moved(self, *, dry_run: bool = False) -> list[MovedBranch]:
-        """Record the current place of a moved or copied dataset in its branches.
+        """Record the current place of a moved or copied dataset in its branches. Not in pylance.
 
         A branch records the absolute path of the files it shares; so does a version that has merged
         one. We read them where the dataset is now in any case, pylance follows the path. Each
         branch whose newest version names a former place gets one version more with the present
         one, and pylance reads that. Older versions stay as they are; this object stays at its
-        version. ``dry_run`` only looks.
+        version.
+
+        Args:
+            dry_run: only look.
 
         Returns what was found, as ``lance_nb.transactions.moved_bases.MovedBranch``: the branch,
         the version that names a former place, and the base paths. Raises CommitConflictError,
-        StorageError, CorruptFileError. pylance has no such method. Example::
+        StorageError, CorruptFileError.
 
-            for one in ds.repair_moved(dry_run=True):
-                print(one)
+        Example:
+            >>> ds.repair_moved(dry_run=True)
+            []
         """
         from lance_nb.dataset.verbs import branching
 

@@ -29,7 +29,14 @@ DEFAULT_BATCH_ROWS = 1024
 
 @dataclass(frozen=True, slots=True)
 class LanceBufferDescriptor:
-    """Where a buffer lies in the file, in bytes."""
+    """Where a buffer lies in the file, in bytes.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> buffer = lance_nb.LanceFileReader(path).metadata().global_buffers[0]
+        >>> buffer.position >= 0, buffer.size > 0
+        (True, True)
+    """
 
     position: int
     size: int
@@ -37,7 +44,14 @@ class LanceBufferDescriptor:
 
 @dataclass(frozen=True, slots=True)
 class LancePageMetadata:
-    """A page: its buffers and, in words, its encoding."""
+    """A page: its buffers and, in words, its encoding.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> page = lance_nb.LanceFileReader(path).metadata().columns[0].pages[0]
+        >>> page.num_rows
+        5
+    """
 
     buffers: tuple[LanceBufferDescriptor, ...]
     encoding: str
@@ -46,7 +60,14 @@ class LancePageMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LanceColumnMetadata:
-    """A column: its pages. Buffers of the column itself are not written by any release."""
+    """A column: its pages. Buffers of the column itself are not written by any release.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> column = lance_nb.LanceFileReader(path).metadata().columns[0]
+        >>> len(column.pages), column.column_buffers
+        (1, ())
+    """
 
     pages: tuple[LancePageMetadata, ...]
     column_buffers: tuple[LanceBufferDescriptor, ...] = ()
@@ -54,7 +75,14 @@ class LanceColumnMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LanceFileMetadata:
-    """What a data file says of itself."""
+    """What a data file says of itself; sizes in bytes. Created by ``LanceFileReader.metadata``.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> found = lance_nb.LanceFileReader(path).metadata()
+        >>> found.num_rows, found.major_version, found.minor_version
+        (5, 2, 2)
+    """
 
     schema: pa.Schema
     num_rows: int
@@ -77,13 +105,29 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class LanceFileStatistics:
-    """Statistics of every column."""
+    """Statistics of every column. Created by ``LanceFileReader.file_statistics``.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> column = lance_nb.LanceFileReader(path).file_statistics().columns[0]
+        >>> column.num_pages, column.size_bytes > 0
+        (1, True)
+    """
 
     columns: tuple[ColumnStatistics, ...]
 
 
 class ReaderResults:
-    """Rows that are being read, batch by batch."""
+    """Rows that are being read, batch by batch. Created by ``LanceFileReader``.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> reader = lance_nb.LanceFileReader(path, columns=["id"])
+        >>> reader.read_all().to_table().num_rows
+        5
+        >>> [batch.num_rows for batch in reader.read_all(batch_size=3).to_batches()]
+        [3, 2]
+    """
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.reader = reader
@@ -117,6 +161,20 @@ class LanceFileReader:
     Values are read as they are stored: JSON columns as JSONB (``large_binary``). Blobs are read as
     bytes, those of a batch at a time; see ``batch_size``.
     It can be pickled, without credentials, and is then opened when it is first used.
+
+    Example:
+        >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
+        >>> reader = lance_nb.LanceFileReader(path, columns=["id"])
+        >>> reader.num_rows(), reader.read_all().to_table()["id"].to_pylist()
+        (5, [0, 1, 2, 3, 4])
+        >>> reader.read_range(1, 2).to_table().to_pydict()
+        {'id': [1, 2]}
+        >>> reader.take_rows([4, 0]).to_table().to_pydict()
+        {'id': [4, 0]}
+        >>> reader.metadata().major_version, len(reader.file_statistics().columns)
+        (2, 3)
+        >>> len(reader.read_global_buffer(0)) > 0
+        True
     """
 
     def __init__(
@@ -179,11 +237,13 @@ class LanceFileReader:
     def read_all(
         self, *, batch_size: int = DEFAULT_BATCH_ROWS, batch_readahead: int = 16
     ) -> ReaderResults:
-        """Read every row. ``batch_readahead`` tunes pylance's reader and has no effect.
+        """Read every row.
 
-        Example::
+        Args:
+            batch_size: the most rows of a batch.
+            batch_readahead: tunes pylance's reader and has no effect.
 
-            rows = lance_nb.LanceFileReader(path).read_all().to_table()
+        Raises CorruptFileError, StorageError.
         """
         return self._results(self._batches(0, self.num_rows(), batch_size))
 
@@ -195,7 +255,15 @@ class LanceFileReader:
         batch_size: int = DEFAULT_BATCH_ROWS,
         batch_readahead: int = 16,
     ) -> ReaderResults:
-        """Read ``num_rows`` rows from ``start`` on. Raises InvalidInputError outside the file."""
+        """Read neighbouring rows.
+
+        Args:
+            start: the first row, from 0.
+            num_rows: how many.
+            batch_size, batch_readahead: as for ``read_all``.
+
+        Raises InvalidInputError outside the file.
+        """
         if start < 0 or num_rows < 0 or start + num_rows > self.num_rows():
             raise InvalidInputError(
                 f"rows {start} to {start + num_rows} are out of range: the file has "
@@ -210,9 +278,13 @@ class LanceFileReader:
         batch_size: int = DEFAULT_BATCH_ROWS,
         batch_readahead: int = 16,
     ) -> ReaderResults:
-        """Read the rows at ``indices``, in their order. Raises InvalidInputError outside the file.
+        """Read some rows, in the order of the indices.
 
-        Unlike pylance, the indices need not be sorted.
+        Args:
+            indices: rows, from 0; unlike pylance, they need not be sorted.
+            batch_size, batch_readahead: as for ``read_all``.
+
+        Raises InvalidInputError outside the file.
         """
         table = take_rows(self._snapshot, self._projection, indices)
         return self._results(table.to_batches(max_chunksize=batch_size))
@@ -243,7 +315,13 @@ class LanceFileReader:
         return LanceFileStatistics(tuple(found))
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Return a global buffer; the first one is the descriptor. Raises InvalidInputError."""
+        """Return a global buffer.
+
+        Args:
+            index: its number; 0 is the file descriptor.
+
+        Raises InvalidInputError for one that does not exist.
+        """
         count = len(self._reader.global_buffers())
         if not 0 <= index < count:
             raise InvalidInputError(

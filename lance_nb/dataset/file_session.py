@@ -27,7 +27,12 @@ _COPY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """The folders and the files directly in a folder; both are paths below the session's place."""
+    """The folders and the files directly in a folder; both are paths below the session's place.
+
+    Example:
+        >>> "data" in ds.new_file_session().list_with_delimiter().common_prefixes
+        True
+    """
 
     common_prefixes: list[str]
     objects: list[str]
@@ -36,11 +41,25 @@ class ListResult:
 class LanceFileSession:
     """Reads, writes and lists the files below one place.
 
-    Example::
+    Args:
+        base_path: a folder, or a URI with the ``storage_options`` of its store.
+        namespace_client, table_id: refused.
 
-        session = ds.new_file_session()
-        names = session.list("data")
-        rows = session.open_reader(names[0]).read_all().to_table()
+    Example:
+        >>> session = ds.new_file_session()
+        >>> with session.open_writer("notes/rows.lance") as writer:
+        ...     writer.write_batch(rows)
+        >>> session.list("notes"), session.contains("notes/rows.lance")
+        (['notes/rows.lance'], True)
+        >>> session.open_reader("notes/rows.lance", ["id"]).read_all().to_table().to_pydict()
+        {'id': [10, 11]}
+        >>> len(session.read_range("notes/rows.lance", 0, 16))
+        16
+        >>> session.download_file("notes/rows.lance", "rows.lance")
+        >>> session.upload_file("rows.lance", "notes/copy.lance")
+        >>> session.delete_file("notes/rows.lance")
+        >>> session.list_with_delimiter("notes").objects
+        ['notes/copy.lance']
     """
 
     def __init__(
@@ -61,7 +80,12 @@ class LanceFileSession:
         self._store = open_store(base_path, storage_options, trusted_bases(()))
 
     def open_reader(self, path: str, columns: Sequence[str] | None = None) -> LanceFileReader:
-        """Open a data file; arguments and errors as of ``LanceFileReader``."""
+        """Open a data file; errors as of ``LanceFileReader``.
+
+        Args:
+            path: below the session's place.
+            columns: what is read, nested ones by dots; all by default.
+        """
         return LanceFileReader(self._full(path), self._options, columns)
 
     def open_writer(
@@ -74,9 +98,12 @@ class LanceFileSession:
         keep_original_array: bool | None = None,
         max_page_bytes: int | None = None,
     ) -> LanceFileWriter:
-        """Begin a data file; arguments and errors as of ``LanceFileWriter``.
+        """Begin a data file; errors as of ``LanceFileWriter``.
 
-        ``keep_original_array`` tunes pylance's writer and has no effect.
+        Args:
+            path: below the session's place.
+            schema, data_cache_bytes, version, max_page_bytes: as for ``LanceFileWriter``.
+            keep_original_array: tunes pylance's writer and has no effect.
         """
         return LanceFileWriter(
             self._full(path),
@@ -88,7 +115,11 @@ class LanceFileSession:
         )
 
     def contains(self, path: str) -> bool:
-        """Tell whether there is a file at ``path``; of a path that leaves the place, False."""
+        """Tell whether there is a file; of a path that leaves the place, False.
+
+        Args:
+            path: below the session's place.
+        """
         try:
             checked = check_path(path)
         except InvalidInputError:
@@ -96,13 +127,21 @@ class LanceFileSession:
         return self._store.exists(checked)
 
     def list(self, path: str | None = None) -> list[str]:
-        """List the files below the folder ``path`` at any depth; none if there is no folder."""
+        """List the files below a folder at any depth; none if there is no folder.
+
+        Args:
+            path: the folder; the session's place by default.
+        """
         prefix = check_prefix(path or "")
         return [join_uri(prefix, one.name) if prefix else one.name
                 for one in self._store.list_recursive(prefix)]  # fmt: skip
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """List what is directly in the folder ``path``, folders and files apart."""
+        """List what is directly in a folder, folders and files apart.
+
+        Args:
+            path: the folder; the session's place by default.
+        """
         prefix = check_prefix(path or "")
         depth = len(prefix) + 1 if prefix else 0
         folders: set[str] = set()
@@ -116,7 +155,12 @@ class LanceFileSession:
         return ListResult(sorted(folders), sorted(objects))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """Read ``length`` bytes from ``offset`` on.
+        """Read a part of a file.
+
+        Args:
+            path: below the session's place.
+            offset: the first byte.
+            length: how many bytes.
 
         Raises ObjectNotFoundError, CorruptFileError where the file is shorter, StorageError.
         """
@@ -125,13 +169,26 @@ class LanceFileSession:
         return bytes(self._store.read_range(check_path(path), ByteRange(offset, offset + length)))
 
     def delete_file(self, path: str) -> None:
-        """Delete a file. Raises ObjectNotFoundError if there is none."""
+        """Delete a file.
+
+        Args:
+            path: below the session's place.
+
+        Raises ObjectNotFoundError if there is none.
+        """
         if not self._store.exists(check_path(path)):
             raise ObjectNotFoundError(join_uri(self._store.uri, path))
         self._store.delete(path)
 
     def upload_file(self, local_path: str | Path, remote_path: str) -> None:
-        """Copy a local file to ``remote_path``. Raises StorageError."""
+        """Copy a local file to the session's place.
+
+        Args:
+            local_path: the local file.
+            remote_path: below the session's place.
+
+        Raises StorageError.
+        """
         path = check_path(remote_path)
         try:
             with Path(local_path).open("rb") as source:
@@ -146,6 +203,10 @@ class LanceFileSession:
 
     def download_file(self, remote_path: str, local_path: str | Path) -> None:
         """Copy a file to a local path, replacing what is there.
+
+        Args:
+            remote_path: below the session's place.
+            local_path: the local file.
 
         Raises ObjectNotFoundError, StorageError.
         """

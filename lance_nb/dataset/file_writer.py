@@ -26,6 +26,15 @@ class LanceFileWriter:
     """A data file under construction. ``size_bytes`` is None until ``close``.
 
     Threads may share it: each call is atomic, so rows of one ``write_batch`` stay together.
+
+    Example:
+        >>> writer = lance_nb.LanceFileWriter("rows.lance")
+        >>> writer.write_batch(rows)
+        >>> writer.add_schema_metadata("source", "survey")
+        >>> writer.add_global_buffer(b"notes")
+        1
+        >>> writer.close(), writer.size_bytes > 0
+        (2, True)
     """
 
     def __init__(
@@ -67,6 +76,9 @@ class LanceFileWriter:
     def write_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append rows: all of them, or none when it fails.
 
+        Args:
+            batch: the rows; the first ones tell the columns where no schema was given.
+
         Raises SchemaMismatchError, NotSupportedError; after the latter the file can only be closed,
         which drops it.
         """
@@ -78,13 +90,21 @@ class LanceFileWriter:
             self._writer.write(*batches)
 
     def add_schema_metadata(self, key: str, value: str) -> None:
-        """Add a key to the metadata of the file's schema; before ``close``."""
+        """Add a key to the metadata of the file's schema; before ``close``.
+
+        Args:
+            key, value: text.
+        """
         with self._lock:
             self._check_open()
             self._metadata[key] = value.encode()
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Add a buffer of the caller's own; returns its number, from 1 on."""
+        """Add a buffer of the caller's own; return its number, from 1 on.
+
+        Args:
+            data: its bytes.
+        """
         with self._lock:
             self._check_open()
             if self._writer is not None:

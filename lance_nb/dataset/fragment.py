@@ -37,7 +37,13 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 
 
 class FragmentSession:
-    """Repeated reads of rows of one fragment. Created by ``LanceFragment.open_session``."""
+    """Repeated reads of rows of one fragment. Created by ``LanceFragment.open_session``.
+
+    Example:
+        >>> session = ds.get_fragment(0).open_session(["id"])
+        >>> session.take([0, 3])["id"].to_pylist()
+        [0, 3]
+    """
 
     def __init__(
         self, fragment: LanceFragment, columns: Sequence[str] | None, *, with_row_address: bool
@@ -47,7 +53,13 @@ class FragmentSession:
         self._with_row_address = with_row_address
 
     def take(self, indices: Sequence[int] | pa.Array | np.ndarray) -> pa.Table:
-        """Read the rows at positions of the fragment, in that order; as ``LanceFragment.take``."""
+        """Read the rows at positions of the fragment, in that order; as ``LanceFragment.take``.
+
+        Args:
+            indices: positions in the fragment, from 0; deleted rows are not counted.
+
+        Raises InvalidInputError for a position that does not exist.
+        """
         return self._fragment._taken(  # noqa: SLF001 - made for it
             indices, self._columns, [ROW_ADDRESS] if self._with_row_address else []
         )
@@ -56,10 +68,12 @@ class FragmentSession:
 class LanceFragment:
     """A group of rows that were written together, at one version of a dataset.
 
-    Created by ``LanceDataset.get_fragments`` or from an id. Example::
+    Created by ``LanceDataset.get_fragments`` or from an id.
 
-        fragment = lance_nb.LanceFragment(ds, 0)
-        fragment.count_rows(), fragment.data_files()
+    Example:
+        >>> fragment = lance_nb.LanceFragment(ds, 1)
+        >>> fragment.count_rows(), len(fragment.data_files())
+        (5, 1)
     """
 
     def __init__(
@@ -88,22 +102,42 @@ class LanceFragment:
 
     @property
     def dataset(self) -> LanceDataset:
-        """The dataset, at the version that the fragment was listed in. Not in pylance."""
+        """The dataset, at the version that the fragment was listed in. Not in pylance.
+
+        Example:
+            >>> ds.get_fragment(1).dataset.version
+            1
+        """
         return self._dataset
 
     @property
     def fragment_id(self) -> int:
-        """Id of the fragment, never used again in this dataset."""
+        """Id of the fragment, never used again in this dataset.
+
+        Example:
+            >>> ds.get_fragments()[1].fragment_id
+            1
+        """
         return self._metadata.id
 
     @property
     def metadata(self) -> Fragment:
-        """What the manifest says about the fragment."""
+        """What the manifest says about the fragment.
+
+        Example:
+            >>> ds.get_fragment(1).metadata.physical_rows
+            5
+        """
         return self._metadata
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema of the dataset."""
+        """Arrow schema of the dataset.
+
+        Example:
+            >>> ds.get_fragment(1).schema.names
+            ['id', 'label', 'vector']
+        """
         return self._dataset.stored_schema
 
     @property
@@ -118,30 +152,63 @@ class LanceFragment:
 
     @property
     def physical_rows(self) -> int:
-        """Rows stored, deleted ones included."""
+        """Rows stored, deleted ones included.
+
+        Example:
+            >>> ds.get_fragment(1).physical_rows
+            5
+        """
         return num_physical_rows(self._dataset._snapshot, self._metadata)  # noqa: SLF001
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted, as the manifest counts them (releases of 2023 did not)."""
+        """Rows that are deleted, as the manifest counts them (releases of 2023 did not).
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.get_fragment(1).num_deletions
+            1
+        """
         if self._metadata.deletion_file is None or self._metadata.num_deleted_rows:
             return self._metadata.num_deleted_rows
         return self.physical_rows - num_live_rows(self._dataset._snapshot, self._metadata)  # noqa: SLF001
 
     def count_rows(self, filter: Any = None) -> int:
-        """Rows that are not deleted; with a filter, those that pass it."""
+        """Count the rows that are not deleted.
+
+        Args:
+            filter: SQL text or a pyarrow expression; only rows that pass it are counted.
+
+        Raises PredicateError, ColumnNotFoundError.
+
+        Example:
+            >>> ds.get_fragment(1).count_rows("id > 6")
+            3
+        """
         if filter is None:
             return self.physical_rows - self.num_deletions
         return self._dataset.count_rows(filter, fragments=[self])
 
     def data_files(self) -> list[DataFile]:
-        """List the data files."""
+        """List the data files.
+
+        Example:
+            >>> [file.file_version for file in ds.get_fragment(0).data_files()]
+            [(2, 2)]
+        """
         return list(self._metadata.files)
 
     def deletion_file(self) -> str | None:
         """Return the path of the deletion file below its root, None if no row is deleted.
 
         ``metadata.deletion_file`` describes it.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.get_fragment(0).deletion_file(), ds.get_fragment(1).deletion_file()[:11]
+            (None, '_deletions/')
         """
         file = self._metadata.deletion_file
         return None if file is None else file.location(self._metadata.id)
@@ -170,9 +237,11 @@ class LanceFragment:
         """Describe a scan of this fragment; nothing is read until its result is asked for.
 
         The arguments are those of ``LanceDataset.scanner``; ``default_scan_options`` of the dataset
-        do not matter. Raises PredicateError, ColumnNotFoundError, InvalidInputError. Example::
+        do not matter. Raises PredicateError, ColumnNotFoundError, InvalidInputError.
 
-            scan = ds.get_fragments()[0].scanner(columns=["id"], limit=4)
+        Example:
+            >>> ds.get_fragment(1).scanner(columns=["id"], limit=2).to_table()["id"].to_pylist()
+            [5, 6]
         """
         arguments = {
             "columns": columns,
@@ -215,11 +284,11 @@ class LanceFragment:
         *,
         keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read rows of this fragment into one table. The arguments are those of ``scanner``.
+        """Read rows of this fragment into one table. Arguments and errors are those of ``scanner``.
 
-        Example::
-
-            rows = ds.get_fragments()[0].to_table(["id"], filter="id < 9")
+        Example:
+            >>> ds.get_fragment(1).to_table(["id"], filter="id > 7").to_pydict()
+            {'id': [8, 9]}
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -261,11 +330,11 @@ class LanceFragment:
         strict_batch_size: bool | None = None,
         keep_dictionaries: bool | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Read rows of this fragment batch by batch. The arguments are those of ``scanner``.
+        """Read rows of this fragment batch by batch. Arguments and errors as for ``scanner``.
 
-        Example::
-
-            batches = list(ds.get_fragments()[0].to_batches(columns=["id"], batch_size=100))
+        Example:
+            >>> [batch.num_rows for batch in ds.get_fragment(1).to_batches(["id"], batch_size=3)]
+            [3, 2]
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -293,24 +362,34 @@ class LanceFragment:
         indices: Sequence[int] | pa.Array | np.ndarray,
         columns: Columns = None,
     ) -> pa.Table:
-        """Read the rows at positions of this fragment (deleted rows are not counted), in order.
+        """Read the rows at positions of this fragment, in that order.
 
-        ``columns`` is a list of names, or a dict of names to SQL expressions. Blobs that are named
-        are read as bytes. Raises InvalidInputError for a position that does not exist. Example::
+        Args:
+            indices: positions in the fragment, from 0; deleted rows are not counted.
+            columns: names, or a dict of name to SQL expression. Blobs that are named are read as
+                bytes.
 
-            rows = ds.get_fragments()[0].take([2, 0], columns=["id"])
+        Raises InvalidInputError for a position that does not exist, ColumnNotFoundError.
+
+        Example:
+            >>> ds.get_fragment(1).take([2, 0], columns=["id"])["id"].to_pylist()
+            [7, 5]
         """
         return self._taken(indices, columns, [])
 
     def open_session(
         self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Return a session that takes rows of this fragment, with ``_rowaddr`` if asked for.
+        """Return a session that takes rows of this fragment.
 
-        Example::
+        Args:
+            columns: names of the columns to read; all by default.
+            with_row_address: add the column ``_rowaddr``.
 
-            session = ds.get_fragments()[0].open_session(["id"])
-            session.take([0]), session.take([1])
+        Example:
+            >>> session = ds.get_fragment(1).open_session(["id"])
+            >>> session.take([0]).to_pylist(), session.take([1]).to_pylist()
+            ([{'id': 5}], [{'id': 6}])
         """
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
@@ -318,6 +397,9 @@ class LanceFragment:
         """Check the files of this fragment without decoding values; as ``LanceDataset.validate``.
 
         Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
+
+        Example:
+            >>> ds.get_fragment(1).validate()
         """
         from lance_nb.dataset.verbs import verifying
 
@@ -388,9 +470,11 @@ class LanceFragment:
         """Read rows of this fragment into a pandas DataFrame.
 
         The arguments up to ``order_by`` are those of ``scanner``; ``blob_mode`` is that of
-        ``LanceDataset.to_pandas``; the others go to ``pyarrow.Table.to_pandas``. Example::
+        ``LanceDataset.to_pandas``; the others go to ``pyarrow.Table.to_pandas``.
 
-            frame = ds.get_fragments()[0].to_pandas(["id"], limit=4)
+        Example:
+            >>> ds.get_fragment(1).to_pandas(["id"], limit=2).shape
+            (2, 1)
         """
         arguments: dict[str, Any] = {
             "columns": columns,
@@ -444,11 +528,16 @@ class LanceFragment:
         strict_batch_size: bool | None = None,
         keep_dictionaries: bool | None = None,
     ) -> pa.Table:
-        """Read the first ``num_rows`` rows of this fragment, or those that pass ``filter``.
+        """Read the first rows of this fragment, or the first that pass ``filter``.
 
-        All arguments but ``num_rows`` are our own, those of ``scanner``. Example::
+        Args:
+            num_rows: how many rows; fewer come where there are fewer.
 
-            preview = ds.get_fragments()[0].head(5)
+        The other arguments are those of ``scanner``; pylance has none of them.
+
+        Example:
+            >>> ds.get_fragment(1).head(2, columns=["id"]).to_pydict()
+            {'id': [5, 6]}
         """
         arguments: dict[str, Any] = {
             "limit": num_rows,
@@ -497,11 +586,19 @@ class LanceFragment:
     ) -> Fragment:
         """Write all rows as one fragment; nothing is committed.
 
-        The arguments are those of ``lance_nb.write_fragments``. Raises SchemaMismatchError,
-        InvalidInputError, StorageError. Example::
+        Args:
+            dataset_uri: the dataset, or its URI.
+            data: the rows, as for ``write_dataset``.
+            fragment_id: the id of the result, 0 by default; a commit gives it another one.
+            allow_bases: see ``lance_nb.dataset``.
 
-            fragment = lance_nb.LanceFragment.create(uri, rows)
-            append = lance_nb.LanceOperation.Append([fragment])
+        The other arguments are those of ``lance_nb.write_fragments``. Raises SchemaMismatchError,
+        InvalidInputError, StorageError.
+
+        Example:
+            >>> fragment = lance_nb.LanceFragment.create(ds, rows)
+            >>> fragment.physical_rows, lance_nb.LanceOperation.Append([fragment]).fragments[0].id
+            (2, 0)
         """
         from lance_nb.dataset.verbs import fragments
 
@@ -532,25 +629,53 @@ class LanceFragment:
     def create_from_file(filename: str, dataset: LanceDataset, fragment_id: int) -> Fragment:
         """Describe a data file in the dataset's ``data`` folder as a fragment.
 
-        For files that a version has lost. Raises ObjectNotFoundError, SchemaMismatchError.
+        For files that a version has lost.
+
+        Args:
+            filename: its path below the folder.
+            dataset: the dataset.
+            fragment_id: the id of the result.
+
+        Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError.
+
+        Example:
+            >>> path = ds.get_fragment(0).data_files()[0].path
+            >>> lance_nb.LanceFragment.create_from_file(path, ds, 7).physical_rows
+            5
         """
         from lance_nb.dataset.verbs import fragments
 
         return fragments.from_file(dataset.opened[1], filename, fragment_id)
 
     def delete(self, predicate: Any) -> Fragment | None:
-        """Delete the rows that pass a filter; None when no row is left.
+        """Delete the rows that pass a filter; return the new fragment, None when no row is left.
 
-        Writes a deletion file and commits nothing. Raises PredicateError.
+        Writes a deletion file and commits nothing.
+
+        Args:
+            predicate: SQL text or a pyarrow expression.
+
+        Raises PredicateError, ColumnNotFoundError, StorageError.
+
+        Example:
+            >>> ds.get_fragment(0).delete("id = 3").num_deletions
+            1
         """
         from lance_nb.dataset.verbs import fragments
 
         return fragments.delete(self._dataset.opened[1], self._metadata, predicate)
 
     def delete_rows(self, offsets: Iterable[int]) -> Fragment | None:
-        """Delete rows by physical offset in this fragment; None when no row is left.
+        """Delete rows by offset; return the new fragment, None when no row is left.
+
+        Args:
+            offsets: physical offsets in this fragment, from 0, deleted rows counted.
 
         Raises InvalidInputError for an offset outside of the fragment.
+
+        Example:
+            >>> ds.get_fragment(0).delete_rows([0, 2]).num_rows
+            3
         """
         from lance_nb.dataset.verbs import fragments
 
@@ -565,9 +690,19 @@ class LanceFragment:
     ) -> tuple[Fragment, LanceSchema]:
         """Add columns; return the fragment and the schema, for ``LanceOperation.Merge``.
 
-        ``value_func``: a dict of name to SQL expression; a function of record batches (of
-        ``columns``), called for deleted rows too; or rows to stream, one per live row in order.
+        Args:
+            value_func: a dict of name to SQL expression; a function of record batches, called for
+                deleted rows too; or rows to stream, one per live row in order.
+            columns: what a function is given; all columns by default.
+            batch_size: the most rows of a batch that a function is given.
+            reader_schema: the schema of rows to stream, where they do not say.
+
         Raises InvalidInputError, PredicateError.
+
+        Example:
+            >>> fragment, schema = ds.get_fragment(0).merge_columns({"twice": "id * 2"})
+            >>> len(fragment.files), schema.names
+            (2, ['id', 'label', 'vector', 'twice'])
         """
         from lance_nb.dataset.verbs import fragments
 
@@ -589,7 +724,20 @@ class LanceFragment:
     ) -> tuple[Fragment, LanceSchema]:
         """Add the columns of a table by a left join; rows without a matching key get null.
 
-        Of several partners the last counts. Raises InvalidInputError, ColumnNotFoundError.
+        Args:
+            data_obj: the table, or rows that Arrow can stream; of several partners the last counts.
+            left_on: the key column here.
+            right_on: the key column there; the same name by default.
+            schema: of ``data_obj``, where it does not say.
+
+        Returns the fragment and the schema, for ``LanceOperation.Merge``. Raises InvalidInputError,
+        ColumnNotFoundError.
+
+        Example:
+            >>> names = pa.table({"id": [1, 2], "name": ["one", "two"]})
+            >>> fragment, schema = ds.get_fragment(0).merge(names, "id")
+            >>> schema.names
+            ['id', 'label', 'vector', 'name']
         """
         from lance_nb.dataset.verbs import fragments
 
@@ -607,9 +755,21 @@ class LanceFragment:
     ) -> Any:
         """Replace values of columns in rows that have a matching key in a table.
 
-        Returns (fragment, ids of the fields that changed) for ``LanceOperation.Update``, and with
-        ``with_offsets`` the changed offsets as a Roaring bitmap. Raises ColumnNotFoundError,
-        SchemaMismatchError.
+        Args:
+            data_obj: the table, or rows that Arrow can stream: the key and the new values.
+            left_on: the key column here; row ids by default.
+            right_on: the key column there; the same name by default.
+            schema: of ``data_obj``, where it does not say.
+            with_offsets: return the changed offsets too, as a Roaring bitmap.
+
+        Returns (fragment, ids of the fields that changed) for ``LanceOperation.Update``. Raises
+        ColumnNotFoundError, SchemaMismatchError.
+
+        Example:
+            >>> values = pa.table({"id": [3], "label": ["new"]})
+            >>> fragment, fields = ds.get_fragment(0).update_columns(values, "id")
+            >>> fields
+            [1]
         """
         from lance_nb.dataset.verbs import fragments
 

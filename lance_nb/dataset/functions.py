@@ -62,35 +62,37 @@ def dataset(
 ) -> LanceDataset:
     """Open the Lance dataset at ``uri``, at its latest version by default.
 
-    ``version`` is a number, a tag, or ``(branch, version)`` with None for main and for the latest.
-    ``asof`` picks the newest version committed at or before that time (naive times are local); it
-    is ignored when ``version`` is given.
-
-    ``default_scan_options``: options of every scan that does not name them, by the methods of
-    ScannerBuilder; ``schema`` is then that of such a scan. ``take``, ``sample``, ``count_rows`` and
-    the fragments know nothing of them. ``commit_lock``: a function of a version that returns a
-    context manager, held while a commit writes that version.
-
-    ``storage_options`` go to the store as fsspec users write them; the option ``manifest_store`` is
-    the URL of an external manifest store (see ``lance_nb.transactions.external``). ``allow_bases``,
-    our own argument, names other roots that the dataset may keep files under, beside those that the
-    environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added to the
-    dataset (see lance_nb.dataset.base_paths). ``session`` shares caches with other datasets.
-
-    ``check``, our own argument: every data, blob and deletion file that is read through this
-    dataset, and through what it returns, is compared with its checksum first (see
-    ``add_checksums``); a difference raises CorruptFileError, before a row of that file is returned.
-    The first read of a file then pays for reading all of it, once per process; files without a
-    checksum are read without a check; caches are not shared with datasets that do not check.
-
-    ``block_size``, ``read_params`` and the sizes of caches tune pylance's reads and have no effect;
-    ``base_store_params``, ``namespace_client`` and ``table_id`` are refused. Unlike pylance, a
-    branch can be opened directly.
+    Args:
+        uri: a path, or a URI that its store's fsspec driver knows.
+        version: a number, a tag, or ``(branch, version)`` with None for main and for the latest.
+            pylance cannot open a branch directly.
+        asof: the newest version committed at or before that time (naive times are local); ignored
+            when ``version`` is given.
+        commit_lock: a function of a version that returns a context manager, held while a commit
+            writes that version.
+        storage_options: for the store, as fsspec users write them; ``manifest_store`` is the URL of
+            an external manifest store (see ``lance_nb.transactions.external``).
+        default_scan_options: options of every scan that does not name them, by the methods of
+            ScannerBuilder; ``schema`` is then that of such a scan. ``take``, ``sample``,
+            ``count_rows`` and the fragments know nothing of them.
+        session: caches to share with other datasets.
+        allow_bases: other roots that the dataset may keep files under, beside those that the
+            environment variable ``LANCE_NB_ALLOW_BASES`` lists and those that this process added
+            (see lance_nb.dataset.base_paths). Not in pylance.
+        check: compare every data, blob and deletion file with its checksum (see ``add_checksums``)
+            before a row of it is returned, which reads all of the file once per process. Files
+            without a checksum are not checked; caches are shared with datasets that check only.
+            Not in pylance.
+        block_size, index_cache_size, metadata_cache_size_bytes, index_cache_size_bytes,
+            read_params: tune pylance's reads and have no effect.
+        base_store_params, namespace_client, table_id: refused.
 
     Raises DatasetNotFoundError, VersionNotFoundError, RefNotFoundError, CorruptFileError,
-    InvalidInputError, NotSupportedError, StorageError. Example::
+    InvalidInputError, NotSupportedError, StorageError.
 
-        ds = lance_nb.dataset(uri, default_scan_options={"with_row_id": True})
+    Example:
+        >>> lance_nb.dataset(uri, default_scan_options={"with_row_id": True}).schema.names
+        ['id', 'label', 'vector', '_rowid']
     """
     warn_deprecated_cache_size(index_cache_size)
     check_refused(
@@ -122,9 +124,22 @@ def diff(
     storage_options: StorageOptions | None = None,
     allow_bases: Sequence[str] = (),
 ) -> Diff:
-    """Compare two versions of the dataset at ``uri``; arguments as for ``LanceDataset.diff``.
+    """Compare two versions of a dataset; as ``LanceDataset.diff``. Not in pylance.
 
-    ``b`` is the newest version of main when it is left out.
+    Args:
+        uri: the dataset.
+        a: the version compared from.
+        b: the version compared to; the newest of main by default.
+        key: columns that tell rows apart.
+        storage_options, allow_bases: as for ``lance_nb.dataset``.
+
+    Raises as ``LanceDataset.diff`` and ``lance_nb.dataset``.
+
+    Example:
+        >>> ds.delete("id = 5")["num_deleted_rows"]
+        1
+        >>> lance_nb.diff(uri, 1, 2).counts.rows_deleted
+        1
     """
     opened = dataset(uri, storage_options=storage_options, allow_bases=allow_bases)
     return opened.diff(a, b, key=key)
@@ -166,35 +181,49 @@ def write_dataset(
 ) -> LanceDataset:
     """Write rows as a new version of the dataset at ``uri`` and return it, opened there.
 
-    ``data_obj``: anything that Arrow can stream (tables, batches, readers, DataFrames, iterators of
-    batches). ``mode``: "create" refuses an existing dataset, "append" adds to one (or creates it),
-    "overwrite" puts rows and schema in the place of what is there, as a new version. A LanceDataset
-    as ``uri`` is written to where it stands: its branch, and its version as the one that was read.
-    ``progress`` is called with a WriteProgress now and then, or is a FragmentWriteProgress.
-    ``auto_cleanup_options``: see
-    ``optimize.enable_auto_cleanup``; for a new dataset. ``checksums``: for a new dataset, this and
-    every later write of this library records checksums of its files, which ``ds.verify`` compares;
-    ``ds.add_checksums`` begins with it later. ``external_blob_mode``: "reference" keeps
-    the URIs of external blobs, "ingest" reads them and stores their bytes with the dataset.
-
-    ``initial_bases`` registers further places for files with a new dataset; ``target_bases`` (by
-    name or path) or ``target_all_bases`` spread the files of this write over them. A registered
-    place outside of the dataset must be trusted: named by its path, by ``allow_bases`` or in the
-    environment (see lance_nb.dataset.base_paths).
-
-    ``max_rows_per_file``, ``max_bytes_per_file``: where a new file begins. ``max_page_bytes``:
-    about the size of a page. ``data_storage_version``: "2.0", "2.1", "2.2" (default) or "stable".
-    ``enable_stable_row_ids`` and ``enable_v2_manifest_paths`` matter for a new dataset.
-    ``commit_lock`` and ``session``: see ``lance_nb.dataset``; the handle that is returned keeps
-    both. ``max_rows_per_group`` and ``data_cache_bytes`` tune pylance's writer and have no effect;
-    ``use_legacy_format`` is deprecated; ``base_store_params``, ``namespace_client`` and
-    ``table_id`` are refused.
+    Args:
+        data_obj: anything that Arrow can stream: tables, batches, readers, DataFrames, iterators of
+            batches.
+        uri: a path or URI; or a LanceDataset, which is written to where it stands: its branch, and
+            its version as the one that was read.
+        schema: of the rows, where they do not say.
+        mode: "create" refuses an existing dataset, "append" adds to one (or creates it),
+            "overwrite" puts rows and schema in the place of what is there, as a new version.
+        max_rows_per_file, max_bytes_per_file: where a new file begins.
+        max_page_bytes: about the size of a page.
+        commit_lock, session: see ``lance_nb.dataset``; the handle that is returned keeps both.
+        progress: called with a WriteProgress now and then, or a FragmentWriteProgress.
+        storage_options: see ``lance_nb.dataset``.
+        data_storage_version: "2.0", "2.1", "2.2" (default) or "stable".
+        use_legacy_format: deprecated.
+        enable_v2_manifest_paths, enable_stable_row_ids: matter for a new dataset.
+        auto_cleanup_options: for a new dataset; see ``optimize.enable_auto_cleanup``.
+        checksums: for a new dataset: this and every later write of this library records checksums
+            of its files, which ``ds.verify`` compares; ``ds.add_checksums`` begins with it later.
+            Not in pylance.
+        commit_message, transaction_properties: recorded with the commit.
+        initial_bases: further places for files, registered with a new dataset.
+        target_bases: spread the files over these places, by name or path. One outside of the
+            dataset must be trusted: named by its path, by ``allow_bases`` or in the environment
+                (see
+            lance_nb.dataset.base_paths).
+        target_all_bases: spread the files over all of them.
+        external_blob_mode: "reference" keeps the URIs of external blobs, "ingest" reads them and
+            stores their bytes with the dataset.
+        allow_external_blob_outside_bases: allow URIs that are under no base path.
+        blob_pack_file_size_threshold: bytes after which a file of several blobs ends.
+        allow_bases: see ``lance_nb.dataset``.
+        max_rows_per_group, data_cache_bytes: tune pylance's writer and have no effect.
+        base_store_params, namespace_client, table_id: refused.
 
     Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
-    CommitConflictError, CommitStateUnknownError, StorageError. Example::
+    CommitConflictError, CommitStateUnknownError, StorageError.
 
-        ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), uri)
-        ds = lance_nb.write_dataset(pa.table({"id": [3]}), uri, mode="append")
+    Example:
+        >>> ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), "new.lance")
+        >>> ds = lance_nb.write_dataset(pa.table({"id": [3]}), "new.lance", mode="append")
+        >>> ds.version, ds.count_rows()
+        (2, 3)
     """
     from lance_nb.dataset.verbs import writing
     from lance_nb.table import retention
@@ -276,13 +305,19 @@ def write_fragments(
 ) -> list[Fragment] | Transaction:
     """Write rows as fragments without committing them; commit them with LanceOperation.
 
-    With mode "append" they get the field ids of the dataset, else new ones. With
-    ``return_transaction`` the transaction that would add them is returned. Base paths as for
-    ``write_dataset``, as the other arguments. Raises as it does. Example::
+    Args:
+        data: the rows: ``data_obj`` of ``write_dataset``.
+        dataset_uri: the dataset, or its URI.
+        return_transaction: return the transaction that would add the fragments.
+        mode: with "append" fields get the ids of the dataset, else new ones.
 
-        fragments = lance_nb.write_fragments(pa.table({"id": [4]}), ds)
-        append = lance_nb.LanceOperation.Append(fragments)
-        ds = lance_nb.LanceDataset.commit(ds, append, ds.version)
+    The other arguments and the errors are those of ``write_dataset``.
+
+    Example:
+        >>> fragments = lance_nb.write_fragments(rows, ds)
+        >>> append = lance_nb.LanceOperation.Append(fragments)
+        >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
+        12
     """
     from lance_nb.dataset.verbs import fragments, writing
 

@@ -44,11 +44,19 @@ def verify(
     """Read everything below a URI and report what is wrong; as ``LanceDataset.verify``.
 
     No version needs to be whole: where the newest cannot be read, the report says which is the last
-    that can (``opened_version``). Raises DatasetNotFoundError where nothing of a dataset is there,
-    StorageError. Example::
+    that can (``opened_version``).
 
-        report = lance_nb.verify(uri)
-        report.ok, report.findings
+    Args:
+        uri: root of the dataset.
+        storage_options, allow_bases: as for ``lance_nb.dataset``.
+
+    The other arguments are those of ``LanceDataset.verify``. Raises DatasetNotFoundError where
+    nothing of a dataset is there, StorageError.
+
+    Example:
+        >>> report = lance_nb.verify(uri)
+        >>> report.ok, report.findings
+        (True, ())
     """
     from lance_nb.dataset.verbs import verifying
 
@@ -85,6 +93,11 @@ class RepairPlan:
     """What a repair would do; see ``plan_repair``. ``steps`` in the order in which they are done.
 
     ``verification`` is what the plan was made from.
+
+    Example:
+        >>> plan = lance_nb.plan_repair(uri)
+        >>> plan.steps, plan.ready
+        ((), ())
     """
 
     uri: str
@@ -98,13 +111,17 @@ class RepairPlan:
         return tuple(one for one in self.steps if not one.held_back)
 
     def run(self, steps: Sequence[RepairStep] | None = None) -> RepairResult:
-        """Carry out the plan, or only some of its ``steps``; what is held back is not done.
+        """Carry out the plan; what is held back is not done.
+
+        Args:
+            steps: carry out only these; all by default.
 
         A step is not done either when its files have changed since the plan was made. Raises
-        CommitStateUnknownError, StorageError. Example::
+        CommitStateUnknownError, StorageError.
 
-            plan = lance_nb.plan_repair(uri)
-            plan.run()
+        Example:
+            >>> lance_nb.plan_repair(uri).run().done
+            ()
         """
         wanted = self.steps if steps is None else tuple(steps)
         if any(one not in self.steps for one in wanted):
@@ -132,12 +149,19 @@ def plan_repair(
 
     The newest version that cannot be read, hints, unfinished branches, records that cannot be
     read, leftovers of interrupted commits, base paths of a dataset that was moved. Missing data is
-    not made up. ``older_than``: files that changed later may belong to a commit that is under way,
-    and steps that touch them are held back; ``timedelta(0)`` says that nobody writes. Raises
-    DatasetNotFoundError, InvalidInputError, StorageError. Example::
+    not made up.
 
-        plan = lance_nb.plan_repair(uri)
-        plan.steps
+    Args:
+        uri: root of the dataset.
+        older_than: files that changed later may belong to a commit that is under way, and steps
+            that touch them are held back; ``timedelta(0)`` says that nobody writes.
+        storage_options, allow_bases: as for ``lance_nb.dataset``.
+
+    Raises DatasetNotFoundError, InvalidInputError, StorageError.
+
+    Example:
+        >>> lance_nb.plan_repair(uri).steps
+        ()
     """
     from lance_nb.dataset.verbs import verifying
 
@@ -161,12 +185,26 @@ def undo_repair(
     *,
     storage_options: StorageOptions | None = None,
 ) -> list[str]:
-    """Move back what a repair has moved to quarantine, the last one by default; return the paths.
+    """Move back what a repair has moved to quarantine; return the paths.
 
     Versions and records that the repair has made stay; a file whose place is taken by now stays
-    where it is. Raises RefNotFoundError when there is no such repair, StorageError. Example::
+    where it is.
 
-        lance_nb.undo_repair(uri)
+    Args:
+        uri: root of the dataset.
+        repair_id: ``RepairResult.id`` of the repair; the last one by default.
+        storage_options: as for ``lance_nb.dataset``.
+
+    Raises RefNotFoundError when there is no such repair, StorageError.
+
+    Example:
+        >>> import os
+        >>> from datetime import timedelta
+        >>> ds.tags.create("first")
+        >>> os.truncate(f"{uri}/_refs/tags/first.json", 9)
+        >>> _ = lance_nb.plan_repair(uri, older_than=timedelta(0)).run()
+        >>> lance_nb.undo_repair(uri)
+        ['_refs/tags/first.json']
     """
     session = session_at(uri, storage_options, ())
     known = repairs(session.root)

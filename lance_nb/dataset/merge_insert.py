@@ -36,10 +36,19 @@ class MergeClauseBuilder:
         self._clauses = upserting.start(schema, on)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Give matched rows the source's values, where ``condition`` holds.
+        """Give matched rows the source's values; columns that it does not have keep theirs.
 
-        ``condition`` is SQL over ``source.column`` and ``target.column``; a matched row that does
-        not pass stays as it is. Columns that the source does not have keep their values.
+        Args:
+            condition: SQL over ``source.column`` and ``target.column``; a matched row that does not
+                pass stays as it is.
+
+        Raises PredicateError.
+
+        Example:
+            >>> values = pa.table({"id": [3, 4], "label": ["x", "y"]})
+            >>> upsert = ds.merge_insert("id").when_matched_update_all("source.label = 'x'")
+            >>> upsert.execute(values)["num_updated_rows"]
+            1
         """
         from lance_nb.dataset.verbs import upserting
 
@@ -47,25 +56,51 @@ class MergeClauseBuilder:
         return self._with(matched=matched, condition=condition)
 
     def when_matched_delete(self) -> Self:
-        """Delete matched rows."""
+        """Delete matched rows.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_delete()
+            >>> upsert.execute(pa.table({"id": [3, 99]}))["num_deleted_rows"]
+            1
+        """
         from lance_nb.dataset.verbs import upserting
 
         return self._with(matched=upserting.WhenMatched.DELETE, condition=None)
 
     def when_matched_fail(self) -> Self:
-        """Fail if any row matches."""
+        """Fail if any row matches.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_fail().when_not_matched_insert_all()
+            >>> upsert.execute(rows)["num_inserted_rows"]
+            2
+        """
         from lance_nb.dataset.verbs import upserting
 
         return self._with(matched=upserting.WhenMatched.FAIL, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Insert rows that are in the source only; columns that it does not have are null."""
+        """Insert rows that are in the source only; columns that it does not have are null.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> upsert.execute(pa.table({"id": [9, 10]}))["num_inserted_rows"]
+            1
+        """
         return self._with(inserts=True)
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
-        """Delete rows that are in the dataset only, those that pass ``expr`` (SQL) if given.
+        """Delete rows that are in the dataset only.
+
+        Args:
+            expr: SQL; only those that pass it are deleted.
 
         Raises PredicateError.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_by_source_delete("id > 7")
+            >>> upsert.execute(pa.table({"id": [9]}))["num_deleted_rows"]
+            1
         """
         from lance_nb.dataset.verbs import upserting
 
@@ -82,7 +117,7 @@ class MergeClauseBuilder:
 
 
 class MergeInsertBuilder(MergeClauseBuilder):
-    """One upsert under construction.
+    """One upsert under construction. Created by ``LanceDataset.merge_insert``.
 
     "Matched" rows are in the source and in the dataset, "not matched" ones in the source only, "not
     matched by source" ones in the dataset only. Rows match when all columns of the key are equal;
@@ -90,6 +125,11 @@ class MergeInsertBuilder(MergeClauseBuilder):
     key columns are read; conditions may also be given to branches of versions that pylance plans
     wrongly (``when_matched_delete`` with ``when_not_matched_by_source_delete``); ``auto`` chooses
     the write mode by cost.
+
+    Example:
+        >>> upsert = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        >>> upsert.execute(rows)
+        {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
     """
 
     def __init__(self, dataset: LanceDataset, on: str | Iterable[str] | None = None) -> None:
@@ -101,7 +141,14 @@ class MergeInsertBuilder(MergeClauseBuilder):
     # --- how --------------------------------------------------------------------------------------
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often to start over from the newest version after a conflict (10)."""
+        """Set how often to start over from the newest version after a conflict.
+
+        Args:
+            max_retries: attempts after the first; 10 by default.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_delete().conflict_retries(3)
+        """
         if not isinstance(max_retries, int):
             raise ArgumentError(f"max_retries must be an integer, not {type(max_retries).__name__}")
         if max_retries < 0:
@@ -110,7 +157,16 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Set how long to keep starting over (30 seconds); the first attempt is always made."""
+        """Set how long to keep starting over; the first attempt is always made.
+
+        Args:
+            timeout: 30 seconds by default.
+
+        Example:
+            >>> from datetime import timedelta
+            >>> upsert = ds.merge_insert("id").when_matched_delete()
+            >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
+        """
         if not isinstance(timeout, timedelta):
             raise ArgumentError(f"timeout must be a timedelta, not {type(timeout).__name__}")
         if timeout < timedelta(0):
@@ -121,7 +177,13 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def data_storage_version(self, version: str) -> Self:
         """Name the version of the files that are written: only the dataset's own.
 
+        Args:
+            version: such as "2.2".
+
         Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_delete().data_storage_version("2.2")
         """
         from lance_nb.dataset.verbs import updating
 
@@ -136,21 +198,42 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self
 
     def write_mode(self, mode: str) -> Self:
-        """Choose how matched rows are updated: "auto", "rewrite_rows" or "rewrite_columns".
+        """Choose how matched rows are updated.
 
-        ``rewrite_columns`` writes the source's columns anew for whole fragments and leaves rows
-        where they are; it can only update matched rows, with some of the columns. ``auto`` takes
-        what reads and writes less, by an estimate. Raises InvalidInputError.
+        Args:
+            mode: "rewrite_rows" moves them to new files; "rewrite_columns" writes the source's
+                columns anew for whole fragments and leaves rows where they are, and can only update
+                matched rows, with some of the columns; "auto" takes what reads and writes less, by
+                an estimate.
+
+        Raises InvalidInputError.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_update_all()
+            >>> upsert = upsert.write_mode("rewrite_columns")
+            >>> upsert.execute(pa.table({"id": [3], "label": ["x"]}))["num_updated_rows"]
+            1
         """
         from lance_nb.dataset.verbs import upserting
 
         return self._with(write_mode=upserting.check_write_mode(mode))
 
     def target_bases(self, bases: list[str]) -> Self:
-        """Put files of new rows under these base paths (names or paths), one after the other.
+        """Put files of new rows under base paths, one after the other.
 
-        Columns that are written anew stay beside the others. Raises BasePathError, and
-        InvalidInputError for a place that the dataset was not opened to use (``allow_bases``).
+        Columns that are written anew stay beside the others.
+
+        Args:
+            bases: names or paths of base paths.
+
+        Raises BasePathError, and InvalidInputError for a place that the dataset was not opened to
+        use (``allow_bases``).
+
+        Example:
+            >>> _ = ds.add_bases([lance_nb.DatasetBasePath("archive", name="archive")])
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> upsert.target_bases(["archive"]).execute(rows)["num_inserted_rows"]
+            2
         """
         if not bases:
             raise MergeInsertError("target_bases must name at least one base path, or be left out")
@@ -159,7 +242,15 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def target_all_bases(self, include_primary: bool = True) -> Self:
         """Spread files of new rows over all base paths; the dataset's own folder comes first.
 
-        Without ``include_primary`` it gets none. Raises BasePathError, InvalidInputError.
+        Args:
+            include_primary: give the dataset's own folder some too.
+
+        Raises BasePathError, InvalidInputError.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all().target_all_bases()
+            >>> upsert.execute(rows)["num_inserted_rows"]
+            2
         """
         return self._to_bases(bases=(), all_bases=include_primary)
 
@@ -173,7 +264,13 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def mark_sstables_as_compacted(self, sstables: Iterable[Any]) -> Self:
         """Record with the commit that write-ahead logs have been merged.
 
-        ``sstables``: values with ``shard_id`` (the text of a UUID) and ``generation``.
+        Args:
+            sstables: values with ``shard_id`` (the text of a UUID) and ``generation``.
+
+        Raises InvalidInputError.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_matched_delete().mark_sstables_as_compacted([])
         """
         from lance_nb.dataset.verbs import upserting
 
@@ -184,13 +281,23 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def execute(
         self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
     ) -> ExecuteResult:
-        """Merge ``data_obj`` (what ``write_dataset`` takes) and commit.
+        """Merge rows and commit; the dataset object moves to the new version.
 
-        Returns ``num_inserted_rows``, ``num_updated_rows`` and ``num_deleted_rows``; a version is
-        made even when nothing changes, as pylance does. After a conflict with another writer the
-        merge is done again on the newest version. ``progress(done, total)`` counts rows. Raises
+        A version is made even when nothing changes, as in pylance. After a conflict with another
+        writer the merge is done again on the newest version.
+
+        Args:
+            data_obj: the source: what ``write_dataset`` takes.
+            schema: of the source, where it does not say.
+            progress: called with rows done and rows in all. Not in pylance.
+
+        Returns ``num_inserted_rows``, ``num_updated_rows`` and ``num_deleted_rows``. Raises
         SchemaMismatchError, MergeInsertError (several source rows for one row; a match that must
         not be), PredicateError, CommitConflictError, TooMuchWriteContentionError.
+
+        Example:
+            >>> ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
+            {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
         """
         from lance_nb.dataset.verbs import upserting
 
@@ -211,7 +318,16 @@ class MergeInsertBuilder(MergeClauseBuilder):
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, progress: Progress | None = None
     ) -> tuple[Transaction, dict[str, int]]:
-        """Merge without committing: ``(transaction, counts)``, for ``LanceDataset.commit``."""
+        """Merge without committing: ``(transaction, counts)``, for ``LanceDataset.commit``.
+
+        The arguments and the errors are those of ``execute``.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> transaction, counts = upsert.execute_uncommitted(rows)
+            >>> lance_nb.LanceDataset.commit(ds, transaction).count_rows()
+            12
+        """
         from lance_nb.dataset.verbs import upserting
 
         session, snapshot = self._dataset.opened
@@ -219,28 +335,80 @@ class MergeInsertBuilder(MergeClauseBuilder):
             return upserting.execute_uncommitted(session, snapshot, self._clauses, source, progress)
 
     def execute_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> ExecuteResult:
-        """Do as ``execute``; pylance's name for rows that lie in memory and can be read again."""
+        """Do as ``execute``; pylance's name for rows that lie in memory and can be read again.
+
+        Args:
+            new_data: the source.
+            schema: of the source, where it does not say.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> upsert.execute_batches(rows.to_batches())["num_inserted_rows"]
+            2
+        """
         return self.execute(new_data, schema=schema)
 
     def execute_uncommitted_batches(
         self, new_data: Any, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, dict[str, int]]:
-        """Do as ``execute_uncommitted``; pylance's name for rows that lie in memory."""
+        """Do as ``execute_uncommitted``; pylance's name for rows that lie in memory.
+
+        Args:
+            new_data: the source.
+            schema: of the source, where it does not say.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> upsert.execute_uncommitted_batches(rows.to_batches())[1]["num_inserted_rows"]
+            2
+        """
         return self.execute_uncommitted(new_data, schema=schema)
 
     def analyze_plan_batches(self, new_data: Any, *, schema: pa.Schema | None = None) -> str:
-        """Do as ``analyze_plan``; pylance's name for rows that lie in memory."""
+        """Do as ``analyze_plan``; pylance's name for rows that lie in memory.
+
+        Args:
+            new_data: the source.
+            schema: of the source, where it does not say.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> "num_inserted_rows=2" in upsert.analyze_plan_batches(rows.to_batches())
+            True
+        """
         return self.analyze_plan(new_data, schema=schema)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """Describe what a merge of a source of this schema does, in our engine's own words."""
+        """Describe what a merge does, in our engine's own words.
+
+        Args:
+            schema: of the source; the dataset's by default.
+            verbose: no effect.
+
+        Example:
+            >>> plan = ds.merge_insert("id").when_not_matched_insert_all().explain_plan()
+            >>> plan.splitlines()[3].strip()
+            'TargetKeys: fragments=2, rows=10'
+        """
         from lance_nb.dataset.verbs import upserting
 
         _, snapshot = self._dataset.opened
         return upserting.explain(snapshot, self._clauses, schema)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Merge, commit nothing, remove the files again, and tell what it took."""
+        """Merge, commit nothing, remove the files again, and tell what it took.
+
+        Args:
+            data_obj: the source: what ``write_dataset`` takes.
+            schema: of the source, where it does not say.
+
+        Raises as ``execute``.
+
+        Example:
+            >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
+            >>> "num_inserted_rows=2" in upsert.analyze_plan(rows)
+            True
+        """
         from lance_nb.dataset.verbs import upserting
 
         _, snapshot = self._dataset.opened

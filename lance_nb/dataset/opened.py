@@ -120,39 +120,70 @@ class OpenedVersion:
 
     @property
     def uri(self) -> str:
-        """Root of the dataset (the same on every branch)."""
+        """Root of the dataset (the same on every branch).
+
+        Example:
+            >>> ds.uri
+            '.../points.lance'
+        """
         if self._opened is None and self._pinned is not None:
             return self._pinned.location.uri
         return self._session.uri
 
     @property
     def name(self) -> str:
-        """Last part of the URI."""
+        """Last part of the URI.
+
+        Example:
+            >>> ds.name
+            'points.lance'
+        """
         place = self._session.root.uri
         return place.rstrip("/").rpartition("/")[2] or place
 
     @property
     def branch(self) -> str | None:
-        """Name of the branch, None on main."""
+        """Name of the branch, None on main.
+
+        Example:
+            >>> ds.create_branch("experiment").branch
+            'experiment'
+        """
         if self._opened is None and self._pinned is not None:
             return self._pinned.branch
         return self._snapshot.branch
 
     @property
     def version(self) -> int:
-        """Number of this version."""
+        """Number of this version.
+
+        Example:
+            >>> ds.version
+            1
+        """
         if self._opened is None and self._pinned is not None:
             return self._pinned.version
         return self._snapshot.version
 
     @property
     def schema(self) -> pa.Schema:
-        """Arrow schema."""
+        """Arrow schema.
+
+        Example:
+            >>> ds.schema.field("id").type
+            DataType(int64)
+        """
         return self.stored_schema
 
     @property
     def stored_schema(self) -> pa.Schema:
-        """Arrow schema of the stored columns, whatever ``default_scan_options`` say."""
+        """Arrow schema of the stored columns, whatever ``default_scan_options`` say.
+
+        Example:
+            >>> small = lance_nb.dataset(uri, default_scan_options={"columns": ["id"]})
+            >>> small.schema.names, small.stored_schema.names
+            (['id'], ['id', 'label', 'vector'])
+        """
         known = self._snapshot.projections  # made once per version: long, with 2,000 columns
         found: pa.Schema | None = known.get(_SCHEMA)
         if found is None:
@@ -161,7 +192,12 @@ class OpenedVersion:
 
     @property
     def lance_schema(self) -> LanceSchema:
-        """Schema with field ids."""
+        """Schema with field ids.
+
+        Example:
+            >>> [(field.name(), field.id()) for field in ds.lance_schema.fields()]
+            [('id', 0), ('label', 1), ('vector', 2)]
+        """
         return LanceSchema(self._snapshot.manifest.schema)
 
     # --- copies and pickles -----------------------------------------------------------------------

@@ -35,7 +35,13 @@ _NOT_OPTIONS = frozenset({"self", "progress"})
 
 
 class DatasetOptimizer:
-    """Maintenance of one dataset. Created by ``LanceDataset.optimize``."""
+    """Maintenance of one dataset. Created by ``LanceDataset.optimize``.
+
+    Example:
+        >>> metrics = ds.optimize.compact_files()
+        >>> metrics.fragments_removed, metrics.fragments_added
+        (2, 1)
+    """
 
     def __init__(self, dataset: LanceDataset) -> None:
         self._dataset = dataset
@@ -62,22 +68,38 @@ class DatasetOptimizer:
     ) -> CompactionMetrics:
         """Merge small fragments and drop deleted rows, as one new version; rows stay in order.
 
-        Fragments with fewer than ``target_rows_per_fragment`` live rows (default 1,048,576) join
-        their neighbours; those with a larger share of deleted rows than the threshold (default
-        0.1) are rewritten. Defaults may stand in the dataset's configuration, under
-        ``lance.compaction.`` and the name. ``progress`` (our own argument) is called with rows done
-        and rows in all; an interrupt leaves the dataset as it was, and no new file.
+        Defaults may stand in the dataset's configuration, under ``lance.compaction.`` and the name.
+        An interrupt leaves the dataset as it was, and no new file.
 
         Unlike pylance, files of indices are not rewritten. Where an index needs it, the moves of
         rows are recorded in the fragment-reuse index (as pylance does with
         ``defer_index_remap=True``): indices stay in use, and two versions are made instead of one.
         Fragments with deleted rows stay as they are where an HNSW index covers them.
-        ``defer_index_remap=False`` records nothing: the rows leave the coverage of indices until
-        those are optimized, and a vector index that covers nothing any more is dropped. Arguments
-        that only tune pylance's own work change nothing here.
+
+        Args:
+            target_rows_per_fragment: fragments with fewer live rows join their neighbours
+                (1,048,576).
+            max_bytes_per_file: where a new file begins.
+            materialize_deletions: rewrite fragments with many deleted rows (True).
+            materialize_deletions_threshold: the share of deleted rows above which (0.1).
+            defer_index_remap: False records no moves: the rows leave the coverage of indices until
+                those are optimized, and a vector index that covers nothing any more is dropped.
+            batch_size: rows read at a time.
+            max_source_fragments, max_source_rows, max_source_bytes: the most that is rewritten.
+            excluded_fragment_ids: fragments that stay.
+            data_storage_version: the dataset's own, or None.
+            progress: called with rows done and rows in all. Not in pylance.
+            max_rows_per_group, num_threads, compaction_mode, binary_copy_read_batch_bytes: tune
+                pylance's work and change nothing; a forced binary copy is refused.
 
         Raises InvalidInputError, NotSupportedError (blob columns, files of another version, forced
         binary copies), CommitConflictError, TooMuchWriteContentionError.
+
+        Example:
+            >>> ds.optimize.compact_files(target_rows_per_fragment=1000).fragments_removed
+            2
+            >>> len(ds.get_fragments())
+            1
         """
         given = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         return self._dataset._compact(given, progress)  # noqa: SLF001
@@ -103,10 +125,9 @@ class DatasetOptimizer:
     ) -> CompactionPlan:
         """Plan a compaction without running it; the arguments are those of ``compact_files``.
 
-        Example::
-
-            plan = ds.optimize.plan_compaction(target_rows_per_fragment=1000)
-            plan.num_tasks()
+        Example:
+            >>> ds.optimize.plan_compaction(target_rows_per_fragment=1000).num_tasks()
+            1
         """
         options = {name: value for name, value in locals().items() if name not in _NOT_OPTIONS}
         return Compaction.plan(self._dataset, options)
@@ -116,8 +137,17 @@ class DatasetOptimizer:
     ) -> CompactionMetrics:
         """Commit what the tasks of a plan returned, all or some of them.
 
-        ``defer_index_remap``: as for ``compact_files``. Raises RetryableCommitConflictError when
-        others changed a fragment that was rewritten.
+        Args:
+            rewrites: the results.
+            defer_index_remap: as for ``compact_files``.
+
+        Raises RetryableCommitConflictError when others changed a fragment that was rewritten.
+
+        Example:
+            >>> plan = ds.optimize.plan_compaction(target_rows_per_fragment=1000)
+            >>> rewrites = [task.execute(ds) for task in plan.tasks]
+            >>> ds.optimize.commit_compaction(rewrites).fragments_added
+            1
         """
         options = {"defer_index_remap": defer_index_remap}
         return self._dataset._commit_compaction(rewrites, options)  # noqa: SLF001
@@ -127,21 +157,42 @@ class DatasetOptimizer:
 
         Compactions record moves for indices built before them; an index that was built anew needs
         them no longer. pylance has this in its Rust library only.
+
+        Example:
+            >>> ds.optimize.cleanup_frag_reuse_index()
+            0
         """
         return self._dataset._cleanup_reuse()  # noqa: SLF001
 
     def enable_auto_cleanup(self, auto_cleanup_config: Mapping[str, int]) -> None:
-        """Clean up old versions automatically, after every ``interval`` commits.
+        """Clean up old versions automatically.
 
-        ``auto_cleanup_config`` has "interval" and "older_than_seconds". Whoever commits a version
-        whose number is a multiple of the interval cleans up, also pylance.
+        Whoever commits a version whose number is a multiple of the interval cleans up, also
+        pylance.
+
+        Args:
+            auto_cleanup_config: "interval" in versions and "older_than_seconds"; see
+                ``AutoCleanupConfig``.
+
+        Raises InvalidInputError.
+
+        Example:
+            >>> ds.optimize.enable_auto_cleanup({"interval": 20, "older_than_seconds": 3600})
+            >>> ds.config()["lance.auto_cleanup.interval"]
+            '20'
         """
         from lance_nb.table import retention
 
         self._dataset.update_config(retention.auto_cleanup_config(auto_cleanup_config))
 
     def disable_auto_cleanup(self) -> None:
-        """Disable the automatic clean-up of old versions."""
+        """Disable the automatic clean-up of old versions.
+
+        Example:
+            >>> ds.optimize.disable_auto_cleanup()
+            >>> "lance.auto_cleanup.interval" in ds.config()
+            False
+        """
         from lance_nb.table import retention
 
         keys = [retention.INTERVAL, retention.OLDER_THAN]
@@ -178,7 +229,18 @@ _MORE_OPTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """The uncommitted files of a task. ``row_addrs`` records which rows moved."""
+    """The uncommitted files of a task. ``row_addrs`` records which rows moved.
+
+    Example:
+        >>> task = ds.optimize.plan_compaction().tasks[0]
+        >>> result = task.execute(ds)
+        >>> result.read_version, result.metrics.fragments_removed
+        (1, 2)
+        >>> len(result.original_fragments), len(result.new_fragments)
+        (2, 1)
+        >>> lance_nb.RewriteResult.from_json(result.json()) == result
+        True
+    """
 
     rewritten: Rewritten
 
@@ -216,7 +278,13 @@ class RewriteResult:
 
     @classmethod
     def from_json(cls, json: str) -> RewriteResult:
-        """Read what ``json`` returned. Raises InvalidInputError."""
+        """Read what ``json`` returned.
+
+        Args:
+            json: the text, which may come from another process; it is checked.
+
+        Raises InvalidInputError.
+        """
         value = _parsed(json, "original_fragments", "new_fragments", "read_version")
         rows = value.get("row_addrs")
         return cls(
@@ -231,7 +299,17 @@ class RewriteResult:
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """Fragments to rewrite together; a value that can be sent to a worker."""
+    """Fragments to rewrite together; a value that can be sent to a worker.
+
+    Example:
+        >>> task = ds.optimize.plan_compaction().tasks[0]
+        >>> task.read_version, len(task.fragments), task.num_rows
+        (1, 2, 10)
+        >>> lance_nb.CompactionTask.from_json(task.json()) == task
+        True
+        >>> task.execute(ds).metrics.fragments_added
+        1
+    """
 
     task: _Task
     options: CompactionOptions
@@ -254,8 +332,11 @@ class CompactionTask:
     def execute(self, dataset: LanceDataset, progress: Progress | None = None) -> RewriteResult:
         """Write the new files; nothing is committed.
 
-        ``progress`` (our own argument) is called with rows done and rows in all. Raises
-        InvalidInputError for another dataset, StorageError; no new file remains then.
+        Args:
+            dataset: the dataset, at any version of the same branch.
+            progress: called with rows done and rows in all. Not in pylance.
+
+        Raises InvalidInputError for another dataset, StorageError; no new file remains then.
         """
         session, snapshot = dataset.opened
         made = compaction.execute(session, snapshot, self.task, self.options, progress)
@@ -272,14 +353,28 @@ class CompactionTask:
 
     @classmethod
     def from_json(cls, json: str) -> CompactionTask:
-        """Read what ``json`` returned. Raises InvalidInputError."""
+        """Read what ``json`` returned.
+
+        Args:
+            json: the text, which may come from another process; it is checked.
+
+        Raises InvalidInputError.
+        """
         value = _parsed(json, "task", "read_version", "options")
         return _task_of(value["task"], int(value["read_version"]), _options_of(value["options"]))
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The tasks of a compaction."""
+    """The tasks of a compaction.
+
+    Example:
+        >>> plan = ds.optimize.plan_compaction()
+        >>> plan.num_tasks(), plan.read_version
+        (1, 1)
+        >>> lance_nb.CompactionPlan.from_json(plan.json()) == plan
+        True
+    """
 
     read_version: int
     tasks: tuple[CompactionTask, ...]
@@ -302,7 +397,13 @@ class CompactionPlan:
 
     @classmethod
     def from_json(cls, json: str) -> CompactionPlan:
-        """Read what ``json`` returned. Raises InvalidInputError."""
+        """Read what ``json`` returned.
+
+        Args:
+            json: the text, which may come from another process; it is checked.
+
+        Raises InvalidInputError.
+        """
         value = _parsed(json, "tasks", "read_version", "options")
         version, options = int(value["read_version"]), _options_of(value["options"])
         tasks = tuple(_task_of(one, version, options) for one in value["tasks"])
@@ -310,11 +411,24 @@ class CompactionPlan:
 
 
 class Compaction:
-    """The steps of a compaction as functions; ``ds.optimize`` has them as methods."""
+    """The steps of a compaction as functions; ``ds.optimize`` has them as methods.
+
+    Example:
+        >>> plan = lance_nb.Compaction.plan(ds, {"target_rows_per_fragment": 1000})
+        >>> rewrites = [task.execute(ds) for task in plan.tasks]
+        >>> lance_nb.Compaction.commit(ds, rewrites).fragments_removed
+        2
+        >>> lance_nb.Compaction.execute(ds).fragments_removed
+        0
+    """
 
     @staticmethod
     def plan(dataset: LanceDataset, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Plan a compaction. ``options`` as the arguments of ``ds.optimize.compact_files``.
+        """Plan a compaction.
+
+        Args:
+            dataset: the dataset.
+            options: as the arguments of ``ds.optimize.compact_files``.
 
         Raises InvalidInputError, NotSupportedError.
         """
@@ -327,7 +441,14 @@ class Compaction:
     def execute(
         dataset: LanceDataset, options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
-        """Plan, run and commit, as ``ds.optimize.compact_files`` does."""
+        """Plan, run and commit, as ``ds.optimize.compact_files`` does.
+
+        Args:
+            dataset: the dataset, which moves to the new version.
+            options: as the arguments of ``ds.optimize.compact_files``.
+
+        Raises as it does.
+        """
         return dataset._compact(options or {}, None)  # noqa: SLF001 - the same floor
 
     @staticmethod
@@ -336,10 +457,15 @@ class Compaction:
         rewrites: Iterable[RewriteResult],
         options: Mapping[str, Any] | None = None,
     ) -> CompactionMetrics:
-        """Commit results, all of a plan or some; ``dataset`` moves to the new version.
+        """Commit results, all of a plan or some.
 
-        Of ``options`` only ``defer_index_remap`` matters here. Raises RetryableCommitConflictError
-        when others changed a fragment that was rewritten: plan again.
+        Args:
+            dataset: the dataset, which moves to the new version.
+            rewrites: the results.
+            options: only ``defer_index_remap`` matters here.
+
+        Raises RetryableCommitConflictError when others changed a fragment that was rewritten: plan
+        again.
         """
         return dataset._commit_compaction(rewrites, options or {})  # noqa: SLF001 - the same floor
 

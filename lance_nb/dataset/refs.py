@@ -18,39 +18,100 @@ if TYPE_CHECKING:
 
 
 class Tags(VersionPart):
-    """Tags: names for versions. Created by ``LanceDataset.tags``."""
+    """Tags: names for versions. Created by ``LanceDataset.tags``.
+
+    Example:
+        >>> ds.tags.create("first", 1)
+        >>> lance_nb.dataset(uri, "first").version
+        1
+    """
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Describe every tag by name."""
+        """Describe every tag by name; see ``Tag``. Raises CorruptFileError, StorageError.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> {name: tag["version"] for name, tag in ds.tags.list().items()}
+            {'first': 1}
+        """
         return {name: _tag(tag) for name, tag in self._session.refs.tags().items()}
 
     def readable(self) -> dict[str, dict[str, Any]]:
-        """Describe as ``list`` does, but leave out tags whose file is damaged."""
+        """Describe as ``list`` does, but leave out tags whose file is damaged. Not in pylance.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> list(ds.tags.readable())
+            ['first']
+        """
         return {name: _tag(tag) for name, tag in self._session.refs.readable_tags().items()}
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
-        """List (name, description) by version, the newest first, or with "asc" the oldest."""
+        """List (name, description) by version.
+
+        Args:
+            order: "desc" (the newest first, the default) or "asc".
+
+        Raises InvalidInputError for another order.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> [name for name, _ in ds.tags.list_ordered("asc")]
+            ['first']
+        """
         from lance_nb.dataset.verbs import branching
 
         tags = self._session.refs.tags()
         return [(name, _tag(tag)) for name, tag in branching.ordered_tags(tags, order)]
 
     def names(self) -> builtins.list[str]:
-        """List the names only; reads no tag."""
+        """List the names only; reads no tag. Not in pylance.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> ds.tags.names()
+            ['first']
+        """
         return refs.tag_names(self._session.root)
 
     def marks(self) -> dict[str, str]:
-        """Return by name a text that changes when the tag is moved; reads no tag."""
+        """Return by name a text that changes when the tag is moved; reads no tag. Not in pylance.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> list(ds.tags.marks())
+            ['first']
+        """
         return self._session.refs.tag_marks()
 
     def get_version(self, tag: str) -> int:
-        """Return the version a tag points at. Raises RefNotFoundError."""
+        """Return the version that a tag points at.
+
+        Args:
+            tag: its name.
+
+        Raises RefNotFoundError.
+
+        Example:
+            >>> ds.tags.create("first", 1)
+            >>> ds.tags.get_version("first")
+            1
+        """
         return refs.read_tag(self._session.root, tag).version
 
     def create(self, tag: str, reference: Ref | None = None) -> None:
-        """Name a version: ``reference``, or the one that is open.
+        """Name a version.
+
+        Args:
+            tag: the new name.
+            reference: a version as for ``checkout_version``; the one that is open by default.
 
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
+
+        Example:
+            >>> ds.tags.create("first")
+            >>> ds.tags.names()
+            ['first']
         """
         from lance_nb.dataset.verbs import branching
 
@@ -60,10 +121,22 @@ class Tags(VersionPart):
     def update(
         self, tag: str, reference: Ref | None = None, *, expected: Ref | None = None
     ) -> None:
-        """Move a tag to another version. Raises RefNotFoundError, VersionNotFoundError.
+        """Move a tag to another version.
 
-        ``expected`` (ours) is the version that it was seen at: RefConflictError if somebody has
-        moved it since.
+        Args:
+            tag: its name.
+            reference: a version as for ``checkout_version``; the one that is open by default.
+            expected: the version that the tag was seen at. Not in pylance.
+
+        Raises RefNotFoundError, VersionNotFoundError, and RefConflictError if somebody has moved it
+        since ``expected``.
+
+        Example:
+            >>> ds.tags.create("stable")
+            >>> ds.insert(rows)
+            >>> ds.tags.update("stable", 2)
+            >>> ds.tags.get_version("stable")
+            2
         """
         from lance_nb.dataset.verbs import branching
 
@@ -72,7 +145,20 @@ class Tags(VersionPart):
         branching.tag_writer(self._session).update(tag, target, seen)
 
     def delete(self, tag: str, *, expected: Ref | None = None) -> None:
-        """Delete a tag; the version stays. ``expected`` and errors as for ``update``."""
+        """Delete a tag; the version stays.
+
+        Args:
+            tag: its name.
+            expected: as for ``update``.
+
+        Raises RefNotFoundError, RefConflictError.
+
+        Example:
+            >>> ds.tags.create("stable")
+            >>> ds.tags.delete("stable")
+            >>> ds.tags.names()
+            []
+        """
         from lance_nb.dataset.verbs import branching
 
         branching.tag_writer(self._session).delete(tag, self._expected(expected))
@@ -85,26 +171,65 @@ class Tags(VersionPart):
         return branching.target_of(self._session, self._snapshot, reference)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
-        """Put new metadata in the place of a tag's. Raises RefNotFoundError."""
+        """Put new metadata in the place of a tag's.
+
+        Args:
+            tag: its name.
+            metadata: all keys.
+
+        Raises RefNotFoundError.
+
+        Example:
+            >>> ds.tags.create("stable")
+            >>> ds.tags.replace_metadata("stable", {"author": "ada"})
+            >>> ds.tags.list()["stable"]["metadata"]
+            {'author': 'ada'}
+        """
         from lance_nb.dataset.verbs import branching
 
         branching.tag_writer(self._session).replace_metadata(tag, metadata)
 
 
 class Branches(VersionPart):
-    """Branches: lines of history that started from some version of another one."""
+    """Branches: lines of history that started from some version of another one.
+
+    Created by ``LanceDataset.branches``.
+
+    Example:
+        >>> experiment = ds.create_branch("experiment")
+        >>> experiment.insert(rows)
+        >>> plan = ds.branches.merge("experiment")
+        >>> ds.checkout_latest().count_rows()
+        12
+    """
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Describe every branch by name; main has no entry.
+        """Describe every branch by name; main has no entry. See ``Branch``.
 
         A branch that has a record and no version, because its creation or deletion was interrupted
         or is under way, has ``"is_unfinished": True`` in addition (ours). Creating it again from
-        the same version completes it, ``delete`` removes it.
+        the same version completes it, ``delete`` removes it. Raises CorruptFileError, StorageError.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.list()["experiment"]["parent_version"]
+            1
         """
         return dict(self._described(self._session.refs.branches().items()))
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, dict[str, Any]]]:
-        """List (name, description) by parent version, newest first, or with "asc" oldest first."""
+        """List (name, description) by parent version.
+
+        Args:
+            order: "desc" (the newest first, the default) or "asc".
+
+        Raises InvalidInputError for another order.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> [name for name, _ in ds.branches.list_ordered("asc")]
+            ['experiment']
+        """
         from lance_nb.dataset.verbs import branching
 
         found = self._session.refs.branches()
@@ -120,15 +245,30 @@ class Branches(VersionPart):
         ]
 
     def names(self) -> builtins.list[str]:
-        """List the names only; reads no branch."""
+        """List the names only; reads no branch. Not in pylance.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.names()
+            ['experiment']
+        """
         return refs.branch_names(self._session.root)
 
     def delete(self, branch: str, *, force: bool = False, progress: Progress | None = None) -> None:
         """Delete a branch with all its versions.
 
-        Raises RefNotFoundError; RefConflictError while another branch or a tag depends on it,
-        unless forced (an argument of ours). ``progress`` (ours) is called with versions of other
-        branches looked at, and all of them.
+        Args:
+            branch: its name.
+            force: delete it although another branch or a tag depends on it. Not in pylance.
+            progress: called with versions of other branches looked at, and all of them. Ours.
+
+        Raises RefNotFoundError; RefConflictError while another branch or a tag depends on it.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.delete("experiment")
+            >>> ds.branches.names()
+            []
         """
         from lance_nb.dataset.verbs import branching
 
@@ -138,10 +278,20 @@ class Branches(VersionPart):
     def explain_delete(
         self, branch: str, *, users: bool = True, progress: Progress | None = None
     ) -> BranchDeletion:
-        """Say what ``delete`` would take away, and who is in its way; deletes nothing.
+        """Say what ``delete`` would take away, and who is in its way; deletes nothing. Ours.
 
-        To find who reads its files, every other branch's manifests are read; ``users=False`` leaves
-        that out and lists the folder only. Raises RefNotFoundError.
+        Args:
+            branch: its name.
+            users: find who reads its files, which reads the manifests of every other branch; else
+                only the folder is listed.
+            progress: as for ``delete``.
+
+        Raises RefNotFoundError.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.explain_delete("experiment").versions
+            (1,)
         """
         from lance_nb.dataset.verbs import branching
 
@@ -149,7 +299,20 @@ class Branches(VersionPart):
         return writer.explain_delete(branch, users=users, progress=progress)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
-        """Put new metadata in the place of a branch's. Raises RefNotFoundError."""
+        """Put new metadata in the place of a branch's.
+
+        Args:
+            branch: its name.
+            metadata: all keys.
+
+        Raises RefNotFoundError.
+
+        Example:
+            >>> _ = ds.create_branch("experiment")
+            >>> ds.branches.replace_metadata("experiment", {"author": "ada"})
+            >>> ds.branches.list()["experiment"]["metadata"]
+            {'author': 'ada'}
+        """
         from lance_nb.dataset.verbs import branching
 
         branching.branch_writer(self._session).replace_metadata(branch, metadata)
@@ -168,8 +331,17 @@ class Branches(VersionPart):
     ) -> MergePlan:
         """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it.
 
-        The arguments are those of ``merge``.
-        ``progress`` is called with the versions read, and those known to be needed so far.
+        Args:
+            progress: called with the versions read, and those known to be needed so far.
+
+        The other arguments are those of ``merge``. Raises RefNotFoundError, VersionNotFoundError,
+        InvalidInputError.
+
+        Example:
+            >>> experiment = ds.create_branch("experiment")
+            >>> experiment.insert(rows)
+            >>> ds.branches.plan_merge("experiment").num_rows_after
+            12
         """
         from lance_nb.dataset.verbs import branch_merging
 
@@ -196,24 +368,35 @@ class Branches(VersionPart):
         pin: bool = True,
         progress: Progress | None = None,
     ) -> MergePlan:
-        """Bring what a branch did since it forked (or was merged last) into another branch.
+        """Bring what a branch did since it forked, or was merged last, into another branch.
 
-        ``source`` is a branch, a tag or ``(branch, version)``; "main" is main. ``into`` is a
-        branch, by default the one that is open. All of it becomes one version, or with
-        ``squash=False`` one per version of the source. ``strategy``: "auto",
-        "fast-forward" (refuse if ``into`` has moved) or "replay"; ``on_conflict`` decides where
-        both sides changed the same: "fail", "ours" (``into`` stays) or "theirs" (the source is
-        taken); ``key`` names columns that identify a row; without it stable row ids or the
-        unenforced primary key do.
+        No data is copied: files of the source are read where they are. pylance has no merge, and
+        reads what this one makes. Returns the plan, with the version that it made; this object
+        stays at its version.
 
-        No data is copied: files of the source are read where they are. A tag on the merged version
-        ("merged-dev-7") keeps them, also from cleaning and deleting by pylance, which does not know
-        that they are read; ``pin=False`` leaves it out. ``copy=True`` copies the files, needs no
-        tag, and ``into`` stands alone. pylance has no merge, and reads what this one makes.
+        Args:
+            source: a branch, a tag or ``(branch, version)``; "main" is main.
+            into: a branch; the one that is open by default.
+            squash: make one version of all; else one per version of the source.
+            dry_run: only plan.
+            message: of the commit.
+            strategy: "auto", "fast-forward" (refuse if ``into`` has moved) or "replay".
+            on_conflict: where both sides changed the same: "fail", "ours" (``into`` stays) or
+                "theirs" (the source is taken).
+            key: columns that identify a row; else stable row ids or the unenforced primary key do.
+            copy: copy the files, so that ``into`` stands alone.
+            pin: tag the merged version ("merged-dev-7"), which keeps files that are not copied,
+                also from cleaning and deleting by pylance, which does not know that they are read.
+            progress: called with what is done and what there is to do.
 
-        Returns the plan, with the version that it made. This object stays at its version. Raises
-        CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
+        Raises CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
         InvalidInputError, TooMuchWriteContentionError, StorageError.
+
+        Example:
+            >>> experiment = ds.create_branch("experiment")
+            >>> experiment.insert(rows)
+            >>> ds.branches.merge("experiment").num_rows_after
+            12
         """
         from lance_nb.dataset.verbs import branch_merging
 

@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
 
 class Version(TypedDict):
-    """An entry of ``LanceDataset.versions``. ``timestamp`` is local time."""
+    """An entry of ``LanceDataset.versions``. ``timestamp`` is local time.
+
+    Example:
+        >>> ds.versions()[0]["version"]
+        1
+    """
 
     version: int
     timestamp: datetime
@@ -19,13 +24,24 @@ class Version(TypedDict):
 
 
 class VersionRef(TypedDict):
-    """An entry of ``LanceDataset.version_refs``."""
+    """An entry of ``LanceDataset.version_refs``.
+
+    Example:
+        >>> ds.version_refs()[0]
+        {'version': 1}
+    """
 
     version: int
 
 
 class Tag(TypedDict):
-    """A value of ``LanceDataset.tags.list``."""
+    """A value of ``LanceDataset.tags.list``. ``manifest_size`` is in bytes.
+
+    Example:
+        >>> ds.tags.create("first", 1)
+        >>> ds.tags.list()["first"]["version"]
+        1
+    """
 
     branch: str | None
     version: int
@@ -36,9 +52,15 @@ class Tag(TypedDict):
 
 
 class Branch(TypedDict):
-    """A value of ``LanceDataset.branches.list``. ``create_at`` is in seconds since 1970.
+    """A value of ``LanceDataset.branches.list``.
 
-    ``is_unfinished``, our own, is there for a branch that has a record and no version.
+    ``create_at`` is in seconds since 1970, ``manifest_size`` in bytes. ``is_unfinished``, our own,
+    is there for a branch that has a record and no version.
+
+    Example:
+        >>> _ = ds.create_branch("experiment")
+        >>> ds.branches.list()["experiment"]["parent_version"]
+        1
     """
 
     parent_branch: str | None
@@ -51,19 +73,34 @@ class Branch(TypedDict):
 
 
 class UpdateResult(TypedDict):
-    """What ``LanceDataset.update`` returns."""
+    """What ``LanceDataset.update`` returns.
+
+    Example:
+        >>> ds.update({"label": "'c'"}, where="id < 3")
+        {'num_rows_updated': 3}
+    """
 
     num_rows_updated: int
 
 
 class DeleteResult(TypedDict):
-    """What ``LanceDataset.delete`` returns."""
+    """What ``LanceDataset.delete`` returns.
+
+    Example:
+        >>> ds.delete("id < 3")
+        {'num_deleted_rows': 3}
+    """
 
     num_deleted_rows: int
 
 
 class ExecuteResult(TypedDict):
-    """What ``MergeInsertBuilder.execute`` returns."""
+    """What ``MergeInsertBuilder.execute`` returns.
+
+    Example:
+        >>> ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
+        {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
+    """
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -71,7 +108,13 @@ class ExecuteResult(TypedDict):
 
 
 class IndexInformation(TypedDict):
-    """An entry of ``LanceDataset.list_indices``."""
+    """An entry of ``LanceDataset.list_indices``.
+
+    Example:
+        >>> ds.create_scalar_index("id", "BTREE")
+        >>> ds.list_indices()[0]["fields"]
+        ['id']
+    """
 
     name: str
     type: str
@@ -83,7 +126,13 @@ class IndexInformation(TypedDict):
 
 
 class BulkCommitResult(TypedDict):
-    """What ``LanceDataset.commit_batch`` returns."""
+    """What ``LanceDataset.commit_batch`` returns.
+
+    Example:
+        >>> append = lance_nb.write_fragments(rows, ds, return_transaction=True)
+        >>> sorted(lance_nb.LanceDataset.commit_batch(ds, [append]))
+        ['dataset', 'merged']
+    """
 
     dataset: LanceDataset
     merged: Transaction

@@ -36,6 +36,12 @@ class ScanStatistics:
     reads of others that ran meanwhile in this process are counted too. Scans use no index, so what
     is said of indices is 0. ``all_counts``: "rows_returned"; ``all_times``: "elapsed", in
     nanoseconds.
+
+    Example:
+        >>> costs = []
+        >>> _ = ds.to_table(["id"], scan_stats_callback=costs.append)
+        >>> costs[0].all_counts["rows_returned"]
+        10
     """
 
     iops: int = 0
@@ -53,12 +59,12 @@ class ScanStatistics:
 class LanceScanner:
     """A planned read of one version. Created by ``LanceDataset.scanner``.
 
-    Example::
-
-        scanner = ds.scanner(columns=["id"], filter="id < 9")
-        scanner.count_rows(), scanner.to_table()
-
     ``on_statistics`` is called when the rows have been read; a pickled scanner is without it.
+
+    Example:
+        >>> scanner = ds.scanner(columns=["id"], filter="id > 7")
+        >>> scanner.count_rows(), scanner.to_table().to_pydict()
+        (2, {'id': [8, 9]})
     """
 
     def __init__(
@@ -93,16 +99,34 @@ class LanceScanner:
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """Arrow schema of the result."""
+        """Arrow schema of the result.
+
+        Example:
+            >>> ds.scanner(columns={"twice": "id * 2"}).projected_schema.names
+            ['twice']
+        """
         return self._scan_plan.schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """Arrow schema of the dataset."""
+        """Arrow schema of the dataset.
+
+        Example:
+            >>> ds.scanner(columns=["id"]).dataset_schema.names
+            ['id', 'label', 'vector']
+        """
         return self._version.schema
 
     def to_table(self) -> pa.Table:
-        """Read everything into one table."""
+        """Read everything into one table.
+
+        Raises CorruptFileError, StorageError, PredicateError (a value that an expression cannot
+        take).
+
+        Example:
+            >>> ds.scanner(columns=["id"], limit=2).to_table().to_pydict()
+            {'id': [0, 1]}
+        """
         if self._on_statistics is None:
             return self._scan_plan.table()
         before = _Costs()
@@ -111,7 +135,14 @@ class LanceScanner:
         return rows
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch (8,192 rows unless ``batch_size`` says otherwise)."""
+        """Read batch by batch: 8,192 rows unless ``batch_size`` says otherwise.
+
+        Raises as ``to_table``.
+
+        Example:
+            >>> [batch.num_rows for batch in ds.scanner(batch_size=4).to_batches()]
+            [4, 1, 4, 1]
+        """
         if self._on_statistics is None:
             return self._scan_plan.batches()
         return self._counted(self._scan_plan.batches(), self._on_statistics)
@@ -128,7 +159,12 @@ class LanceScanner:
         on_statistics(before.since(num_rows))
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Read batch by batch behind pyarrow's reader interface."""
+        """Read batch by batch behind pyarrow's reader interface. Raises as ``to_table``.
+
+        Example:
+            >>> ds.scanner(columns=["id"]).to_reader().read_all().num_rows
+            10
+        """
         return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
 
     def to_pandas(
@@ -154,9 +190,16 @@ class LanceScanner:
     ) -> Any:
         """Read everything into a pandas DataFrame.
 
-        The arguments from ``memory_pool`` on are those of ``pyarrow.Table.to_pandas``.
-        ``blob_mode``: blobs at the top come as ``BlobFile`` ("lazy") or all as "bytes" or as
-        "descriptions". Raises InvalidInputError for another one.
+        Args:
+            blob_mode: how blobs at the top come: as ``BlobFile`` ("lazy"), or all as "bytes" or as
+                "descriptions".
+
+        The arguments from ``memory_pool`` on are those of ``pyarrow.Table.to_pandas``. Raises
+        InvalidInputError for another ``blob_mode``.
+
+        Example:
+            >>> ds.scanner(columns=["id"], limit=2).to_pandas().shape
+            (2, 1)
         """
         if blob_mode not in BLOB_MODES:
             raise InvalidInputError(
@@ -221,7 +264,12 @@ class LanceScanner:
         )
 
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; pyarrow's name for ``to_batches``."""
+        """Read batch by batch; pyarrow's name for ``to_batches``.
+
+        Example:
+            >>> sum(batch.num_rows for batch in ds.scanner().scan_batches())
+            10
+        """
         return self.to_batches()
 
     def take(self, indices: Any) -> NoReturn:
@@ -231,23 +279,60 @@ class LanceScanner:
         )
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the scan; return its plan and the number of rows."""
+        """Run the scan; return its plan and the number of rows.
+
+        Args:
+            count_rows: count the rows instead of reading them.
+
+        Example:
+            >>> print(ds.scanner(columns=["id"], filter="id > 7").analyze_plan())
+            LanceScan: version 1, 2 fragments
+              filter: id > 7
+              decoded first, for every row: id
+              decoded for the rows that are left: nothing
+              result: id
+              rows: 2
+        """
         number = self.count_rows() if count_rows else sum(one.num_rows for one in self.to_batches())
         return f"{self.explain_plan()}\n  rows: {number}"
 
     def head(self, num_rows: int) -> pa.Table:
-        """Read everything and return the first rows."""
+        """Read the first rows of the result.
+
+        Args:
+            num_rows: how many rows; fewer come where there are fewer.
+
+        Example:
+            >>> ds.scanner(columns=["id"]).head(2).to_pydict()
+            {'id': [0, 1]}
+        """
         return self.to_table().slice(0, num_rows)
 
     def count_rows(self) -> int:
         """Count the rows of the result, decoding the filter's columns only.
 
         Raises InvalidInputError under a limit or an offset.
+
+        Example:
+            >>> ds.scanner(filter="id > 7").count_rows()
+            2
         """
         return self._scan_plan.count()
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe which columns are decoded first, and which only for the selected rows."""
+        """Describe which columns are decoded first, and which only for the selected rows.
+
+        Args:
+            verbose: no effect.
+
+        Example:
+            >>> print(ds.scanner(columns=["label"], filter="id > 7").explain_plan())
+            LanceScan: version 1, 2 fragments
+              filter: id > 7
+              decoded first, for every row: id
+              decoded for the rows that are left: label
+              result: label
+        """
         return self._scan_plan.explain()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

@@ -37,10 +37,15 @@ _REFUSED = {
 class ScannerBuilder:
     """Collects the options of a scan; ``to_scanner`` plans it. Every method returns the builder.
 
-    An option that is set twice has the second value. Example::
+    An option that is set twice has the second value.
 
-        scanner = ScannerBuilder(ds).columns(["id"]).filter("id < 9").limit(4).to_scanner()
-        rows = scanner.to_table()
+    Args:
+        ds: the dataset to scan.
+
+    Example:
+        >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).filter("id > 2").limit(3)
+        >>> builder.to_scanner().to_table()["id"].to_pylist()
+        [3, 4, 5]
     """
 
     def __init__(self, ds: LanceDataset) -> None:
@@ -48,9 +53,18 @@ class ScannerBuilder:
         self._options: dict[str, Any] = {}
 
     def apply_defaults(self, default_opts: Mapping[str, Any]) -> Self:
-        """Call the methods that ``default_opts`` names; a dict is passed as named arguments.
+        """Call the methods that a dict names; a dict as its value is passed as named arguments.
+
+        Args:
+            default_opts: method to argument.
 
         Raises InvalidInputError for a name that is no method.
+
+        Example:
+            >>> options = {"columns": ["id"], "limit": 2}
+            >>> builder = lance_nb.ScannerBuilder(ds).apply_defaults(options)
+            >>> builder.to_scanner().to_table().to_pydict()
+            {'id': [0, 1]}
         """
         for name, value in default_opts.items():
             setter = None if name.startswith("_") else getattr(self, name, None)
@@ -65,9 +79,17 @@ class ScannerBuilder:
     # --- which rows and columns -------------------------------------------------------------------
 
     def columns(self, cols: Sequence[str] | Mapping[str, str] | None = None) -> Self:
-        """Choose columns by name, or compute them: a dict of name to SQL expression.
+        """Choose columns by name, or compute them.
 
-        None returns every column. Raises ArgumentError (a TypeError) for a single text.
+        Args:
+            cols: names, or a dict of name to SQL expression; None returns every column.
+
+        Raises ArgumentError (a TypeError) for a single text.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns({"twice": "id * 2"})
+            >>> builder.to_scanner().head(3).to_pydict()
+            {'twice': [0, 2, 4]}
         """
         if isinstance(cols, str) or not isinstance(cols, Sequence | Mapping | None):
             raise ArgumentError(
@@ -77,9 +99,15 @@ class ScannerBuilder:
         return self._set("columns", cols)
 
     def filter(self, filter: Any) -> Self:
-        """Return only the rows that pass a filter: SQL text or a pyarrow expression.
+        """Return only the rows that pass a filter.
 
-        A dict may hold it under "expr_filter", as in pylance; its "search_filter" is refused.
+        Args:
+            filter: SQL text or a pyarrow expression. A dict may hold it under "expr_filter", as in
+                pylance; its "search_filter" is refused.
+
+        Example:
+            >>> lance_nb.ScannerBuilder(ds).filter("id > 6").to_scanner().count_rows()
+            3
         """
         if not isinstance(filter, Mapping):
             return self._set("filter", filter)
@@ -91,19 +119,51 @@ class ScannerBuilder:
         return self._set("filter", filter.get("expr_filter"))
 
     def limit(self, n: int | None = None) -> Self:
-        """Return at most ``n`` rows. Raises InvalidInputError for a negative number."""
+        """Return at most so many rows.
+
+        Args:
+            n: how many; None for all.
+
+        Raises InvalidInputError for a negative number.
+
+        Example:
+            >>> lance_nb.ScannerBuilder(ds).limit(3).to_scanner().to_table().num_rows
+            3
+        """
         if n is not None and int(n) < 0:
             raise InvalidInputError(f"Limit must be non-negative, got {n}")
         return self._set("limit", n)
 
     def offset(self, n: int | None = None) -> Self:
-        """Skip ``n`` rows of the result. Raises InvalidInputError for a negative number."""
+        """Skip rows of the result.
+
+        Args:
+            n: how many; None for none.
+
+        Raises InvalidInputError for a negative number.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).offset(8)
+            >>> builder.to_scanner().to_table().to_pydict()
+            {'id': [8, 9]}
+        """
         if n is not None and int(n) < 0:
             raise InvalidInputError(f"Offset must be non-negative, got {n}")
         return self._set("offset", n)
 
     def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> Self:
-        """Read some fragments only. Raises ArgumentError (a TypeError) for other objects."""
+        """Read some fragments only.
+
+        Args:
+            fragments: which, in the order in which they are read; None for all.
+
+        Raises ArgumentError (a TypeError) for other objects.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).with_fragments(ds.get_fragments()[1:])
+            >>> builder.to_scanner().count_rows()
+            5
+        """
         if fragments is None:
             return self._set("fragments", None)
         chosen = tuple(fragments)
@@ -116,25 +176,74 @@ class ScannerBuilder:
         return self._set("fragments", chosen)
 
     def include_deleted_rows(self, flag: bool) -> Self:
-        """Return deleted rows too, with a null ``_rowid``; needs ``with_row_id``."""
+        """Return deleted rows too, with a null ``_rowid``; needs ``with_row_id``.
+
+        Args:
+            flag: whether to.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> builder = lance_nb.ScannerBuilder(ds).with_row_id().include_deleted_rows(True)
+            >>> builder.to_scanner().to_table().num_rows
+            10
+        """
         return self._set("include_deleted_rows", flag)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Add the column ``_rowid``."""
+        """Add the column ``_rowid``.
+
+        Args:
+            with_row_id: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).with_row_id()
+            >>> builder.to_scanner().head(1).to_pylist()
+            [{'id': 0, '_rowid': 0}]
+        """
         return self._set("with_row_id", with_row_id)
 
     def with_row_address(self, with_row_address: bool = True) -> Self:
-        """Add the column ``_rowaddr``: ``fragment id << 32 | offset in the fragment``."""
+        """Add the column ``_rowaddr``: ``fragment id << 32 | offset in the fragment``.
+
+        Args:
+            with_row_address: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).with_row_address().offset(5)
+            >>> builder.to_scanner().head(1).to_pylist()
+            [{'id': 5, '_rowaddr': 4294967296}]
+        """
         return self._set("with_row_address", with_row_address)
 
     def order_by(self, orderings: Iterable[Any] | None) -> Self:
-        """Sort the rows by columns: names, or ``ColumnOrdering`` values."""
+        """Sort the rows.
+
+        Args:
+            orderings: names of columns, or ``ColumnOrdering`` values.
+
+        Raises ColumnNotFoundError, NotSupportedError (when the scan is planned).
+
+        Example:
+            >>> last = lance_nb.ColumnOrdering("id", ascending=False)
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).order_by([last])
+            >>> builder.to_scanner().head(2).to_pydict()
+            {'id': [9, 8]}
+        """
         return self._set("order_by", orderings)
 
     def blob_handling(self, blob_handling: str | None) -> Self:
-        """Choose how blobs are returned: "all_binary" for their bytes, else descriptions.
+        """Choose how blobs are returned.
+
+        Args:
+            blob_handling: "all_binary" for their bytes, else descriptions.
 
         Raises InvalidInputError for another word.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(photos).blob_handling("all_binary")
+            >>> builder.to_scanner().to_table()["image"].to_pylist()
+            [b'first photo', b'second photo']
         """
         if blob_handling not in (None, *BLOB_HANDLING):
             raise InvalidInputError(
@@ -144,7 +253,16 @@ class ScannerBuilder:
         return self._set("blob_handling", blob_handling)
 
     def keep_dictionaries(self, keep: bool = True) -> Self:
-        """Return top-level columns of strings and bytes as Arrow dictionaries. Not in pylance."""
+        """Return top-level columns of strings and bytes as Arrow dictionaries. Not in pylance.
+
+        Args:
+            keep: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["label"]).keep_dictionaries()
+            >>> pa.types.is_dictionary(builder.to_scanner().to_table()["label"].type)
+            True
+        """
         return self._set("keep_dictionaries", keep)
 
     # --- searches ---------------------------------------------------------------------------------
@@ -166,11 +284,23 @@ class ScannerBuilder:
         distance_range: tuple[float | None, float | None] | None = None,
         search_effort: float | None = None,
     ) -> Self:
-        """Return the ``k`` rows (10 by default) whose vectors are nearest to ``q``, exactly.
+        """Return the rows whose vectors are nearest to a query, exactly.
 
-        ``metric``: "l2" (default), "cosine", "dot" or "hamming". ``distance_range``: least
-        distance, and one above the greatest. The other arguments steer indices, which are not
-        used. What is wrong with the search is raised by ``to_scanner``.
+        Args:
+            column: the column of vectors.
+            q: the query: numbers, as many as the vectors have.
+            k: how many rows; 10 by default.
+            metric: "l2" (default), "cosine", "dot" or "hamming".
+            distance_range: least distance, and one above the greatest.
+            nprobes, minimum_nprobes, maximum_nprobes, refine_factor, use_index, ef,
+                query_parallelism, approx_mode, search_effort: steer indices, which are not used.
+
+        What is wrong with the search is raised by ``to_scanner``.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [6, 0], k=1)
+            >>> builder.to_scanner().to_table().to_pydict()
+            {'id': [6], '_distance': [0.0]}
         """
         given = {
             "column": column, "q": q, "k": k, "metric": metric, "distance_range": distance_range,
@@ -178,48 +308,115 @@ class ScannerBuilder:
         return self.nearest_query({n: value for n, value in given.items() if value is not None})
 
     def nearest_query(self, query: Any) -> Self:
-        """Search with the arguments of ``nearest`` as one dict. Not in pylance."""
+        """Search with the arguments of ``nearest`` as one dict. Not in pylance.
+
+        Args:
+            query: "column", "q", "k" and more.
+
+        Example:
+            >>> search = {"column": "vector", "q": [6, 0], "k": 3}
+            >>> lance_nb.ScannerBuilder(ds).nearest_query(search).to_scanner().to_table().num_rows
+            3
+        """
         return self._set("nearest", query)
 
     def prefilter(self, prefilter: bool) -> Self:
-        """Search among the rows that pass the filter, instead of filtering what was found."""
+        """Search among the rows that pass the filter, instead of filtering what was found.
+
+        Args:
+            prefilter: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [0, 0], k=1)
+            >>> builder.filter("id > 6").prefilter(True).to_scanner().to_table()["id"].to_pylist()
+            [7]
+        """
         return self._set("prefilter", prefilter)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
-        """Leave the distance out of a search's result unless it is asked for."""
+        """Leave the distance out of a search's result unless it is asked for.
+
+        Args:
+            disable: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [0, 0], k=1)
+            >>> builder.disable_scoring_autoprojection().to_scanner().to_table().column_names
+            ['id']
+        """
         return self._set("disable_scoring_autoprojection", disable)
 
     def full_text_search(self, query: Any, columns: Sequence[str] | None = None) -> Self:
-        """Search texts: ``to_scanner`` raises NotSupportedError, as no index is used."""
+        """Search texts: ``to_scanner`` raises NotSupportedError, as no index is used.
+
+        Args:
+            query, columns: what to search for, and where.
+        """
         return self._set("full_text_query", {"query": query, "columns": columns})
 
     def fast_search(self, flag: bool) -> Self:
-        """Search indexed rows only: ``to_scanner`` raises NotSupportedError if it is true."""
+        """Search indexed rows only: ``to_scanner`` raises NotSupportedError if it is true.
+
+        Args:
+            flag: whether to.
+        """
         return self._set("fast_search", flag)
 
     def with_index_segments(self, index_segments: Iterable[Any] | None) -> Self:
-        """Choose index segments: ``to_scanner`` raises NotSupportedError, as none is used."""
+        """Choose index segments: ``to_scanner`` raises NotSupportedError, as none is used.
+
+        Args:
+            index_segments: which.
+        """
         return self._set("index_segments", index_segments)
 
     def row_addr_prefilter(
         self, allowlist: bytes | None = None, blocklist: bytes | None = None
     ) -> Self:
-        """Choose rows by address: ``to_scanner`` raises NotSupportedError; filter by _rowaddr."""
+        """Choose rows by address: ``to_scanner`` raises NotSupportedError; filter by _rowaddr.
+
+        Args:
+            allowlist, blocklist: the bytes of ``serialize_row_addrs``.
+        """
         self._set("row_addr_allowlist", allowlist)
         return self._set("row_addr_blocklist", blocklist)
 
     def substrait_aggregate(self, aggregate: bytes) -> Self:
-        """Aggregate: ``to_scanner`` raises NotSupportedError; aggregate the table instead."""
+        """Aggregate: ``to_scanner`` raises NotSupportedError; aggregate the table instead.
+
+        Args:
+            aggregate: a Substrait message.
+        """
         return self._set("substrait_aggregate", aggregate)
 
     # --- batches ----------------------------------------------------------------------------------
 
     def batch_size(self, batch_size: int) -> Self:
-        """Limit the rows of a batch: 8,192, or the variable LANCE_DEFAULT_BATCH_SIZE."""
+        """Limit the rows of a batch: 8,192, or the variable LANCE_DEFAULT_BATCH_SIZE.
+
+        Args:
+            batch_size: the most rows.
+
+        Raises InvalidInputError for a number that is not positive.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).batch_size(4)
+            >>> [batch.num_rows for batch in builder.to_scanner().to_batches()]
+            [4, 1, 4, 1]
+        """
         return self._set("batch_size", batch_size)
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> Self:
-        """Fill every batch but the last to ``batch_size``."""
+        """Fill every batch but the last to ``batch_size``.
+
+        Args:
+            strict_batch_size: whether to.
+
+        Example:
+            >>> builder = lance_nb.ScannerBuilder(ds).batch_size(4).strict_batch_size(True)
+            >>> [batch.num_rows for batch in builder.to_scanner().to_batches()]
+            [4, 4, 2]
+        """
         return self._set("strict_batch_size", strict_batch_size)
 
     # --- without effect ---------------------------------------------------------------------------
@@ -261,7 +458,17 @@ class ScannerBuilder:
         return self
 
     def scan_stats_callback(self, callback: Callable[[Any], None]) -> Self:
-        """Call ``callback`` with a ``ScanStatistics`` when the scan has been read to its end."""
+        """Measure the scan.
+
+        Args:
+            callback: called with a ``ScanStatistics`` when the scan has been read to its end.
+
+        Example:
+            >>> costs = []
+            >>> builder = lance_nb.ScannerBuilder(ds).scan_stats_callback(costs.append)
+            >>> builder.to_scanner().to_table().num_rows, len(costs)
+            (10, 1)
+        """
         return self._set("scan_stats_callback", callback)
 
     # --- the scan ---------------------------------------------------------------------------------
@@ -270,6 +477,10 @@ class ScannerBuilder:
         """Plan the scan.
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
+
+        Example:
+            >>> lance_nb.ScannerBuilder(ds).to_scanner().count_rows()
+            10
         """
         given = self._options
         for name, reason in _REFUSED.items():

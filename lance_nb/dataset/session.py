@@ -37,14 +37,22 @@ if TYPE_CHECKING:
 
 
 class CacheSession:
-    """Caches to open datasets with: ``dataset(uri, session=session)``.
+    """Caches to open datasets with: ``dataset(uri, session=session)``; ``lance_nb.Session``.
 
-    Example::
+    Args:
+        index_cache_size_bytes, metadata_cache_size_bytes: accepted, without effect.
+        index_cache_backend, metadata_cache_backend, store_registry: pylance's, and refused.
 
-        session = lance_nb.Session()
-        old = lance_nb.dataset(uri, 1, session=session)
-        new = lance_nb.dataset(uri, session=session)
-        old.session().is_same_as(new.session())
+    Raises NotSupportedError for what is refused.
+
+    Example:
+        >>> session = lance_nb.Session()
+        >>> session.size_bytes()
+        0
+        >>> old = lance_nb.dataset(uri, 1, session=session)
+        >>> new = lance_nb.dataset(uri, session=session)
+        >>> old.session().is_same_as(new.session())
+        True
     """
 
     def __init__(
@@ -78,7 +86,11 @@ class CacheSession:
         return made
 
     def is_same_as(self, other: CacheSession) -> bool:
-        """Tell whether another session shares these caches."""
+        """Tell whether another session shares these caches.
+
+        Args:
+            other: the other session.
+        """
         return self.files is other.files
 
     def size_bytes(self) -> int:
@@ -86,7 +98,12 @@ class CacheSession:
         return self.files.size_bytes() + self.deletions.size_bytes()
 
     def index_cache_size_bytes(self) -> int:
-        """Return 0: scans do not read indices, so none is cached."""
+        """Return 0: scans do not read indices, so none is cached.
+
+        Example:
+            >>> lance_nb.Session().index_cache_size_bytes()
+            0
+        """
         return 0
 
     def __repr__(self) -> str:

@@ -110,7 +110,13 @@ DEFAULT_BATCH_ROWS = 8192
 
 
 class SqlQuery:
-    """A statement that can be run, each time anew. Created by ``SqlQueryBuilder.build``."""
+    """A statement that can be run, each time anew. Created by ``SqlQueryBuilder.build``.
+
+    Example:
+        >>> query = ds.sql("SELECT max(id) AS top FROM dataset").build()
+        >>> query.to_batch_records()[0].to_pylist()
+        [{'top': 9}]
+    """
 
     def __init__(self, source: object, text: str, name: str, batch_rows: int) -> None:
         self._source = source
@@ -126,6 +132,11 @@ class SqlQuery:
         """Run the statement and return its rows as a stream.
 
         Raises NotSupportedError without DuckDB, InvalidInputError for a wrong statement.
+
+        Example:
+            >>> query = ds.sql("SELECT id FROM dataset WHERE id > 7").build()
+            >>> query.to_stream_reader().read_all().num_rows
+            2
         """
         connection = open_duckdb()
         with duckdb_errors():
@@ -140,7 +151,13 @@ class SqlQuery:
 
 
 class SqlQueryBuilder:
-    """A statement that is being put together. Created by ``LanceDataset.sql``."""
+    """A statement that is being put together. Created by ``LanceDataset.sql``.
+
+    Example:
+        >>> query = ds.sql("SELECT count(*) AS n FROM points").table_name("points").build()
+        >>> query.to_batch_records()[0].to_pylist()
+        [{'n': 10}]
+    """
 
     def __init__(self, dataset: LanceDataset, sql: str) -> None:
         self._dataset = dataset
@@ -150,27 +167,67 @@ class SqlQueryBuilder:
         self._batch_rows = DEFAULT_BATCH_ROWS
 
     def table_name(self, table_name: str) -> SqlQueryBuilder:
-        """Choose the name under which the statement sees the version."""
+        """Choose the name under which the statement sees the version.
+
+        Args:
+            table_name: "dataset" by default.
+        """
         self._name = table_name
         return self
 
     def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
-        """Add the column ``_rowid``."""
+        """Add the column ``_rowid``.
+
+        Args:
+            with_row_id: whether to.
+
+        Example:
+            >>> query = ds.sql("SELECT max(_rowid) AS top FROM dataset").with_row_id().build()
+            >>> query.to_batch_records()[0].to_pylist()
+            [{'top': 9}]
+        """
         self._options["with_row_id"] = with_row_id
         return self
 
     def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
-        """Add the column ``_rowaddr``."""
+        """Add the column ``_rowaddr``: ``fragment id << 32 | offset in the fragment``.
+
+        Args:
+            with_row_addr: whether to.
+
+        Example:
+            >>> query = ds.sql("SELECT min(_rowaddr) AS low FROM dataset").with_row_addr().build()
+            >>> query.to_batch_records()[0].to_pylist()
+            [{'low': 0}]
+        """
         self._options["with_row_address"] = with_row_addr
         return self
 
     def blob_handling(self, blob_handling: str) -> SqlQueryBuilder:
-        """Choose how blobs are seen; as for ``LanceDataset.scanner``."""
+        """Choose how blobs are seen; as for ``LanceDataset.scanner``.
+
+        Args:
+            blob_handling: "all_binary" for their bytes, else descriptions.
+
+        Example:
+            >>> query = photos.sql("SELECT octet_length(image) AS n FROM dataset LIMIT 1")
+            >>> query.blob_handling("all_binary").build().to_batch_records()[0].to_pylist()
+            [{'n': 11}]
+        """
         self._options["blob_handling"] = blob_handling
         return self
 
     def batch_size(self, batch_size: int) -> SqlQueryBuilder:
-        """Limit the rows of a batch."""
+        """Limit the rows of a batch.
+
+        Args:
+            batch_size: the most rows.
+
+        Example:
+            >>> query = ds.sql("SELECT id FROM dataset").batch_size(4).build()
+            >>> sum(batch.num_rows for batch in query.to_batch_records())
+            10
+        """
         self._batch_rows = batch_size
         return self
 

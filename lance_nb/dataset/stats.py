@@ -26,6 +26,10 @@ class DatasetStats:
 
     ``num_small_files``: fragments of fewer than 1,024 live rows. ``size_bytes`` is None where a
     fragment's files are of no recorded size, as releases of 2023 wrote them.
+
+    Example:
+        >>> ds.stats().num_data_files, ds.stats().num_small_files
+        (2, 2)
     """
 
     num_rows: int
@@ -41,6 +45,10 @@ class LanceStats:
     """Counts of one version; the methods are those of pylance's ``ds.stats``.
 
     Ours: it is called too, ``ds.stats()``, and returns DatasetStats.
+
+    Example:
+        >>> ds.stats().num_rows
+        10
     """
 
     def __init__(self, dataset: OpenedVersion) -> None:
@@ -62,9 +70,15 @@ class LanceStats:
         )
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Count deleted rows, fragments, and those of fewer rows than ``max_rows_per_group``.
+        """Count deleted rows, fragments, and small fragments.
 
-        The rows of a fragment are those in its files, deleted ones too, as in pylance.
+        Args:
+            max_rows_per_group: fragments of fewer rows are small. The rows are those in its files,
+                deleted ones too, as in pylance.
+
+        Example:
+            >>> ds.stats.dataset_stats()
+            {'num_deleted_rows': 0, 'num_fragments': 2, 'num_small_files': 2}
         """
         snapshot = self._dataset.opened[1]
         counts = snapshot.manifest.fragments.counts()
@@ -77,15 +91,32 @@ class LanceStats:
     def data_stats(self, *, progress: Callable[[int, int], object] | None = None) -> DataStatistics:
         """Tell the bytes on disk of every field, from the page metadata; reads no page.
 
-        ``progress`` (ours) is called with fragments done and fragments in all. Raises
-        CorruptFileError, ObjectNotFoundError.
+        Args:
+            progress: called with fragments done and fragments in all. Not in pylance.
+
+        Raises CorruptFileError, ObjectNotFoundError.
+
+        Example:
+            >>> [field.id for field in ds.stats.data_stats().fields]
+            [0, 1, 2]
         """
         from lance_nb.table import data_statistics
 
         return data_statistics.data_statistics(self._dataset.opened[1], progress)
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Return what ``LanceDataset.index_statistics`` returns. Raises IndexNotFoundError."""
+        """Return what ``LanceDataset.index_statistics`` returns.
+
+        Args:
+            index_name: its name.
+
+        Raises IndexNotFoundError.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE", name="by_id")
+            >>> ds.stats.index_stats("by_id")["num_indexed_rows"]
+            10
+        """
         from lance_nb.table import indices
 
         return indices.statistics(self._dataset.opened[1], index_name)

@@ -16,7 +16,12 @@ from lance_nb.storage import meter
 
 @dataclass(frozen=True, slots=True)
 class IOStats:
-    """Reads and writes, as requests and as bytes."""
+    """Reads and writes, as requests and as bytes. Created by ``LanceDataset.io_stats_snapshot``.
+
+    Example:
+        >>> ds.io_stats_snapshot().written_bytes >= 0
+        True
+    """
 
     read_iops: int = 0
     read_bytes: int = 0
@@ -46,22 +51,45 @@ class IOCounter:
 
 
 def iops_counter() -> int:
-    """Return how many reads this process has made since it began."""
+    """Return how many reads this process has made since it began.
+
+    Example:
+        >>> before = lance_nb.iops_counter()
+        >>> ds.to_table().num_rows
+        10
+        >>> lance_nb.iops_counter() > before
+        True
+    """
     return meter.totals().read_requests
 
 
 def bytes_read_counter() -> int:
-    """Return how many bytes this process has read since it began."""
+    """Return how many bytes this process has read since it began.
+
+    Example:
+        >>> before = lance_nb.bytes_read_counter()
+        >>> ds.to_table().num_rows
+        10
+        >>> lance_nb.bytes_read_counter() > before
+        True
+    """
     return meter.totals().read_bytes
 
 
 class StorageOptionsAccessor:
     """The storage options of a dataset, as pylance hands them out. They never change.
 
-    Example::
+    Args:
+        options: the options.
 
-        accessor = lance_nb.dataset(uri, storage_options={"anon": True}).storage_options_accessor
-        accessor.get_storage_options()
+    Example:
+        >>> accessor = lance_nb.StorageOptionsAccessor.with_static_options({"anon": True})
+        >>> accessor.get_storage_options(), accessor.initial_storage_options()
+        ({'anon': True}, {'anon': True})
+        >>> accessor.has_provider(), accessor.refresh_offset_secs()
+        (False, 60)
+        >>> accessor.accessor_id() == lance_nb.StorageOptionsAccessor({}).accessor_id()
+        False
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -69,7 +97,11 @@ class StorageOptionsAccessor:
 
     @staticmethod
     def with_static_options(options: Mapping[str, Any]) -> StorageOptionsAccessor:
-        """Return an accessor of these options."""
+        """Return an accessor of these options.
+
+        Args:
+            options: option to value.
+        """
         return StorageOptionsAccessor(options)
 
     def get_storage_options(self) -> dict[str, Any]:

@@ -31,7 +31,24 @@ MAX_ENTRY_CHARS = 64
 
 
 class Explorer(LanceWidget):
-    """Look at a dataset: its versions, its rows, and what each version did."""
+    """Look at a dataset: its versions, its rows, and what each version did.
+
+    Created by ``lance_nb.explore``.
+
+    Example:
+        >>> explorer = lance_nb.explore(ds)
+        >>> explorer.version, explorer.dataset.count_rows(), explorer.error
+        (1, 10, None)
+        >>> explorer.selection.num_rows
+        0
+        >>> explorer.to_html("points.html").name
+        'points.html'
+        >>> ds.insert(rows)
+        >>> explorer.travel(2)
+        >>> explorer.version
+        2
+        >>> explorer.close()
+    """
 
     entry: ClassVar[str] = assets.EXPLORER
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
@@ -96,12 +113,20 @@ def explore(
 ) -> Explorer:
     """Open a dataset and show it: versions, rows, and what each version did.
 
-    ``target`` is a path, a URI or a dataset; ``version`` a number, a tag, a branch,
-    ``"branch:number"`` or ``"HEAD~2"``; ``height`` the height of the tabs in pixels; with
-    ``read_only`` the lock in the header stays shut. A dataset that cannot be opened gives a card
-    that says why; the exception is in ``.error``.
+    A dataset that cannot be opened gives a card that says why; the exception is in ``.error``.
+
+    Args:
+        target: a path, a URI or a dataset.
+        version: a number, a tag, a branch, ``"branch:number"`` or ``"HEAD~2"``.
+        height: of the tabs, in pixels.
+        read_only: keep the lock in the header shut.
+        storage_options: as for ``lance_nb.dataset``.
 
     Raises InvalidInputError when ``target`` is not something that could be a dataset.
+
+    Example:
+        >>> lance_nb.explore(uri, 1).version
+        1
     """
     check_target(target)
     try:

@@ -171,7 +171,13 @@ class LanceWidget(anywidget.AnyWidget):
         return self._open_session().dataset
 
     def travel(self, ref: int | str) -> None:
-        """Show another version: a number, a tag, a branch, ``branch:number`` or ``HEAD~n``."""
+        """Show another version.
+
+        Args:
+            ref: a number, a tag, a branch, ``branch:number`` or ``HEAD~n``.
+
+        Raises VersionNotFoundError, RefNotFoundError, InvalidRefError.
+        """
         self._go({"ref": str(ref)})
 
     def close(self) -> None:

@@ -41,5 +41,10 @@ def version_name(file_version: tuple[int, int]) -> str:
 
 
 def stable_version() -> str:
-    """Return the file version that ``data_storage_version="stable"`` stands for."""
+    """Return the file version that ``data_storage_version="stable"`` stands for.
+
+    Example:
+        >>> lance_nb.stable_version()
+        '2.2'
+    """
     return version_name(_NAMES["stable"])

@@ -36,11 +36,14 @@ T = TypeVar("T")
 class BFloat16:
     """One bfloat16 number.
 
-    >>> from lance_nb import BFloat16
-    >>> BFloat16(1.1)
-    1.1015625
-    >>> BFloat16(1.1) < BFloat16(2), float(BFloat16(2))
-    (True, 2.0)
+    Example:
+        >>> from lance_nb import BFloat16
+        >>> BFloat16(1.1), BFloat16(1.1).as_float()
+        (1.1015625, 1.1015625)
+        >>> BFloat16(1.1) < BFloat16(2), float(BFloat16(2))
+        (True, 2.0)
+        >>> BFloat16.from_bytes(bytes(BFloat16(2)))
+        2
     """
 
     __slots__ = ("_bits",)
@@ -54,7 +57,13 @@ class BFloat16:
 
     @classmethod
     def from_bytes(cls, bytes: bytes) -> BFloat16:
-        """Read two bytes, the low one first. Raises InvalidInputError for another length."""
+        """Read two bytes, the low one first.
+
+        Args:
+            bytes: as a file holds them.
+
+        Raises InvalidInputError for another length.
+        """
         if len(bytes) != _WIDTH:
             raise InvalidInputError(f"a bfloat16 has 2 bytes, not {len(bytes)}")
         made = cls.__new__(cls)
@@ -110,11 +119,19 @@ def _other(value: object) -> float:
 
 
 class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
-    """An Arrow array of bfloat16 numbers; ``bfloat16_array`` makes one of Python numbers."""
+    """An Arrow array of bfloat16 numbers; ``bfloat16_array`` makes one of Python numbers.
+
+    Example:
+        >>> lance_nb.bfloat16_array([1.5, None]).to_pylist()
+        [1.5, None]
+    """
 
     @classmethod
     def from_numpy(cls, array: np.ndarray) -> BFloat16Array:
         """Return a NumPy array of ``ml_dtypes.bfloat16`` as an Arrow array.
+
+        Args:
+            array: one dimension.
 
         Raises InvalidInputError for another dtype or more than one dimension.
         """
@@ -126,6 +143,9 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
 
     def to_numpy(self, zero_copy_only: bool = False) -> np.ndarray:
         """Return a NumPy array of ``ml_dtypes.bfloat16``, a view of the values.
+
+        Args:
+            zero_copy_only: no effect: nothing is ever copied.
 
         Raises InvalidInputError if a value is null, NotSupportedError without ``ml_dtypes``.
         """
@@ -146,10 +166,19 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
 
 
 class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """One value of a BFloat16Array."""
+    """One value of a BFloat16Array.
+
+    Example:
+        >>> lance_nb.bfloat16_array([1.5])[0].as_py()
+        1.5
+    """
 
     def as_py(self, *, maps_as_pydicts: str | None = None) -> BFloat16 | None:
-        """Return the BFloat16, None for null."""
+        """Return the BFloat16, None for null.
+
+        Args:
+            maps_as_pydicts: pyarrow's argument, without effect.
+        """
         return None if self.value is None else BFloat16.from_bytes(self.value.as_py())
 
     def __eq__(self, other: object) -> bool:
@@ -165,10 +194,11 @@ class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]
 class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of bfloat16 columns.
 
-    >>> import pyarrow as pa
-    >>> from lance_nb import BFloat16Type
-    >>> BFloat16Type().storage_type == pa.binary(2)
-    True
+    Example:
+        >>> lance_nb.BFloat16Type().storage_type == pa.binary(2)
+        True
+        >>> lance_nb.BFloat16Type().to_pandas_dtype().name
+        'lance.bfloat16'
     """
 
     def __init__(self) -> None:
@@ -224,13 +254,16 @@ def cast(
 ) -> pa.Array:
     """Cast an array as ``pyarrow.compute.cast``, and between bfloat16 and other floats.
 
-    ``target_type``: also "bfloat16" or "bf16". Fixed-size lists of floats are cast to ones of the
-    same size. Raises InvalidInputError for other casts of bfloat16.
+    Args:
+        arr: the array; fixed-size lists of floats are cast to ones of the same size.
+        target_type: an Arrow type or its name; also "bfloat16" or "bf16".
+        safe, options, memory_pool: as for ``pyarrow.compute.cast``.
 
-    >>> import pyarrow as pa
-    >>> from lance_nb import cast
-    >>> cast(pa.array([1.1]), "bf16").to_pylist()
-    [1.1015625]
+    Raises InvalidInputError for other casts of bfloat16.
+
+    Example:
+        >>> lance_nb.cast(pa.array([1.1]), "bf16").to_pylist()
+        [1.1015625]
     """
     if isinstance(arr, pa.ChunkedArray):
         arr = arr.combine_chunks()

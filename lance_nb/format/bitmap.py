@@ -15,10 +15,19 @@ _SHOWN_MAX = 20
 class Bitmap(MutableSet[int]):
     """A mutable set of integers from 0 to 2**64 - 1, in ascending order; like ``set`` otherwise.
 
-    Example::
+    Args:
+        values: integers, or an Arrow array of them.
 
-        ids = lance_nb.Bitmap([3, 1])
-        2 in ids, list(ids | {2}), ids == {1, 3}
+    Raises ArgumentError for values that are no integers or do not fit.
+
+    Example:
+        >>> ids = lance_nb.Bitmap([3, 1])
+        >>> ids.add(2), ids.discard(9), ids.update([7]), list(ids.copy())
+        (None, None, None, [1, 2, 3, 7])
+        >>> list(ids.union({5})), list(ids.intersection({2, 3})), list(ids.difference({7}))
+        ([1, 2, 3, 5, 7], [2, 3], [1, 2, 3])
+        >>> list(ids.symmetric_difference({1, 8})), ids.issubset(range(9)), ids.issuperset({1})
+        ([2, 3, 7, 8], True, True)
     """
 
     __slots__ = ("_bits",)
@@ -41,11 +50,21 @@ class Bitmap(MutableSet[int]):
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, value: int) -> None:
-        """Add a value. Raises ArgumentError."""
+        """Add a value.
+
+        Args:
+            value: the integer.
+
+        Raises ArgumentError.
+        """
         self._bits.add(_checked(value))
 
     def discard(self, value: int) -> None:
-        """Remove a value if it is there."""
+        """Remove a value if it is there.
+
+        Args:
+            value: the integer.
+        """
         if value in self:
             self._bits.discard(value)
 
@@ -62,27 +81,51 @@ class Bitmap(MutableSet[int]):
         return Bitmap(self)
 
     def intersection(self, other: Iterable[int]) -> Bitmap:
-        """Return the values that are in both."""
+        """Return the values that are in both.
+
+        Args:
+            other: integers.
+        """
         return Bitmap(self & Bitmap(other))
 
     def union(self, other: Iterable[int]) -> Bitmap:
-        """Return the values that are in either."""
+        """Return the values that are in either.
+
+        Args:
+            other: integers.
+        """
         return Bitmap(self | Bitmap(other))
 
     def difference(self, other: Iterable[int]) -> Bitmap:
-        """Return the values that are not in the other."""
+        """Return the values that are not in the other.
+
+        Args:
+            other: integers.
+        """
         return Bitmap(self - Bitmap(other))
 
     def symmetric_difference(self, other: Iterable[int]) -> Bitmap:
-        """Return the values that are in one of both."""
+        """Return the values that are in one of both.
+
+        Args:
+            other: integers.
+        """
         return Bitmap(self ^ Bitmap(other))
 
     def issubset(self, other: Iterable[int]) -> bool:
-        """Return whether every value is in the other."""
+        """Return whether every value is in the other.
+
+        Args:
+            other: integers.
+        """
         return self <= Bitmap(other)
 
     def issuperset(self, other: Iterable[int]) -> bool:
-        """Return whether every value of the other is here."""
+        """Return whether every value of the other is here.
+
+        Args:
+            other: integers.
+        """
         return self >= Bitmap(other)
 
     def __repr__(self) -> str:

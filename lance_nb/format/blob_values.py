@@ -69,7 +69,13 @@ class Blob:
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """Return a blob of the object at a URI, or of ``size`` bytes of it from ``position``."""
+        """Return a blob of the object at a URI, or of a part of it.
+
+        Args:
+            uri: the object.
+            position: the first byte.
+            size: how many bytes.
+        """
         return Blob(uri=uri, position=position, size=size)
 
     @staticmethod
@@ -79,7 +85,12 @@ class Blob:
 
 
 class BlobType(pa.ExtensionType):  # type: ignore[misc]
-    """The Arrow type of columns of blobs to write."""
+    """The Arrow type of columns of blobs to write; see ``blob_field``.
+
+    Example:
+        >>> lance_nb.blob_field("image").type == lance_nb.BlobType()
+        True
+    """
 
     def __init__(self) -> None:
         super().__init__(BLOB_INPUT, BLOB_V2_EXTENSION)
@@ -104,11 +115,19 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
 
 
 class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
-    """A column of blobs to write; ``blob_array`` makes one of Python values."""
+    """A column of blobs to write; ``blob_array`` makes one of Python values.
+
+    Example:
+        >>> len(lance_nb.BlobArray.from_pylist([b"abc", None]))
+        2
+    """
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any]) -> BlobArray:
-        """Return values (bytes, URIs as text, Blob, None) as an array.
+        """Return values as an array.
+
+        Args:
+            values: bytes, URIs as text, Blob or None.
 
         Raises ArgumentError for other values, InvalidInputError for an empty URI.
         """
@@ -148,15 +167,20 @@ def blob_field(
 ) -> pa.Field:
     """Return the Arrow field of a column of blobs.
 
-    Sizes in bytes: payloads up to ``inline_size_threshold`` stay in the data file, those up to
-    ``dedicated_size_threshold`` share a file that ends at ``pack_file_size_threshold``, larger ones
-    have a file each. Raises InvalidInputError, ArgumentError.
+    Args:
+        name: of the column.
+        nullable: whether a blob may be null.
+        inline_size_threshold: payloads up to so many bytes stay in the data file.
+        dedicated_size_threshold: those up to so many bytes share a file; larger ones have a file
+            each.
+        pack_file_size_threshold: bytes after which a shared file ends.
 
-    >>> import pyarrow as pa
-    >>> from lance_nb import blob_array, blob_field
-    >>> schema = pa.schema([blob_field("image", inline_size_threshold=1024)])
-    >>> pa.table([blob_array([b"abc"])], schema=schema).num_rows
-    1
+    Raises InvalidInputError, ArgumentError.
+
+    Example:
+        >>> schema = pa.schema([lance_nb.blob_field("image", inline_size_threshold=1024)])
+        >>> pa.table([lance_nb.blob_array([b"abc"])], schema=schema).num_rows
+        1
     """
     metadata = {}
     for key, option, value, least in (
@@ -190,7 +214,13 @@ def _blob(value: Any) -> Blob | None:
 
 
 class BlobIterator:
-    """The values of a binary column as files, one after the other."""
+    """The values of a binary column as files, one after the other; see ``BlobColumn``.
+
+    Example:
+        >>> files = lance_nb.BlobIterator(iter(pa.array([b"abc", b"de"])))
+        >>> next(files).read(), next(files).read()
+        (b'abc', b'de')
+    """
 
     def __init__(self, binary_iter: Iterator[pa.Scalar]) -> None:
         """Take the scalars of a column."""

@@ -50,10 +50,16 @@ class DataFile:
 
     Values do not change: ``dataclasses.replace(file, path="b.lance")`` makes another one.
 
-    >>> from lance_nb import DataFile
-    >>> file = DataFile("a.lance", [0, 1], [0, 1], 2, 2)
-    >>> file.fields == [0, 1], file.file_version
-    (True, (2, 2))
+    Example:
+        >>> from lance_nb import DataFile
+        >>> file = DataFile("a.lance", [0, 1], [0, 1], 2, 2)
+        >>> file.fields == [0, 1], file.file_version, file.is_legacy, file.size_bytes
+        (True, (2, 2), False, 0)
+        >>> file.location(), DataFile.from_dict(file.asdict()) == file
+        ('data/a.lance', True)
+        >>> stored = ds.get_fragment(0).data_files()[0]
+        >>> DataFile.create(ds, stored.path).fields == stored.fields
+        True
     """
 
     path: str
@@ -114,6 +120,10 @@ class DataFile:
     def create(cls, dataset: Any, path: str, *, base_id: int | None = None) -> DataFile:
         """Describe a file of a dataset's data folder; as ``dataset.describe_data_file``.
 
+        Args:
+            dataset: the dataset.
+            path, base_id: as for ``LanceDataset.describe_data_file``.
+
         Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
         """
         described: DataFile = dataset.describe_data_file(path, base_id=base_id)
@@ -125,7 +135,13 @@ class DataFile:
         return self.fields
 
     def location(self, manifest: str = "") -> str:
-        """Return the path below the dataset root. Raises CorruptFileError if it would leave it."""
+        """Return the path below the dataset root.
+
+        Args:
+            manifest: the manifest that names the file, for errors.
+
+        Raises CorruptFileError if it would leave the root.
+        """
         return layout.data_path(self.path, manifest)
 
     @classmethod
@@ -170,7 +186,13 @@ class DataFile:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> DataFile:
-        """Read the result of ``asdict``. Raises InvalidInputError."""
+        """Read the result of ``asdict``.
+
+        Args:
+            value: the dict.
+
+        Raises InvalidInputError.
+        """
         with _reading("data file"):
             return cls(
                 _text(value["path"]),
@@ -205,11 +227,17 @@ class DeletionFile:
     ``read_version`` is the version that the rows were deleted from, ``id`` a random number that
     makes the name unique, ``file_type`` "array" or "bitmap".
 
-    >>> from lance_nb import DeletionFile
-    >>> DeletionFile(3, 17, "array", 2).path(fragment_id=5)
-    '_deletions/5-3-17.arrow'
-
     Raises InvalidInputError for another ``file_type`` and numbers that do not fit 64 bits.
+
+    Example:
+        >>> from lance_nb import DeletionFile
+        >>> file = DeletionFile(3, 17, "array", 2)
+        >>> file.path(fragment_id=5), file.location(5)
+        ('_deletions/5-3-17.arrow', '_deletions/5-3-17.arrow')
+        >>> DeletionFile.from_json(file.json()) == file
+        True
+        >>> DeletionFile.from_dict(file.asdict()) == file
+        True
     """
 
     read_version: int
@@ -273,12 +301,24 @@ class DeletionFile:
 
     @classmethod
     def from_json(cls, json: str) -> DeletionFile:
-        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance.
+
+        Args:
+            json: the text.
+
+        Raises InvalidInputError.
+        """
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> DeletionFile:
-        """Read the result of ``asdict``. Raises InvalidInputError."""
+        """Read the result of ``asdict``.
+
+        Args:
+            value: the dict.
+
+        Raises InvalidInputError.
+        """
         with _reading("deletion file"):
             return cls(
                 _integer(value["read_version"]),
@@ -346,13 +386,26 @@ Sequence = InlineSequence | ExternalSequence | ColumnSequence
 
 @dataclass(frozen=True, slots=True)
 class RowIdMeta:
-    """The location of the stable row ids of a fragment; see ``RowIdSequence`` for inline ones."""
+    """The location of the stable row ids of a fragment; see ``RowIdSequence`` for inline ones.
+
+    Example:
+        >>> from lance_nb import RowIdMeta
+        >>> meta = ds.get_fragment(0).metadata.row_id_meta
+        >>> RowIdMeta.from_json(meta.json()) == meta, RowIdMeta.from_dict(meta.asdict()) == meta
+        (True, True)
+        >>> RowIdMeta.inline(lance_nb.RowIdSequence([7]).to_inline_metadata().sequence.data).json()
+        '{"Inline": [10, 6, 10, 4, 8, 7, 16, 8]}'
+    """
 
     sequence: Sequence
 
     @classmethod
     def inline(cls, data: bytes) -> RowIdMeta:
-        """Return metadata that holds a serialized RowIdSequence itself."""
+        """Return metadata that holds a serialized RowIdSequence itself.
+
+        Args:
+            data: its bytes.
+        """
         return cls(InlineSequence(data))
 
     def asdict(self) -> Any:
@@ -367,12 +420,24 @@ class RowIdMeta:
 
     @classmethod
     def from_json(cls, json: str) -> RowIdMeta:
-        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance.
+
+        Args:
+            json: the text.
+
+        Raises InvalidInputError.
+        """
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, dict: Any) -> RowIdMeta:
-        """Read the result of ``asdict``. Raises InvalidInputError."""
+        """Read the result of ``asdict``.
+
+        Args:
+            dict: the value.
+
+        Raises InvalidInputError.
+        """
         if dict == "Column":
             return cls(ColumnSequence(ROW_ID_FIELD))
         with _reading("row id metadata"):
@@ -381,13 +446,28 @@ class RowIdMeta:
 
 @dataclass(frozen=True, slots=True)
 class RowDatasetVersionMeta:
-    """The location of the versions that created, or last updated, each row of a fragment."""
+    """The location of the versions that created, or last updated, each row of a fragment.
+
+    Example:
+        >>> from lance_nb import RowDatasetVersionMeta
+        >>> meta = ds.get_fragment(0).metadata.created_at_version_meta
+        >>> RowDatasetVersionMeta.from_json(meta.json()) == meta
+        True
+        >>> RowDatasetVersionMeta.from_dict(meta.asdict()) == meta
+        True
+        >>> RowDatasetVersionMeta.inline(b"").asdict()
+        {'inline': []}
+    """
 
     sequence: Sequence
 
     @classmethod
     def inline(cls, data: bytes) -> RowDatasetVersionMeta:
-        """Return metadata that holds a serialized RowVersionSequence itself."""
+        """Return metadata that holds a serialized RowVersionSequence itself.
+
+        Args:
+            data: its bytes.
+        """
         return cls(InlineSequence(data))
 
     def asdict(self) -> Any:
@@ -400,12 +480,24 @@ class RowDatasetVersionMeta:
 
     @classmethod
     def from_json(cls, json: str) -> RowDatasetVersionMeta:
-        """Read the result of ``json``, of this library or of pylance. Raises InvalidInputError."""
+        """Read the result of ``json``, of this library or of pylance.
+
+        Args:
+            json: the text.
+
+        Raises InvalidInputError.
+        """
         return cls.from_dict(_loaded(json))
 
     @classmethod
     def from_dict(cls, value: Any) -> RowDatasetVersionMeta:
-        """Read the result of ``asdict``. Raises InvalidInputError."""
+        """Read the result of ``asdict``.
+
+        Args:
+            value: the dict.
+
+        Raises InvalidInputError.
+        """
         with _reading("row version metadata"):
             return cls.inline(bytes(map(_integer, _only(value, "inline"))))
 
@@ -466,11 +558,22 @@ class Fragment:
 
     Values do not change: ``dataclasses.replace(fragment, id=3)`` makes another one.
 
-    >>> import json
-    >>> from lance_nb import DataFile, FragmentMetadata
-    >>> fragment = FragmentMetadata(0, [DataFile("a.lance", [0], [0], 2, 2)], 10)
-    >>> FragmentMetadata.from_json(json.dumps(fragment.to_json())) == fragment
-    True
+    Example:
+        >>> import json
+        >>> from lance_nb import DataFile, FragmentMetadata
+        >>> fragment = FragmentMetadata(0, [DataFile("a.lance", [0], [0], 2, 2)], 10)
+        >>> FragmentMetadata.from_json(json.dumps(fragment.to_json())) == fragment
+        True
+        >>> FragmentMetadata.from_dict(fragment.to_json()) == fragment
+        True
+        >>> FragmentMetadata.from_bytes(fragment.to_bytes()) == fragment
+        True
+        >>> fragment.num_rows, fragment.num_deletions, fragment.num_deleted_rows
+        (10, 0, 0)
+        >>> fragment.row_ids, fragment.created_at_versions, fragment.last_updated_at_versions
+        (None, None, None)
+        >>> fragment.has_unknown_fields
+        False
     """
 
     id: int
@@ -569,7 +672,14 @@ class Fragment:
 
     @classmethod
     def from_bytes(cls, data: bytes, path: str = "") -> Fragment:
-        """Parse a serialized DataFragment. Raises CorruptFileError."""
+        """Parse a serialized DataFragment.
+
+        Args:
+            data: the bytes of the message.
+            path: named in errors.
+
+        Raises CorruptFileError.
+        """
         return cls.from_pb(parse(pb.DataFragment, data, path))
 
     def to_json(self) -> dict[str, Any]:
@@ -598,13 +708,20 @@ class Fragment:
     def from_json(cls, json_data: str) -> Fragment:
         """Read the JSON text of a fragment, of this library or of pylance.
 
+        Args:
+            json_data: the text.
+
         Raises InvalidInputError, and NotSupportedError for data overlays.
         """
         return cls.from_dict(_loaded(json_data))
 
     @classmethod
     def from_dict(cls, value: Any) -> Fragment:
-        """Read the result of ``to_json``. Raises as ``from_json``."""
+        """Read the result of ``to_json``. Raises as ``from_json``.
+
+        Args:
+            value: the dict.
+        """
         with _reading("fragment"):
             if value.get("overlays"):
                 raise NotSupportedError("a fragment with data overlays is not supported")

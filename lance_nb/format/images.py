@@ -35,7 +35,12 @@ Encoder = Callable[[np.ndarray], Any]
 
 
 class ImageURIType(pa.ExtensionType):  # type: ignore[misc]
-    """The Arrow type of URIs of images: text."""
+    """The Arrow type of URIs of images: text.
+
+    Example:
+        >>> lance_nb.ImageURIType().storage_type
+        DataType(string)
+    """
 
     def __init__(self, storage_type: pa.DataType = _TEXT) -> None:
         """Take string or large_string. Raises InvalidInputError for other storage."""
@@ -58,7 +63,12 @@ class ImageURIType(pa.ExtensionType):  # type: ignore[misc]
 
 
 class EncodedImageType(pa.ExtensionType):  # type: ignore[misc]
-    """The Arrow type of images as files (PNG, JPEG, ...): bytes."""
+    """The Arrow type of images as files (PNG, JPEG, ...): bytes.
+
+    Example:
+        >>> lance_nb.EncodedImageType().storage_type
+        DataType(binary)
+    """
 
     def __init__(self, storage_type: pa.DataType = _BINARY) -> None:
         """Take binary or large_binary. Raises InvalidInputError for other storage."""
@@ -81,7 +91,12 @@ class EncodedImageType(pa.ExtensionType):  # type: ignore[misc]
 
 
 class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
-    """The Arrow type of images as pixels, all of one shape (height, width, channels)."""
+    """The Arrow type of images as pixels, all of one shape (height, width, channels).
+
+    Example:
+        >>> lance_nb.FixedShapeImageTensorType(pa.uint8(), (2, 2, 3)).storage_type
+        FixedSizeListType(fixed_size_list<item: uint8>[12])
+    """
 
     def __init__(self, arrow_type: pa.DataType, shape: Iterable[int]) -> None:
         """Take the type of a pixel's values and the shape. Raises InvalidInputError."""
@@ -123,7 +138,12 @@ for _extension in (
 
 
 class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
-    """An array of images in one of the three forms."""
+    """An array of images in one of the three forms.
+
+    Example:
+        >>> type(lance_nb.ImageArray.from_array(["file:///a.png"])).__name__
+        'ImageURIArray'
+    """
 
     @classmethod
     def from_array(cls, images: Any) -> ImageArray:
@@ -153,15 +173,28 @@ class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
 
 
 class ImageURIArray(ImageArray):
-    """URIs of images, local or remote."""
+    """URIs of images, local or remote.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("a.png").write_bytes(b"the bytes of a picture")
+        >>> uris = lance_nb.ImageURIArray.from_uris([Path("a.png").absolute()])
+        >>> uris.read_uris().to_pylist()
+        [b'the bytes of a picture']
+    """
 
     @classmethod
     def from_uris(cls, uris: pa.Array | Iterable[str | Path]) -> ImageURIArray:
-        """Return text, or paths, as an array of URIs. Raises ArgumentError.
+        """Return text, or paths, as an array of URIs.
 
-        >>> from lance_nb import ImageURIArray
-        >>> len(ImageURIArray.from_uris(["file:///a.png", "s3://bucket/b.png"]))
-        2
+        Args:
+            uris: absolute paths or URIs.
+
+        Raises ArgumentError.
+
+        Example:
+            >>> len(lance_nb.ImageURIArray.from_uris(["file:///a.png", "s3://bucket/b.png"]))
+            2
         """
         if isinstance(uris, pa.StringArray | pa.LargeStringArray):
             storage = uris
@@ -185,7 +218,15 @@ class ImageURIArray(ImageArray):
 
 
 class EncodedImageArray(ImageArray):
-    """Images as files of any format."""
+    """Images as files of any format.
+
+    Example:
+        >>> import numpy as np
+        >>> images = lance_nb.ImageArray.from_array(pa.array([b"1", b"2"]))
+        >>> ones = images.to_tensor(lambda files: np.ones((len(files), 2, 2, 3), np.uint8))
+        >>> ones.to_numpy().shape
+        (2, 2, 2, 3)
+    """
 
     def to_tensor(self, decoder: Decoder | None = None) -> FixedShapeImageTensorArray:
         """Decode images of one shape into pixels.
@@ -213,10 +254,23 @@ class EncodedImageArray(ImageArray):
 
 
 class FixedShapeImageTensorArray(ImageArray):
-    """Images as pixels, all of one shape."""
+    """Images as pixels, all of one shape.
+
+    Example:
+        >>> import numpy as np
+        >>> ones = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((1, 2, 2, 3), np.uint8))
+        >>> images = lance_nb.ImageArray.from_array(ones)
+        >>> images.to_numpy().shape
+        (1, 2, 2, 3)
+        >>> images.to_encoded(lambda pixels: pa.array([b"file"] * len(pixels))).to_pylist()
+        [b'file']
+    """
 
     def to_numpy(self, zero_copy_only: bool = False) -> np.ndarray:
         """Return the pixels as one NumPy array (image, height, width, ...).
+
+        Args:
+            zero_copy_only: no effect: nothing is copied.
 
         Raises InvalidInputError if an image is null.
         """
@@ -228,10 +282,15 @@ class FixedShapeImageTensorArray(ImageArray):
     def to_encoded(
         self, encoder: Encoder | None = None, storage_type: pa.DataType = _BINARY
     ) -> EncodedImageArray:
-        """Encode the images, as PNG by Pillow if no ``encoder`` is given.
+        """Encode the images.
 
-        ``encoder``: from a NumPy array of all images to an array of binary. Raises
-        NotSupportedError without Pillow, InvalidInputError for nulls or pixels that no PNG holds.
+        Args:
+            encoder: from a NumPy array of all images to an array of binary; PNG by Pillow if it is
+                left out.
+            storage_type: ``pa.large_binary()`` for more than 2 GB.
+
+        Raises NotSupportedError without Pillow, InvalidInputError for nulls or pixels that no PNG
+        holds.
         """
         storage = (encoder or _encode)(self.to_numpy())
         if not isinstance(storage, pa.Array) or storage.type != storage_type:
@@ -240,23 +299,49 @@ class FixedShapeImageTensorArray(ImageArray):
 
 
 class ImageScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """One image of an array."""
+    """One image of an array.
+
+    Example:
+        >>> lance_nb.ImageArray.from_array(["file:///a.png"])[0].as_py()
+        'file:///a.png'
+    """
 
     def as_py(self, *, maps_as_pydicts: str | None = None) -> Any:
-        """Return the stored value: a URI, bytes, or a list of numbers."""
+        """Return the stored value: a URI, bytes, or a list of numbers.
+
+        Args:
+            maps_as_pydicts: pyarrow's argument, without effect.
+        """
         return None if self.value is None else self.value.as_py()
 
 
 class ImageURIScalar(ImageScalar):
-    """The URI of an image."""
+    """The URI of an image.
+
+    Example:
+        >>> lance_nb.ImageArray.from_array(["file:///a.png"])[0].as_py()
+        'file:///a.png'
+    """
 
 
 class EncodedImageScalar(ImageScalar):
-    """An image as a file."""
+    """An image as a file.
+
+    Example:
+        >>> lance_nb.ImageArray.from_array(pa.array([b"the bytes"]))[0].as_py()
+        b'the bytes'
+    """
 
 
 class FixedShapeImageTensorScalar(ImageScalar):
-    """An image as pixels."""
+    """An image as pixels.
+
+    Example:
+        >>> import numpy as np
+        >>> pixels = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((1, 1, 2), np.uint8))
+        >>> lance_nb.ImageArray.from_array(pixels)[0].as_py()
+        [1, 1]
+    """
 
 
 def _wrapped(kind: pa.ExtensionType, storage: pa.Array) -> ImageArray:

@@ -59,7 +59,14 @@ _METRICS = ("L2", "Cosine", "Dot", "Hamming")
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """One file of an index, relative to its folder."""
+    """One file of an index, relative to its folder.
+
+    Example:
+        >>> ds.create_scalar_index("id", "BTREE")
+        >>> index = ds.read_transaction(2).operation.new_indices[0]
+        >>> sorted(file.path for file in index.files)
+        ['page_data.lance', 'page_lookup.lance']
+    """
 
     path: str
     size_bytes: int
@@ -194,10 +201,15 @@ class Index:
 
     Raises InvalidInputError for an id that is no UUID.
 
-    >>> from lance_nb import Index
-    >>> index = Index("d02910da-c60f-48da-9df6-846239884c05", "a_idx", [0], 1, {0, 1}, 0)
-    >>> index.name, index.fragment_ids == {0, 1}
-    ('a_idx', True)
+    Example:
+        >>> uuid = "d02910da-c60f-48da-9df6-846239884c05"
+        >>> index = lance_nb.Index(uuid, "a_idx", [0], 1, {0, 1}, 0)
+        >>> index.uuid == uuid, index.name, index.fields, index.covering_fields
+        (True, 'a_idx', [0], [])
+        >>> index.fragment_ids == {0, 1}, index.dataset_version, index.index_version
+        (True, 1, 0)
+        >>> index.created_at, index.base_id, index.files, index.index_details
+        (None, None, None, None)
     """
 
     metadata: IndexMetadata

@@ -23,11 +23,17 @@ from lance_nb.format.schema import Schema, parse_column_path
 class LanceField:
     """A column of a LanceSchema, or a part of one.
 
-    >>> import pyarrow as pa
-    >>> from lance_nb import LanceSchema
-    >>> column = LanceSchema.from_pyarrow(pa.schema([("b", pa.list_(pa.int8()))])).fields()[0]
-    >>> column.name(), column.id(), [part.id() for part in column.children()]
-    ('b', 0, [1])
+    Example:
+        >>> column = lance_nb.LanceSchema.from_pyarrow(
+        ...     pa.schema([("b", pa.list_(pa.int8()))])).fields()[0]
+        >>> column.name(), column.id(), [part.id() for part in column.children()]
+        ('b', 0, [1])
+        >>> column.metadata, column.to_arrow().type
+        ({}, ListType(list<item: int8>))
+        >>> column.is_unenforced_primary_key(), column.unenforced_primary_key_position()
+        (False, None)
+        >>> column.is_unenforced_clustering_key(), column.unenforced_clustering_key_position()
+        (False, None)
     """
 
     node: Field
@@ -86,13 +92,17 @@ class LanceSchema:
     Operations such as ``LanceOperation.Project`` take one. ``from_pyarrow`` numbers the fields as a
     new dataset does, depth first from 0.
 
-    >>> import pyarrow as pa
-    >>> from lance_nb import LanceSchema
-    >>> schema = LanceSchema.from_pyarrow(pa.schema([("a", pa.int64()), ("b", pa.string())]))
-    >>> [(field.name(), field.id()) for field in schema.fields()]
-    [('a', 0), ('b', 1)]
-    >>> schema.to_pyarrow().names
-    ['a', 'b']
+    Example:
+        >>> arrow = pa.schema([("a", pa.int64()), ("b", pa.string())])
+        >>> schema = lance_nb.LanceSchema.from_pyarrow(arrow)
+        >>> [(field.name(), field.id()) for field in schema.fields()], schema.names
+        ([('a', 0), ('b', 1)], ['a', 'b'])
+        >>> schema.field("b").id(), schema.field_case_insensitive("B").id(), schema.field("c")
+        (1, 1, None)
+        >>> schema.unenforced_primary_key(), schema.unenforced_clustering_key()
+        ([], [])
+        >>> schema.to_pyarrow() == arrow
+        True
     """
 
     tree: Schema

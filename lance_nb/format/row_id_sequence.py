@@ -41,10 +41,12 @@ class RowIdSequence:
     Raises InvalidInputError for an id twice and for nulls, ArgumentError (a TypeError and an
     OverflowError) for what is no integer or does not fit 64 bits.
 
-    >>> from lance_nb import RowIdSequence
-    >>> ids = RowIdSequence([7, 12])
-    >>> RowIdSequence.from_inline_metadata(ids.to_inline_metadata()) == ids
-    True
+    Example:
+        >>> ids = lance_nb.RowIdSequence([7, 12])
+        >>> ids.to_pyarrow().to_pylist()
+        [7, 12]
+        >>> lance_nb.RowIdSequence.from_inline_metadata(ids.to_inline_metadata()) == ids
+        True
     """
 
     __slots__ = ("_sequence",)
@@ -61,6 +63,9 @@ class RowIdSequence:
     @staticmethod
     def from_inline_metadata(metadata: RowIdMeta) -> RowIdSequence:
         """Read the ids that ``FragmentMetadata.row_id_meta`` holds.
+
+        Args:
+            metadata: the location, which must be inline.
 
         Raises NotSupportedError when they lie in a data file, CorruptFileError for other bytes.
         """

@@ -55,7 +55,15 @@ def schema_to_json(schema: pa.Schema) -> dict[str, Any]:
 def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
     """Return the Arrow schema of the JSON of ``schema_to_json``, here or in pylance.
 
+    Args:
+        schema_json: the dict.
+
     Raises InvalidInputError for other values, NotSupportedError for types that are not known.
+
+    Example:
+        >>> column = {"name": "a", "type": {"type": "int64"}, "nullable": True}
+        >>> lance_nb.json_to_schema({"fields": [column]}).field("a").type
+        DataType(int64)
     """
     try:
         fields = [_field_from_json(one, 1) for one in _list(schema_json["fields"])]

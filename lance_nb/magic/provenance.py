@@ -45,7 +45,12 @@ class ProvenanceSettings:
 
 
 class Provenance:
-    """Record the origin of commits. Off by default."""
+    """Record the origin of commits; ``lance_nb.provenance``. Off by default.
+
+    Example:
+        >>> lance_nb.provenance.enable("ada")
+        >>> lance_nb.provenance.disable()
+    """
 
     def __init__(self) -> None:
         self._settings: ProvenanceSettings | None = None

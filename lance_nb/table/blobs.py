@@ -42,10 +42,24 @@ class BlobFile(io.BufferedIOBase):
 
     ``read``, ``read1`` and ``readinto`` read ``buffer_size`` bytes ahead, so that many small reads
     are few requests; 0 reads exactly what is asked for. ``read_range`` and ``read_ranges`` use
-    neither the buffer nor the position. Example::
+    neither the buffer nor the position.
 
-        with ds.take_blobs("image", indices=[0])[0] as file:
-            header = file.read(16)
+    Args:
+        store, path, start, size_bytes: where the payload lies: bytes of an object of a store.
+        buffer_size: bytes that are read ahead; 512 KiB by default.
+
+    Example:
+        >>> file = photos.take_blobs("image", indices=[0])[0]
+        >>> file.read(5), file.tell(), file.size()
+        (b'first', 5, 11)
+        >>> file.seek(6), file.read1(2), file.readall()
+        (6, b'ph', b'oto')
+        >>> file.read_range(0, 5), file.read_ranges([(0, 2), (6, 2)])
+        (b'first', [b'fi', b'ph'])
+        >>> file.seek(0), file.readinto(bytearray(5)), file.readable(), file.seekable()
+        (0, 5, True, True)
+        >>> file.path.startswith("data/"), file.start >= 0, file.store.uri == photos.uri
+        (True, True, True)
     """
 
     def __init__(
@@ -109,7 +123,12 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move to a position in the payload; past its end is allowed, before its start is not."""
+        """Move to a position in the payload; past its end is allowed, before its start is not.
+
+        Args:
+            offset: bytes.
+            whence: from the start, the position or the end; as for ``io.IOBase.seek``.
+        """
         self._check_open()
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}.get(whence)
         if base is None or base + offset < 0:
@@ -118,7 +137,13 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read ``size`` bytes from the position on, fewer at the end; all of them if negative."""
+        """Read bytes from the position on, fewer at the end.
+
+        Args:
+            size: how many; all of them if negative or None.
+
+        Raises CorruptFileError, StorageError.
+        """
         if size is None or size < 0:
             return self.readall()
         self._check_open()
@@ -127,11 +152,18 @@ class BlobFile(io.BufferedIOBase):
         return data
 
     def read1(self, size: int = -1) -> bytes:
-        """Read up to ``size`` bytes with at most one request (8 KiB if negative)."""
+        """Read bytes with at most one request.
+
+        Args:
+            size: the most; 8 KiB if negative.
+        """
         return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
 
     def readinto(self, b: Any) -> int:
-        """Fill a buffer from the position on; returns how many bytes there were.
+        """Fill a buffer from the position on; return how many bytes there were.
+
+        Args:
+            b: the buffer.
 
         Raises ArgumentError (a TypeError) for a buffer that cannot be written to.
         """
@@ -162,7 +194,12 @@ class BlobFile(io.BufferedIOBase):
         return self._ahead[start : start + length]
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read ``length`` bytes at ``offset`` (fewer at the end), without moving."""
+        """Read a part of the payload (fewer bytes at the end), without moving.
+
+        Args:
+            offset: the first byte.
+            length: how many bytes.
+        """
         self._check_open()
         if offset < 0:
             raise InvalidInputError(f"a range of a blob cannot start at {offset}")
@@ -173,7 +210,11 @@ class BlobFile(io.BufferedIOBase):
         return bytes(self._store.read_range(self._path, wanted))
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read several ``(offset, length)`` at once, without moving."""
+        """Read several parts of the payload at once, without moving.
+
+        Args:
+            ranges: ``(offset, length)`` in bytes.
+        """
         return [self.read_range(offset, length) for offset, length in ranges]
 
     def _check_open(self) -> None:

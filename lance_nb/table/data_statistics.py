@@ -37,6 +37,11 @@ class FieldStatistics:
     """One field: its id and the (compressed) bytes of its values.
 
     ``payload_bytes`` of these are payloads of blobs.
+
+    Example:
+        >>> ids = ds.stats.data_stats().fields[0]
+        >>> ids.id, ids.bytes_on_disk > 0, ids.payload_bytes
+        (0, True, 0)
     """
 
     id: int
@@ -46,7 +51,12 @@ class FieldStatistics:
 
 @dataclass(frozen=True, slots=True)
 class DataStatistics:
-    """All fields of the schema, in its order."""
+    """All fields of the schema, in its order. Created by ``LanceStats.data_stats``.
+
+    Example:
+        >>> len(ds.stats.data_stats().fields)
+        3
+    """
 
     fields: list[FieldStatistics] = field(default_factory=list)
 

@@ -45,9 +45,10 @@ _NO_ROWS: tuple[Ints, Ints, Ints, Mask] = (
 class ColumnOrdering:
     """One key of ``order_by`` in scans.
 
-    >>> from lance_nb import ColumnOrdering
-    >>> ColumnOrdering("a", ascending=False, nulls_first=True).column_name
-    'a'
+    Example:
+        >>> last = lance_nb.ColumnOrdering("id", ascending=False, nulls_first=True)
+        >>> ds.to_table(["id"], order_by=[last], limit=2).to_pydict()
+        {'id': [9, 8]}
     """
 
     column_name: str

@@ -70,7 +70,13 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class CleanupStats:
-    """What was deleted. Manifests count as old versions; blobs as data files."""
+    """What was deleted. Manifests count as old versions; blobs as data files.
+
+    Example:
+        >>> ds.insert(rows)
+        >>> ds.cleanup_old_versions(retain_versions=1).old_versions
+        1
+    """
 
     bytes_removed: int = 0
     old_versions: int = 0
@@ -87,6 +93,12 @@ class CleanupCandidateFile:
 
     ``unverified``: no version that was read refers to it. ``version``: the newest version that
     does.
+
+    Example:
+        >>> ds.insert(rows)
+        >>> plan = ds.explain_cleanup_old_versions(retain_versions=1, include_files=True)
+        >>> [(file.kind, file.version) for file in plan.candidate_files]
+        [('manifest', 1), ('transaction', 1)]
     """
 
     path: str
@@ -99,7 +111,15 @@ class CleanupCandidateFile:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReferencedBranch:
-    """A branch that started from a version of this one, which therefore stays."""
+    """A branch that started from a version of this one, which therefore stays.
+
+    Example:
+        >>> _ = ds.create_branch("experiment")
+        >>> ds.insert(rows)
+        >>> plan = ds.explain_cleanup_old_versions(retain_versions=1)
+        >>> [(branch.name, branch.referenced_version) for branch in plan.referenced_branches]
+        [('experiment', 1)]
+    """
 
     name: str
     referenced_version: int
@@ -108,7 +128,16 @@ class CleanupReferencedBranch:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanupExplanation:
-    """What a clean-up would delete. ``stats`` counts all of it, listed or not."""
+    """What a clean-up would delete. ``stats`` counts all of it, listed or not.
+
+    Created by ``LanceDataset.explain_cleanup_old_versions``.
+
+    Example:
+        >>> ds.insert(rows)
+        >>> plan = ds.explain_cleanup_old_versions(retain_versions=1, include_files=True)
+        >>> plan.stats.old_versions, plan.to_table().num_rows
+        (1, 2)
+    """
 
     read_version: int
     stats: CleanupStats

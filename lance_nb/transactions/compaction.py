@@ -65,7 +65,12 @@ MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """Which fragments are rewritten, and into how large ones."""
+    """Which fragments are rewritten, and into how large ones; see ``ds.optimize.compact_files``.
+
+    Example:
+        >>> lance_nb.CompactionOptions().target_rows_per_fragment
+        1048576
+    """
 
     target_rows_per_fragment: int = 1024 * 1024
     max_rows_per_group: int = 1024
@@ -306,7 +311,12 @@ _BYTES_PER_FILE = WriteOptions().max_bytes_per_file
 
 @dataclass(frozen=True, slots=True)
 class CompactionMetrics:
-    """What a compaction replaced. Files are data files and deletion files."""
+    """What a compaction replaced. Files are data files and deletion files.
+
+    Example:
+        >>> ds.optimize.compact_files()
+        CompactionMetrics(fragments_removed=2, fragments_added=1, files_removed=2, files_added=1)
+    """
 
     fragments_removed: int = 0
     fragments_added: int = 0

@@ -79,9 +79,14 @@ _NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What was done. ``id`` is what ``undo`` is given, "" where no file was moved to quarantine.
+    """What was done. ``id`` is what ``undo_repair`` takes, "" where no file was quarantined.
 
     ``failed`` are steps with the reason why they were not done.
+
+    Example:
+        >>> result = lance_nb.plan_repair(uri).run()
+        >>> result.done, result.failed
+        ((), ())
     """
 
     id: str

@@ -39,10 +39,16 @@ class Transaction:
 
     Raises ArgumentError for properties that are no texts.
 
-    >>> from lance_nb import LanceOperation, Transaction
-    >>> made = Transaction(1, LanceOperation.Restore(1), transaction_properties={"author": "ada"})
-    >>> made.operation
-    LanceOperation.Restore(version=1)
+    Example:
+        >>> from lance_nb import LanceOperation, Transaction
+        >>> restore = LanceOperation.Restore(1)
+        >>> made = Transaction(1, restore, transaction_properties={"author": "ada"})
+        >>> made.operation, made.properties, made.message
+        (LanceOperation.Restore(version=1), {'author': 'ada'}, None)
+        >>> made.file_name == f"1-{made.uuid}.txn"
+        True
+        >>> Transaction.from_bytes(made.to_bytes()) == made
+        True
     """
 
     read_version: int
@@ -77,7 +83,14 @@ class Transaction:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, path: str = "") -> Transaction:
-        """Parse a serialized Transaction. Raises CorruptFileError."""
+        """Parse a serialized Transaction.
+
+        Args:
+            data: the content of a ``.txn`` file.
+            path: named in errors.
+
+        Raises CorruptFileError.
+        """
         message = parse(pb.Transaction, data, path)
         arm = message.WhichOneof("operation")
         operation: Operation = Unknown(_unknown_numbers(message))

@@ -25,16 +25,20 @@ class FragmentWriteProgress(ABC):
     Give an object of a subclass as ``progress`` of ``write_dataset``, ``write_fragments`` or
     ``LanceFragment.create``. What its methods raise ends the write.
 
-    >>> import pyarrow as pa
-    >>> import lance_nb
-    >>> class Count(lance_nb.FragmentWriteProgress):
-    ...     def begin(self, fragment, **kwargs):
-    ...         print("begin")
-    ...     def complete(self, fragment, **kwargs):
-    ...         print("complete", fragment.physical_rows)
-    >>> _ = lance_nb.write_dataset(pa.table({"a": [1, 2]}), "counted.lance", progress=Count())
-    begin
-    complete 2
+    Example:
+        >>> class Count(lance_nb.FragmentWriteProgress):
+        ...     def begin(self, fragment, **kwargs):
+        ...         print("begin")
+        ...     def complete(self, fragment, **kwargs):
+        ...         print("complete", fragment.physical_rows)
+        >>> counter = Count()
+        >>> counter.begin(None)
+        begin
+        >>> counter.complete(lance_nb.FragmentMetadata(0, [], 2))
+        complete 2
+        >>> _ = lance_nb.write_dataset(rows, "new.lance", progress=counter)
+        begin
+        complete 2
     """
 
     @abstractmethod
@@ -63,7 +67,13 @@ class NumberedProgress(FragmentWriteProgress):
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Takes no note of anything."""
+    """Takes no note of anything: for whoever has to give a progress.
+
+    Example:
+        >>> progress = lance_nb.NoopFragmentWriteProgress()
+        >>> lance_nb.write_dataset(rows, "new.lance", progress=progress).count_rows()
+        2
+    """
 
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
         """Do nothing."""
@@ -80,10 +90,21 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
     (``LanceFragment.create(fragment_id=...)``): the traces of equal ids overwrite each other.
 
     Args:
-        base_uri: the folder, as a path or a URI that ``pyarrow.fs`` opens.
+        base_uri: the folder, as an absolute path or a URI that ``pyarrow.fs`` opens.
         metadata: texts that tell this writer from others.
 
     Raises StorageError when the folder cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> folder = Path("traces").absolute()
+        >>> progress = lance_nb.FileSystemFragmentWriteProgress(str(folder))
+        >>> progress.begin(lance_nb.FragmentMetadata(7, [], 0))
+        >>> sorted(path.name for path in folder.iterdir())
+        ['fragment_7.in_progress', 'fragment_7.json']
+        >>> progress.complete(lance_nb.FragmentMetadata(7, [], 0))
+        >>> sorted(path.name for path in folder.iterdir())
+        ['fragment_7.json']
     """
 
     PROGRESS_EXT: str = ".in_progress"
@@ -96,7 +117,13 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
         self._metadata = dict(metadata or {})
 
     def begin(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Write both files of the fragment. Raises StorageError."""
+        """Write both files of the fragment.
+
+        Args:
+            fragment: the fragment; only its id matters.
+
+        Raises StorageError.
+        """
         state = {"fragment_id": fragment.id, "metadata": self._metadata}
         try:
             self._fs.create_dir(self._base_path, recursive=True)
@@ -106,7 +133,13 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
             raise StorageError(self._base_path, f"cannot write progress: {error}") from error
 
     def complete(self, fragment: Fragment, **kwargs: Any) -> None:
-        """Delete the file that says that the fragment is in progress. Raises StorageError."""
+        """Delete the file that says that the fragment is in progress.
+
+        Args:
+            fragment: the fragment; only its id matters.
+
+        Raises StorageError.
+        """
         path = self._path(fragment, self.PROGRESS_EXT)
         try:
             self._fs.delete_file(path)

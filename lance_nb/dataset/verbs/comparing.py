@@ -29,7 +29,28 @@ _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 
 @dataclass(frozen=True, slots=True)
 class DatasetDelta:
-    """Differences after ``begin_version`` up to ``end_version``, both of the branch in view."""
+    """Differences after ``begin_version`` up to ``end_version``, both of the branch in view.
+
+    Created by ``LanceDataset.delta``.
+
+    Example:
+        >>> ds.insert(rows)
+        >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+        1
+        >>> ds.delete("id = 5")["num_deleted_rows"]
+        1
+        >>> delta = ds.delta(1)
+        >>> [made.read_version for made in delta.list_transactions()]
+        [1, 2, 3]
+        >>> delta.get_inserted_rows().read_all()["id"].to_pylist()
+        [10, 11]
+        >>> delta.get_updated_rows().read_all()["id"].to_pylist()
+        [7]
+        >>> delta.get_deleted_rows().read_all()["id"].to_pylist()
+        [5]
+        >>> delta.get_deleted_row_ids().read_all().to_pydict()
+        {'_rowid': [5]}
+    """
 
     session: Session = field(repr=False)
     snapshot: Snapshot = field(repr=False)

@@ -59,7 +59,24 @@ _TABLES = (
 
 
 class BatchUDFCheckpoint:
-    """Finished batches and fragments on disk."""
+    """Finished batches and fragments of ``add_columns``, on disk in a SQLite file.
+
+    ``BatchUDF`` makes one of ``checkpoint_file``; ``add_columns`` calls its methods.
+
+    Args:
+        path: the file.
+
+    Example:
+        >>> checkpoint = lance_nb.BatchUDFCheckpoint("work.sqlite")
+        >>> checkpoint.insert_schema(pa.schema([("twice", pa.int64())]))
+        >>> checkpoint.get_schema().names
+        ['twice']
+        >>> checkpoint.begin(0, "digest of the input")
+        >>> checkpoint.insert_fragment(0, "{}")
+        >>> checkpoint.get_fragment(0)
+        '{}'
+        >>> checkpoint.cleanup()
+    """
 
     class BatchInfo(NamedTuple):
         """Which batch: the fragment, and the number of the batch in it."""
@@ -86,7 +103,12 @@ class BatchUDFCheckpoint:
             ) from error
 
     def begin(self, fragment_id: int, digest: str) -> None:
-        """Forget what is known of a fragment, unless it was made of the same input."""
+        """Forget what is known of a fragment, unless it was made of the same input.
+
+        Args:
+            fragment_id: the fragment.
+            digest: a text that differs where the input differs.
+        """
         with self._open() as connection:
             row = connection.execute(
                 "SELECT digest FROM inputs WHERE fragment_id = ?", (fragment_id,)
@@ -109,12 +131,20 @@ class BatchUDFCheckpoint:
             return None
 
     def insert_schema(self, schema: pa.Schema) -> None:
-        """Keep the columns that are made."""
+        """Keep the columns that are made.
+
+        Args:
+            schema: their schema.
+        """
         with self._open() as connection:
             connection.execute("INSERT INTO output VALUES (?)", (schema.serialize().to_pybytes(),))
 
     def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
-        """Return a finished batch."""
+        """Return a finished batch, None if it is not finished.
+
+        Args:
+            info: which batch.
+        """
         found = self._value(
             "SELECT result FROM batches WHERE fragment_id = ? AND batch_index = ?", *info
         )
@@ -126,7 +156,12 @@ class BatchUDFCheckpoint:
             return None  # not ours, or not whole: it is made again
 
     def insert_batch(self, info: BatchInfo, batch: pa.RecordBatch) -> None:
-        """Keep a finished batch, durably."""
+        """Keep a finished batch, durably.
+
+        Args:
+            info: which batch.
+            batch: what the function returned.
+        """
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -136,12 +171,21 @@ class BatchUDFCheckpoint:
             )
 
     def get_fragment(self, fragment_id: int) -> str | None:
-        """Return the JSON of a fragment that is written."""
+        """Return the JSON of a fragment that is written, None if it is not.
+
+        Args:
+            fragment_id: the fragment.
+        """
         found = self._value("SELECT data FROM fragments WHERE fragment_id = ?", fragment_id)
         return None if found is None else str(found)
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
-        """Keep the JSON of a fragment that is written, in the place of its batches."""
+        """Keep the JSON of a fragment that is written, in the place of its batches.
+
+        Args:
+            fragment_id: the fragment.
+            fragment: the JSON.
+        """
         with self._open() as connection:
             connection.execute("INSERT INTO fragments VALUES (?, ?)", (fragment_id, fragment))
             connection.execute("DELETE FROM batches WHERE fragment_id = ?", (fragment_id,))
@@ -157,7 +201,20 @@ class BatchUDFCheckpoint:
 
 
 class BatchUDF:
-    """A function from record batches to record batches, for ``add_columns``."""
+    """A function from record batches to record batches, for ``add_columns``; see ``batch_udf``.
+
+    Args:
+        func: the function.
+        output_schema, checkpoint_file: as for ``batch_udf``.
+
+    Example:
+        >>> import pyarrow.compute as pc
+        >>> def twice(batch):
+        ...     return pa.record_batch({"twice": pc.multiply(batch["id"], 2)})
+        >>> ds.add_columns(lance_nb.BatchUDF(twice), read_columns=["id"])
+        >>> ds.take([4], ["twice"]).to_pylist()
+        [{'twice': 8}]
+    """
 
     def __init__(
         self,
@@ -181,8 +238,19 @@ def batch_udf(
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
     """Turn a function into one that ``add_columns`` calls for every batch of rows.
 
-    ``output_schema``: what it returns; without, the first batch tells. ``checkpoint_file``: where
-    results are kept until they are committed.
+    Args:
+        output_schema: what it returns; without, the first batch tells.
+        checkpoint_file: where results are kept until they are committed, so that an interrupted
+            call goes on.
+
+    Example:
+        >>> import pyarrow.compute as pc
+        >>> @lance_nb.batch_udf()
+        ... def twice(batch):
+        ...     return pa.record_batch({"twice": pc.multiply(batch["id"], 2)})
+        >>> ds.add_columns(twice, read_columns=["id"])
+        >>> ds.take([4], ["twice"]).to_pylist()
+        [{'twice': 8}]
     """
     return lambda func: BatchUDF(func, output_schema, checkpoint_file)
 

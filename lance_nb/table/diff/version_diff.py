@@ -218,7 +218,23 @@ SAMPLE_ROWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between version ``a`` and version ``b``. Created by ``LanceDataset.diff``."""
+    """What differs between version ``a`` and version ``b``. Created by ``LanceDataset.diff``.
+
+    Example:
+        >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+        1
+        >>> ds.delete("id = 5")["num_deleted_rows"]
+        1
+        >>> diff = ds.diff(1)
+        >>> diff.a, diff.b, diff.ancestor.version, diff.identity
+        ((None, 1), (None, 3), 1, 'stable row id')
+        >>> diff.counts.rows_before, diff.counts.rows_after
+        (10, 9)
+        >>> diff.transactions["operation"].to_pylist(), diff.fragments.num_rows, diff.files.num_rows
+        (['Update', 'Delete'], 2, 1)
+        >>> diff.schema.num_rows, diff.config.num_rows, diff.indices.num_rows, diff.renamed
+        (0, 0, 0, {})
+    """
 
     ends: Ends
     matched_by: Identity
@@ -248,7 +264,12 @@ class Diff:
 
     @property
     def reason(self) -> str:
-        """Why rows are matched so, and what that means."""
+        """Why rows are matched so, and what that means.
+
+        Example:
+            >>> print(ds.diff(1).reason)
+            both versions have stable row ids
+        """
         return self.matched_by.reason
 
     # --- manifests --------------------------------------------------------------------------------
@@ -286,7 +307,14 @@ class Diff:
 
     @property
     def deletions(self) -> pa.Table:
-        """The fragments that both have and whose deleted rows differ. Reads deletion files."""
+        """The fragments that both have and whose deleted rows differ. Reads deletion files.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.diff(1).deletions.num_rows
+            1
+        """
         return self._once(
             "deletions",
             lambda: change_tables.deletions_table(
@@ -309,7 +337,12 @@ class Diff:
 
     @property
     def match(self) -> FragmentMatch:
-        """Which fragments are the same."""
+        """Which fragments are the same.
+
+        Example:
+            >>> ds.diff(1).match.num_equal
+            2
+        """
         return self._once("match", lambda: match_fragments(self.ends.a, self.ends.b))
 
     @property
@@ -319,7 +352,12 @@ class Diff:
 
     @property
     def column_pairs(self) -> tuple[ColumnPair, ...]:
-        """The top-level columns of both versions, paired."""
+        """The top-level columns of both versions, paired.
+
+        Example:
+            >>> len(ds.diff(1).column_pairs)
+            3
+        """
         a, b = self.ends.a.manifest.schema, self.ends.b.manifest.schema
         return self._once("pairs", lambda: pair_columns(a, b, self.renamed))
 
@@ -334,9 +372,18 @@ class Diff:
     ) -> RowSummary:
         """Count the rows added, removed and changed, exactly: compares all that may differ.
 
-        ``columns`` limits what is compared; ``new_columns`` takes the values of a column that only
-        ``b`` has for changes from null. ``progress`` gets (rows compared, rows to compare). Raises
-        ColumnNotFoundError, InvalidInputError for a key that does not tell rows apart.
+        Args:
+            columns: compare only these; all by default.
+            new_columns: take the values of a column that only ``b`` has for changes from null.
+            progress: called with rows compared and rows to compare.
+
+        Raises ColumnNotFoundError, InvalidInputError for a key that does not tell rows apart.
+
+        Example:
+            >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+            1
+            >>> ds.diff(1).summary().changed
+            1
         """
         return self._rows.summary(columns, new_columns, progress)
 
@@ -353,10 +400,24 @@ class Diff:
     ) -> pa.RecordBatchReader:
         """Read the rows that differ as an Arrow stream; ``.read_all()`` makes it a table.
 
-        ``kinds`` ("changed", "added", "removed") come one after the other. Columns and values: see
-        lance_nb.table.diff.row_level; ``columns`` limits what counts as a change and, unless
-        ``show`` names others, what is shown. Rows are compared as far as the stream is read, and
-        what was found is kept.
+        Rows are compared as far as the stream is read, and what was found is kept. Columns and
+        values: see lance_nb.table.diff.row_level.
+
+        Args:
+            columns: what counts as a change and, unless ``show`` names others, what is shown.
+            limit, offset: in rows of the result.
+            kinds: "changed", "added", "removed", which come one after the other.
+            new_columns: as for ``summary``.
+            show: the columns to return.
+            batch_size: the most rows of a batch.
+
+        Raises as ``summary``.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.diff(1).rows(show=["id"]).read_all().to_pylist()
+            [{'_change': 'removed', '_rowid': 5, '_rowaddr': 4294967296, '_changed': None, 'id': 5}]
         """
         page, compared = Page(limit, offset, batch_size), Compared(columns, new_columns)
         return self._rows.rows(compared, kinds, page, show)
@@ -374,14 +435,34 @@ class Diff:
         """Read the changed rows as an Arrow stream of ``struct<old, new>`` per column.
 
         First come the columns that tell which row it is. A cell that has not changed is null. The
-        rows are those of ``rows(kinds="changed")``, in the same order; ``show`` names those of the
-        ``columns`` compared that are wanted.
+        rows are those of ``rows(kinds="changed")``, in the same order.
+
+        Args:
+            columns: what counts as a change.
+            limit, offset: in rows of the result.
+            new_columns: as for ``summary``.
+            show: which of the columns compared are wanted.
+            batch_size: the most rows of a batch.
+
+        Example:
+            >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+            1
+            >>> ds.diff(1).cells(columns=["label"]).read_all()["label"].to_pylist()
+            [{'old': 'b', 'new': 'c'}]
         """
         page = Page(limit, offset, batch_size)
         return self._rows.cells(Compared(columns, new_columns), page, show)
 
     def found(self, columns: Columns = None, *, new_columns: bool = False) -> RowsFound:
-        """Tell what is known of the rows so far, without comparing any."""
+        """Tell what is known of the rows so far, without comparing any.
+
+        Args:
+            columns, new_columns: as for ``summary``.
+
+        Example:
+            >>> ds.diff(1).found().changed
+            0
+        """
         return self._rows.found(Compared(columns, new_columns))
 
     def compare(
@@ -392,10 +473,19 @@ class Diff:
         new_columns: bool = False,
         progress: Progress | None = None,
     ) -> RowsFound:
-        """Compare until ``upto`` changed rows are found, or all are; tell what is known then.
+        """Compare until so many changed rows are found, or all are; tell what is known then.
 
-        ``progress`` gets (rows compared, rows to compare); what it raises ends the comparison, and
-        what was found until then is kept.
+        Args:
+            upto: how many changed rows.
+            columns, new_columns: as for ``summary``.
+            progress: called with rows compared and rows to compare; what it raises ends the
+                comparison, and what was found until then is kept.
+
+        Example:
+            >>> ds.update({"label": "'c'"})["num_rows_updated"]
+            10
+            >>> ds.diff(1).compare(3).changed >= 3
+            True
         """
         compared = Compared(columns, new_columns)
         self._rows.compare(compared, upto, progress)
@@ -409,9 +499,21 @@ class Diff:
         exact: bool = False,
         progress: Progress | None = None,
     ) -> tuple[ColumnDrift, ...]:
-        """Profile the columns that both versions have, from a sample of rows or, exactly, all.
+        """Profile the columns that both versions have.
 
-        ``progress`` gets (columns done, columns). Raises ColumnNotFoundError, InvalidInputError.
+        Args:
+            columns: only these; all by default.
+            sample: how many rows of each version are read, chosen by chance.
+            exact: read all rows.
+            progress: called with columns done and columns.
+
+        Raises ColumnNotFoundError, InvalidInputError.
+
+        Example:
+            >>> ds.update({"label": "'c'"}, where="id > 6")["num_rows_updated"]
+            3
+            >>> [profile.name for profile in ds.diff(1).drift(["label"])]
+            ['label']
         """
         if sample <= 0:
             raise InvalidInputError(f"sample must be positive, got {sample}")
@@ -421,11 +523,32 @@ class Diff:
     def both_sides(
         self, columns: Columns = None, batch_size: int = DEFAULT_BATCH_ROWS
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Yield changed rows as they were and as they are, batch by batch, side by side."""
+        """Yield changed rows as they were and as they are, batch by batch, side by side.
+
+        Args:
+            columns: what counts as a change, and is returned; all by default.
+            batch_size: the most rows of a batch.
+
+        Example:
+            >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
+            1
+            >>> old, new = next(ds.diff(1).both_sides(["label"]))
+            >>> old["label"].to_pylist(), new["label"].to_pylist()
+            (['b'], ['c'])
+        """
         return self._rows.both_sides(columns, Page(None, 0, batch_size))
 
     def removed_row_ids(self) -> np.ndarray:
-        """Return the stable row ids of the rows that were removed (uint64)."""
+        """Return the stable row ids of the rows that were removed (uint64).
+
+        Raises InvalidInputError without stable row ids.
+
+        Example:
+            >>> ds.delete("id = 5")["num_deleted_rows"]
+            1
+            >>> ds.diff(1).removed_row_ids().tolist()
+            [5]
+        """
         return self._rows.removed_row_ids()
 
     # --- text -------------------------------------------------------------------------------------

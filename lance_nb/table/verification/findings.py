@@ -157,10 +157,22 @@ CODES: Mapping[str, Code] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong.
+    """One thing that is wrong. Listed by ``Verification.findings``.
 
     ``version`` is the newest that is concerned, None where it is the dataset; ``fragment`` an id.
     ``path`` is below the root of the branch, or the name of a tag or branch.
+
+    Example:
+        >>> import os
+        >>> ds.tags.create("first")
+        >>> os.truncate(f"{uri}/_refs/tags/first.json", 9)
+        >>> finding = lance_nb.verify(uri).findings[0]
+        >>> finding.code, finding.severity, finding.where
+        ('tag-unreadable', 'error', '_refs/tags/first.json')
+        >>> finding.remedy
+        'delete it and create it again'
+        >>> finding.record()["path"]
+        '_refs/tags/first.json'
     """
 
     code: str
@@ -219,7 +231,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verification:
-    """What was looked at, and what is wrong with it.
+    """What was looked at, and what is wrong with it. Created by ``LanceDataset.verify``.
 
     ``opened_version`` is the newest version of main that can be read, None if there is none.
     ``num_values`` counts rows times columns decoded. Orphans are no finding: a clean-up deletes
@@ -227,6 +239,15 @@ class Verification:
     ``num_files_without_checksum`` there is none: the format has no checksums, and only files that
     this library wrote into a dataset with ``checksums=True`` have one. With ``sample``, only those
     files were read.
+
+    Example:
+        >>> report = ds.verify()
+        >>> report.ok, report.verdict, report.of("error"), report.to_table().num_rows
+        (True, 'whole', [], 0)
+        >>> next(report.lines())
+        '1 version, 2 fragments, 2 data files, 0 deletion files, 0 indices'
+        >>> report.checksums
+        '0 files checked, 2 without checksum'
     """
 
     uri: str
