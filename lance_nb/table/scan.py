@@ -24,7 +24,7 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
-from lance_nb.table.fragment_group import grouped, read_group
+from lance_nb.table.fragment_group import GROUP_ROWS, grouped, read_group
 from lance_nb.table.fragment_reader import Column, confirmed_rows, num_physical_rows, read_rows
 from lance_nb.table.projection import (
     CREATED_AT,
@@ -165,34 +165,41 @@ def scan_batches(
     size = DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
-    for group in grouped(snapshot, tasks, decoded_row_bytes(projection), FIRST_GROUP_ROWS):
+    for found, sizes in scan_windows(snapshot, projection, tasks, size, FIRST_GROUP_ROWS):
+        start = 0
+        for num_rows in sizes:
+            if not found.num_columns:
+                yield from empty_batches(num_rows, size)
+            else:
+                part = found if len(sizes) == 1 else found.slice(start, num_rows)
+                yield from cut(part, size)
+            start += num_rows
+
+
+def scan_windows(
+    snapshot: Snapshot,
+    projection: Projection,
+    tasks: Iterable[FragmentTask],
+    batch_rows: int = 1,
+    first_rows: int = GROUP_ROWS,
+) -> Iterator[tuple[pa.Table, list[int]]]:
+    """Yield the rows of a scan in tables of bounded size, with the rows of each task in them.
+
+    A part of a fragment has a multiple of ``batch_rows`` rows, but for its last one. ``first_rows``
+    is the size of the first group of small fragments.
+    """
+    for group in grouped(snapshot, tasks, decoded_row_bytes(projection), first_rows):
         if len(group) > 1:
-            yield from _cut_tasks(read_tasks(snapshot, projection, group), group, size)
+            sizes = [task.num_rows for task in group]
+            yield read_tasks(snapshot, projection, group), sizes
             continue
         task = group[0]
         window = window_rows(snapshot, projection, task.fragment)
-        step = max(window // size, 1) * size
+        step = max(window // batch_rows, 1) * batch_rows
         for start in range(task.start, task.stop, step):
             stop = min(start + step, task.stop)
             part = FragmentTask(task.fragment, start, stop, task.first_row + start - task.start)
-            found = read_task(snapshot, projection, part)
-            if not found.num_columns:
-                yield from empty_batches(found.num_rows, size)
-            else:
-                yield from cut(found, size)
-
-
-def _cut_tasks(
-    found: pa.Table, tasks: Sequence[FragmentTask], size: int
-) -> Iterator[pa.RecordBatch]:
-    """Cut the rows of a group of tasks into batches, none of which spans two tasks."""
-    start = 0
-    for task in tasks:
-        if not found.num_columns:
-            yield from empty_batches(task.num_rows, size)
-        else:
-            yield from cut(found.slice(start, task.num_rows), size)
-        start += task.num_rows
+            yield read_task(snapshot, projection, part), [part.num_rows]
 
 
 def cut(found: pa.Table, size: int) -> Iterator[pa.RecordBatch]:

@@ -53,8 +53,9 @@ from lance_nb.format.index_metadata import IndexMetadata, index_type
 from lance_nb.format.row_sequences import RowVersionSequence
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.deletions import read_deletions
-from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
-from lance_nb.table.scan_plan import ScanOptions, plan_scan
+from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, project
+from lance_nb.table.scan import cut, scan_windows
+from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
@@ -413,9 +414,12 @@ def _num_files(fragments: Sequence[Fragment]) -> int:
 def _rows(
     snapshot: Snapshot, task: CompactionTask, options: CompactionOptions, extras: list[str]
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, in large batches unless a size is given; they span fragments."""
     columns = [_quoted(name) for name in snapshot.manifest.schema.names]
-    scan = ScanOptions([*columns, *extras], fragments=task.fragments, batch_size=options.batch_size)
-    return plan_scan(snapshot, scan).batches()
+    wanted = project(snapshot.manifest.schema, [*columns, *extras])
+    tasks = plan_tasks(snapshot, fragments=task.fragments)
+    for found, _ in scan_windows(snapshot, wanted, tasks):
+        yield from cut(found, options.batch_size or max(found.num_rows, 1))
 
 
 def _quoted(name: str) -> str:
