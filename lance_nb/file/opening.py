@@ -106,7 +106,7 @@ def open_data_file(store: Store, path: str, size_bytes: int = 0) -> DataFileRead
     A local file that was open a moment ago, in any dataset handle, is returned as it is. Raises
     ObjectNotFoundError, CorruptFileError, NotSupportedError.
     """
-    source = FileSource(store, path)
+    source = FileSource(store, path, size_bytes)
     reader = _recent.get(store.uri, source)
     if reader is None or (size_bytes and size_bytes != reader.size_bytes):
         reader = _opened(store, source, size_bytes)

@@ -13,7 +13,7 @@ import numpy as np
 from lance_nb.encodings.base import Bytes
 from lance_nb.errors import CorruptFileError
 from lance_nb.storage import meter
-from lance_nb.storage.base import ByteRange, Store
+from lance_nb.storage.base import ByteRange, Store, read_marked_tail
 
 _TAIL_BYTES = 64 * 1024
 _MEMORY_PAGE_BYTES = 4096
@@ -22,10 +22,11 @@ _MEMORY_PAGE_BYTES = 4096
 class FileSource:
     """The bytes of one immutable data file; ``mapped`` is the mapping of a local one.
 
-    ``path`` is the whole path, root included, as errors name it.
+    ``path`` is the whole path, root included, as errors name it. ``known_size_bytes`` is what a
+    manifest says (0: not known); ``size_bytes`` is what the file has.
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: str, known_size_bytes: int = 0) -> None:
         self.path = store.uri + "/" * (not store.uri.endswith("/")) + path
         self._path = path
         self._store = store
@@ -34,7 +35,9 @@ class FileSource:
         if mapped is not None:
             self._tail, self.size_bytes = mapped, len(mapped)
         else:
-            self._tail, self.size_bytes = store.read_tail(path, _TAIL_BYTES)
+            self._tail, self.size_bytes, _ = read_marked_tail(
+                store, path, _TAIL_BYTES, known_size_bytes
+            )
         self._tail_start = self.size_bytes - len(self._tail)
 
     def tail(self, size_bytes: int) -> memoryview:

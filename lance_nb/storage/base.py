@@ -205,6 +205,32 @@ def mark_of(store: Store, path: str) -> tuple[int, str | None]:
     return (store.size(path), None) if look is None else look(path)
 
 
+def read_marked_tail(
+    store: Store, path: str, size_bytes: int, known_size_bytes: int = 0
+) -> tuple[memoryview, int, str | None]:
+    """Return the last bytes of an object, its size, and its entity tag if that costs nothing.
+
+    ``known_size_bytes`` is the size that somebody recorded (0: not known), which may spare a
+    request; the size that is returned is the true one.
+    """
+    read: Callable[[str, int, int], tuple[memoryview, int, str | None]] | None = getattr(
+        store, "read_marked_tail", None
+    )
+    if read is None:
+        return (*store.read_tail(path, size_bytes), None)
+    return read(path, size_bytes, known_size_bytes)
+
+
+def lists_marks(store: Store) -> bool:
+    """Return whether ``list`` costs no more than ``list_names`` and has entity tags."""
+    return bool(getattr(store, "lists_marks", False))
+
+
+def is_far(store: Store) -> bool:
+    """Return whether requests to a store take so long that independent ones are overlapped."""
+    return bool(getattr(store, "is_far", False))
+
+
 def prune(store: Store) -> None:
     """Remove folders without files, including the root, if the store has folders."""
     remove = getattr(store, "prune", None)

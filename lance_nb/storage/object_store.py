@@ -164,6 +164,9 @@ _FORKED = (
 class ObjectStore:
     """A folder of a bucket (or container)."""
 
+    lists_marks = True
+    is_far = True
+
     def __init__(self, uri: str, settings: Settings, secrets: Iterable[str] = ()) -> None:
         scheme, _, rest = uri.partition("://")
         bucket, _, root = rest.partition("/")
@@ -279,42 +282,49 @@ class ObjectStore:
             raise
         return slice_spans(shown, wanted, plan, [memoryview(one) for one in data])
 
-    def read_tail(
+    def read_tail(self, path: str, size_bytes: int) -> tuple[memoryview, int]:
+        """Return the last bytes of an object and its size, by one request."""
+        return self.read_marked_tail(path, size_bytes)[:2]
+
+    def read_marked_tail(
         self, path: str, size_bytes: int, known_size_bytes: int = 0
-    ) -> tuple[memoryview, int]:
-        """Return the last bytes of an object and its size, by one request.
+    ) -> tuple[memoryview, int, str | None]:
+        """Return the last bytes of an object, its size and its entity tag, by one request.
 
         ``known_size_bytes`` spares Azure, which has no range from the end, the request for it.
         """
-        if size_bytes <= 0:
-            return memoryview(b""), self.size(path)
-        if not self._has_suffixes:
-            size = known_size_bytes or self.size(path)
-            if not size:
-                return memoryview(b""), 0
-            wanted: Any = (max(size - size_bytes, 0), size)
-        else:
-            wanted = {"suffix": size_bytes}
+        size, e_tag = known_size_bytes, None
+        if size_bytes <= 0 or not (self._has_suffixes or size):
+            size, e_tag = self.mark(path)
+        if size_bytes <= 0 or not (self._has_suffixes or size):
+            return memoryview(b""), size, e_tag
         try:
-            return self._read_end(path, wanted)
+            return self._read_end(path, size_bytes, size)
         except StorageError:
-            size = self.size(path)
-            if not size:  # no range of it can be had
-                return memoryview(b""), 0
-            if not self._has_suffixes and size != known_size_bytes:
-                return self._read_end(path, (max(size - size_bytes, 0), size))
+            found, e_tag = self.mark(path)
+            if not found:  # no range of it can be had
+                return memoryview(b""), 0, e_tag
+            if not self._has_suffixes and found != size:
+                return self._read_end(path, size_bytes, found)
             raise
 
-    def _read_end(self, path: str, wanted: Any) -> tuple[memoryview, int]:
+    def _read_end(
+        self, path: str, size_bytes: int, known_size_bytes: int
+    ) -> tuple[memoryview, int, str | None]:
         import obstore
 
+        wanted: Any = {"suffix": size_bytes}
+        if not self._has_suffixes:
+            wanted = max(known_size_bytes - size_bytes, 0), known_size_bytes
         full = self._full(path)
         with self._guard(path):
             found = obstore.get(self._driver, full, options={"range": wanted})
-            size = int(found.meta["size"])
+            size, e_tag = int(found.meta["size"]), found.meta["e_tag"]
             data = memoryview(found.bytes())
         meter.count(len(data))
-        return data.toreadonly(), size
+        if not self._has_suffixes and size != known_size_bytes:  # that was not the end
+            return self._read_end(path, size_bytes, size)
+        return data.toreadonly(), size, e_tag
 
     def map(self, path: str) -> memoryview | None:
         """Return None: what is not on this machine cannot be mapped."""

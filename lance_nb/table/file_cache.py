@@ -111,6 +111,7 @@ class _CachedManifest:
     size_bytes: int
     tail: bytes
     manifest: Manifest
+    e_tag: str | None = None
 
 
 # By URI, the oldest first. Several threads use them without a lock: each step is atomic.
@@ -136,7 +137,21 @@ def cached_manifest(
         return None
     if bytes(tail[-TAIL_BYTES:]) != cached.tail:
         return None
-    manifest = cached.manifest
+    return _complete(cached.manifest, whole=whole)
+
+
+def manifest_with_mark(where: str, size_bytes: int, e_tag: str | None) -> Manifest | None:
+    """Return the cached whole manifest of a file with this size and entity tag, or None.
+
+    The tag comes from a listing and says what lies there now, so nothing has to be read.
+    """
+    cached = (_large_manifests if size_bytes > TAIL_BYTES else _small_manifests).get(where)
+    if cached is None or e_tag is None or (cached.size_bytes, cached.e_tag) != (size_bytes, e_tag):
+        return None
+    return _complete(cached.manifest, whole=True)
+
+
+def _complete(manifest: Manifest, *, whole: bool) -> Manifest | None:
     sections = (manifest.index_section, manifest.transaction_section)
     if whole and any(one is not None and one.data is None for one in sections):
         return None
@@ -144,7 +159,11 @@ def cached_manifest(
 
 
 def cache_manifest(
-    where: str, tail: bytes | memoryview, size_bytes: int, manifest: Manifest
+    where: str,
+    tail: bytes | memoryview,
+    size_bytes: int,
+    manifest: Manifest,
+    e_tag: str | None = None,
 ) -> None:
     """Cache the manifest of the file at ``where``, so that it is not parsed again."""
     end = bytes(tail[-TAIL_BYTES:])
@@ -155,7 +174,7 @@ def cache_manifest(
         if size_bytes > _LARGE_MANIFEST_BYTES_MAX or not name or name not in end:
             return
     cached.pop(where, None)
-    cached[where] = _CachedManifest(size_bytes, end, manifest)
+    cached[where] = _CachedManifest(size_bytes, end, manifest, e_tag)
     with suppress(KeyError):  # another thread has evicted entries meanwhile
         while len(cached) > most:
             cached.popitem(last=False)

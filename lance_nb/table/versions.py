@@ -27,7 +27,7 @@ from lance_nb.format.layout import (
     manifest_path,
 )
 from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
-from lance_nb.storage.base import Store
+from lance_nb.storage.base import Store, read_marked_tail
 from lance_nb.table.file_cache import cache_manifest, cached_manifest
 
 _SHOWN_AT_EACH_END = 3
@@ -96,19 +96,21 @@ def load_manifest(home: Store, name: ManifestName) -> Manifest:
     Raises CorruptFileError, NotSupportedError (an unknown reader flag).
     """
     path = manifest_path(name.version, name.scheme)
-    tail, size = home.read_tail(path, TAIL_BYTES)
+    tail, size, e_tag = read_marked_tail(home, path, TAIL_BYTES)
     where = f"{home.uri}/{path}"
     known = cached_manifest(where, tail, size)
     if known is not None:
+        if e_tag is not None:
+            cache_manifest(where, tail, size, known, e_tag)
         return _checked(known, name.version)
     parsed = parse_manifest_tail(tail, size, where)
     for _ in range(2):  # the message may ask for what stands before it
         if isinstance(parsed, int):
-            tail, size = home.read_tail(path, parsed)
+            tail, size, e_tag = read_marked_tail(home, path, parsed)
             parsed = parse_manifest_tail(tail, size, where)
     if isinstance(parsed, int):
         raise CorruptFileError(where, None, f"{parsed} bytes", f"{size} bytes")
-    cache_manifest(where, tail, size, _checked(parsed, name.version))
+    cache_manifest(where, tail, size, _checked(parsed, name.version), e_tag)
     return parsed
 
 

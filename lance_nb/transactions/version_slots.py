@@ -50,7 +50,7 @@ from lance_nb.errors import (
 from lance_nb.format.layout import VERSIONS, ManifestName, latest_version, list_versions
 from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.transaction_summary import summarize_transaction
-from lance_nb.storage.base import Store, sync_folder
+from lance_nb.storage.base import ObjectInfo, Store, lists_marks, sync_folder
 from lance_nb.transactions.environment import Environment
 
 # Called with the version about to be written; held while its slot is created.
@@ -110,6 +110,15 @@ class StoreSlots:
     def latest(self) -> ManifestName | None:
         """Find the newest version by one listing of the folder."""
         return latest_version(self.home.list_names(VERSIONS), self._folder)
+
+    def latest_marked(self) -> tuple[ManifestName, ObjectInfo | None] | None:
+        """Find the newest version, with its size and entity tag where the listing has them."""
+        if not lists_marks(self.home):
+            name = self.latest()
+            return None if name is None else (name, None)
+        listed = {f"{VERSIONS}/{info.name}": info for info in self.home.list(VERSIONS)}
+        name = latest_version((info.name for info in listed.values()), self._folder)
+        return None if name is None else (name, listed.get(name.path))
 
     def read(self, name: ManifestName) -> memoryview:
         """Read the manifest file."""

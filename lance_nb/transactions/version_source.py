@@ -1,7 +1,8 @@
 """The versions of a branch as a commit needs them: manifest, indices, and the transaction inside.
 
 Each version is read once, whole, in one request: manifests never change. Of one that this process
-has read or written before, only the end of the file is read.
+has read or written before, only the end of the file is read, or nothing if the listing shows that
+the entity tag is that of what was read.
 
 Limits: the transaction is the inline one; else the ``.txn`` file that the manifest names. Without
 either, whether a concurrent change can be combined with it cannot be known.
@@ -22,8 +23,9 @@ from lance_nb.format import layout
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
 from lance_nb.format.layout import ManifestName, NamingScheme
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
+from lance_nb.storage.base import ObjectInfo
 from lance_nb.storage.threads import run_all
-from lance_nb.table.file_cache import cached_manifest, is_manifest_cached
+from lance_nb.table.file_cache import cached_manifest, is_manifest_cached, manifest_with_mark
 from lance_nb.table.indices import Locate, with_content
 from lance_nb.table.locations import Locations
 from lance_nb.table.versions import parse_whole
@@ -55,13 +57,20 @@ class VersionSource:
         self._locations = locations
         self._scheme: NamingScheme | None = None  # None: not known yet
         self._known: dict[int, Version] = {}
+        self._marked: ObjectInfo | None = None  # of the newest version, from the last listing
 
     def head(self, at_least: int) -> ManifestName | None:
         """Find the newest version, None where there is no dataset.
 
         A listing may lag behind: a version ``at_least`` that is known to be there counts too.
         """
-        found = self._slots.latest()
+        look: Callable[[], tuple[ManifestName, ObjectInfo | None] | None] | None = getattr(
+            self._slots, "latest_marked", None
+        )
+        if look is None:
+            found = self._slots.latest()
+        else:
+            found, self._marked = look() or (None, None)
         if found is None:
             return self._probe(at_least) if at_least else None
         self._scheme = found.scheme
@@ -155,6 +164,11 @@ class VersionSource:
         where = f"{home.uri}/{path}"
         if not is_manifest_cached(where):
             return None
+        marked = self._marked
+        if marked is not None and path.endswith(f"/{marked.name}"):
+            known = manifest_with_mark(where, marked.size_bytes, marked.e_tag)
+            if known is not None:
+                return known
         try:
             tail, size = home.read_tail(path, TAIL_BYTES)
         except ObjectNotFoundError:

@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import importlib
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -199,6 +200,9 @@ class Bench:
         self._folder = folder
         self._count = 0
         self.show = False
+        # Where Python may not keep what it compiles, each process would compile everything anew.
+        self._environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder.parent / "compiled")}
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.shared = self._upload()
 
     def _upload(self) -> str:
@@ -229,6 +233,7 @@ class Bench:
         process = subprocess.Popen(
             [*command, json.dumps(call), json.dumps(options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+            env=self._environment,
         )  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None

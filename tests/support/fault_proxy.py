@@ -2,7 +2,8 @@
 
 A fault waits for a pattern in what the client sends. ``before``: the connection is cut and the
 server never sees the request. ``lost``: the server gets it and works, and the connection is cut
-when its answer comes. Everything else passes unchanged.
+when its answer comes. ``unavailable``: it works too, and a 503 takes the place of its answer.
+Everything else passes unchanged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 _CHUNK = 1 << 16
+_UNAVAILABLE = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100"  # an invitation to send the body, not yet an answer
 
 
@@ -102,6 +104,7 @@ class _Link:
     client: socket.socket
     server: socket.socket
     losing: bool = False
+    instead: bytes = b""  # what the client gets in the place of the answer
     request: bytes = b""  # what has come of a request, which may come in pieces
 
     def requests(self) -> None:
@@ -113,8 +116,8 @@ class _Link:
                     self.request = b""
                 if kind == "before" or self.proxy.refuse:
                     break
-                if kind == "lost":
-                    self.losing = True
+                if kind in ("lost", "unavailable"):
+                    self.losing, self.instead = True, _UNAVAILABLE if kind != "lost" else b""
                 self.server.sendall(data)
         except OSError:
             pass
@@ -125,6 +128,7 @@ class _Link:
         try:
             while data := self.server.recv(_CHUNK):
                 if self.proxy.refuse or (self.losing and not data.startswith(_CONTINUE)):
+                    self.client.sendall(self.instead)
                     break
                 if not data.startswith(_CONTINUE):
                     self.request = b""
