@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,7 @@ from lance_nb._pb import encodings21
 from lance_nb.encodings.arrow_parts import Mask, fixed_size_items, list_ranges, nulls_of
 from lance_nb.encodings.base import AnyLevels, DecodedPage, Ints, Levels, corrupt
 from lance_nb.encodings.compress_base import PageLevels
+from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.errors import NotSupportedError
 
@@ -139,6 +141,10 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
 
     The rows of ``page`` are whole: its first entry starts a row.
     """
+    if compiled.loops is not None:
+        unravelled = _unravel_compiled(compiled.loops, page)
+        if unravelled is not None:
+            return unravelled
     num_slots = page.values.num_values
     rep, definition = page.rep, page.definition
     num_lists = num_list_layers(page.layers)
@@ -165,6 +171,83 @@ def unravel(page: DecodedPage) -> tuple[Level, ...]:
         num_slots = level.length
         base += _LEVELS[layer]
     return tuple(reversed(levels))
+
+
+_NO_LEVELS: Marks = np.zeros(0, np.uint8)
+
+
+def _unravel_compiled(loops: ModuleType, page: DecodedPage) -> tuple[Level, ...] | None:
+    """Unravel with compiled loops; None for levels that the numpy form will refuse.
+
+    What has a slot in a layer is always told by the largest definition level that has one.
+    """
+    rep, definition = page.rep, page.definition
+    num_lists = num_list_layers(page.layers)
+    if num_lists and rep is None:
+        return None
+    num_slots = page.values.num_values
+    visible_max = max_visible_definition(page.layers)
+    levels: list[Level] = []
+    base = list_number = 0
+    for position, layer in enumerate(page.layers):
+        if layer in _ITEMS:
+            level = _compiled_item_level(
+                loops, definition if _LEVELS[layer] else None, num_slots, visible_max, base
+            )
+            if level is None:
+                return None
+            levels.append(level)
+            base += _LEVELS[layer]
+            continue
+        list_number += 1
+        rest = page.layers[position + 1 :]
+        upper = base + _LEVELS[layer] + max_visible_definition(rest)
+        of_rep = (rep.view(np.uint8), rep.itemsize) if rep is not None else (_NO_LEVELS, 1)
+        of_definition = (_NO_LEVELS, 0)
+        if definition is not None:
+            of_definition = (definition.view(np.uint8), definition.itemsize)
+        counted = loops.count_lists(*of_rep, *of_definition, list_number, upper)
+        if counted is None:
+            return None
+        num_starts, num_slots = counted
+        takes_null, takes_empty = _LISTS[layer]
+        empty = base + _LEVELS[layer] if takes_empty else -1
+        more_lists, more_levels = num_list_layers(rest), max_definition(rest)
+        next_rep = np.empty((num_starts + 1) * of_rep[1] * bool(more_lists), np.uint8)
+        next_definition = np.empty(
+            (num_starts + 1) * of_definition[1] * bool(more_levels), np.uint8
+        )
+        offsets, validity = np.empty(num_slots + 1, np.int64), np.empty(num_slots + 1, np.bool_)
+        num_valid = loops.fold_lists(
+            *of_rep, *of_definition, list_number, visible_max, upper, base, empty,
+            next_rep, next_definition, offsets, validity.view(np.uint8),
+        )  # fmt: skip
+        if num_valid < 0:
+            return None
+        has_nulls = takes_null or upper != base + _LEVELS[layer]
+        may_be_null = definition is not None and has_nulls and num_valid < num_slots
+        levels.append(Level(num_slots, validity[:-1] if may_be_null else None, offsets))
+        if rep is not None:
+            rep = next_rep.view(rep.dtype)[:-1]
+        if definition is not None:
+            definition = next_definition.view(definition.dtype)[:-1] if more_levels else None
+        visible_max = upper
+        base += _LEVELS[layer]
+    return tuple(reversed(levels))
+
+
+def _compiled_item_level(
+    loops: ModuleType, definition: AnyLevels | None, num_slots: int, visible_max: int, base: int
+) -> Level | None:
+    if definition is None:
+        return Level(num_slots, None)
+    validity = np.empty(num_slots + 1, np.bool_)
+    room = validity.view(np.uint8)
+    levels = definition.view(np.uint8)
+    num_valid = loops.item_validity(levels, definition.itemsize, visible_max, base, room)
+    if num_valid < 0:
+        return None
+    return Level(num_slots, None if num_valid == num_slots else validity[:-1])
 
 
 @dataclass(frozen=True, slots=True)

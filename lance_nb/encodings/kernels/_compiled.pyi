@@ -42,3 +42,25 @@ def walk_entries(
     value_starts: _Ints,
     value_sizes: _Ints,
 ) -> tuple[int, int] | None: ...
+def unpack_levels(data: _Bytes, starts: _Ints, width: int, out: _Bytes) -> bool: ...
+def count_lists(
+    rep: _Bytes, rep_bytes: int, definition: _Bytes, definition_bytes: int, number: int, upper: int
+) -> tuple[int, int] | None: ...
+def fold_lists(
+    rep: _Bytes,
+    rep_bytes: int,
+    definition: _Bytes,
+    definition_bytes: int,
+    number: int,
+    visible_max: int,
+    upper: int,
+    base: int,
+    empty: int,
+    rep_out: _Bytes,
+    definition_out: _Bytes,
+    offsets: _Ints,
+    validity: _Bytes,
+) -> int: ...
+def item_validity(
+    definition: _Bytes, definition_bytes: int, visible_max: int, base: int, validity: _Bytes
+) -> int: ...

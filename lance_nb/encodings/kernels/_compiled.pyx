@@ -44,6 +44,15 @@ cdef enum:
     PIECE_CODES = 2 * PIECE + 8
     AT_ONCE = 32  # pieces
     LANES = 4
+    LEVELS_AT_ONCE = 2048
+    LEVEL_MAX = 255  # that layers may allow: more than 120 layers are not written
+    VISIBLE = 1
+    BEGINS_BIT = 1
+    BEGINS = 2
+    SHOWN_BIT = 2
+    SHOWN = 4
+    VALID_BIT = 3
+    VALID = 8
 
 # The size of a code without a symbol: no million of codes adds up to it otherwise.
 cdef uint64_t UNKNOWN = <uint64_t>1 << 40
@@ -668,3 +677,302 @@ def walk_entries(
             if not fits:
                 break
     return (entries, visible) if fits else None
+
+
+# --- repetition and definition levels (repdef) ----------------------------------------------------
+
+ctypedef fused rep_t:
+    uint8_t
+    uint16_t
+
+ctypedef fused definition_t:
+    uint8_t
+    uint16_t
+
+
+cdef void _unpack_level_block(const uint8_t* data, int width, uint8_t* out) noexcept nogil:
+    """Unpack 1024 levels of 1, 2, 4 or 8 bits, which never cross a word of 16 bits."""
+    cdef uint16_t[64 * 8] words
+    cdef uint16_t mask = (1 << width) - 1
+    cdef int row, lane, shift
+    cdef const uint16_t* source
+    cdef uint8_t* target
+    memcpy(words, data, ROW_BYTES * width)
+    for row in range(16):
+        source = words + (row * width >> 4) * 64
+        shift = row * width & 15
+        target = out + ORDER[row >> 3] * 16 + (row & 7) * 128
+        for lane in range(64):
+            target[lane] = <uint8_t>(source[lane] >> shift & mask)
+
+
+def unpack_levels(
+    const uint8_t[::1] data, const int64_t[::1] starts, int width, uint8_t[::1] out
+):
+    """Unpack the blocks at the bytes ``starts`` to bytes; False when one is not in ``data``."""
+    cdef Py_ssize_t block
+    cdef int64_t last = data.shape[0] - ROW_BYTES * width
+    if width not in (1, 2, 4, 8) or out.shape[0] != starts.shape[0] * VALUES:
+        return False
+    with nogil:
+        for block in range(starts.shape[0]):
+            if starts[block] < 0 or starts[block] > last:
+                break
+            _unpack_level_block(&data[0] + starts[block], width, &out[0] + block * VALUES)
+        else:
+            block = starts.shape[0]
+    return block == starts.shape[0]
+
+
+cdef void _count_lists(
+    const rep_t* rep, const definition_t* definition, Py_ssize_t count, int number, int upper,
+    bint has_definition, Py_ssize_t* starts, Py_ssize_t* lists,
+) noexcept nogil:
+    cdef Py_ssize_t index, num_starts = 0, num_lists = 0
+    for index in range(count):
+        num_starts += rep[index] >= number
+    if has_definition:
+        for index in range(count):
+            num_lists += (rep[index] >= number) & (definition[index] <= upper)
+    starts[0] = num_starts
+    lists[0] = num_lists if has_definition else num_starts
+
+
+cdef Py_ssize_t _fold_lists(
+    const rep_t* rep, const definition_t* definition, Py_ssize_t count, int number,
+    int visible_max, int upper, int base, int empty, bint has_definition, rep_t* rep_out,
+    definition_t* definition_out, int64_t* offsets, uint8_t* validity,
+) noexcept nogil:
+    """Fold one layer: flags of some entries, all at once, then one entry after the other.
+
+    There is no branch: what begins no list is overwritten by what does.
+    """
+    cdef uint8_t[LEVELS_AT_ONCE + 1] flags
+    cdef uint8_t flag, wrong = 0, is_last_shown = 1
+    cdef Py_ssize_t first = 0, index, size, start = 0, place = 0, num_valid = 0
+    cdef int64_t children = 0
+    if count and rep[0] < number:
+        return -1
+    while first < count:
+        size = min(count - first, <Py_ssize_t>LEVELS_AT_ONCE)
+        if has_definition:
+            _set_flags(
+                rep + first, definition + first, size, number, visible_max, upper, base, empty,
+                flags,
+            )
+        else:
+            for index in range(size):
+                flags[index] = VISIBLE | VALID | (BEGINS | SHOWN) * (rep[first + index] >= number)
+        flags[size] = BEGINS if first + size == count or rep[first + size] >= number else 0
+        for index in range(size):
+            # What has no slot begins a list, and one without a slot of its own has one entry.
+            flag = flags[index]
+            wrong |= ((flag & (VISIBLE | BEGINS)) == 0) | (
+                ((flag & (BEGINS | SHOWN)) == BEGINS) & ((flags[index + 1] & BEGINS) == 0)
+            )
+        for index in range(size):
+            num_valid += (flags[index] & (VALID | SHOWN)) == (VALID | SHOWN)
+        for index in range(size):
+            flag = flags[index]
+            offsets[place] = children
+            validity[place] = flag >> VALID_BIT & 1
+            place += flag >> SHOWN_BIT & 1
+            children += flag & VISIBLE
+        if rep_out != NULL and definition_out != NULL:
+            for index in range(size):
+                rep_out[start] = rep[first + index]
+                definition_out[start] = definition[first + index]
+                start += flags[index] >> BEGINS_BIT & 1
+        elif rep_out != NULL:
+            for index in range(size):
+                rep_out[start] = rep[first + index]
+                start += flags[index] >> BEGINS_BIT & 1
+        elif definition_out != NULL:
+            for index in range(size):
+                definition_out[start] = definition[first + index]
+                start += flags[index] >> BEGINS_BIT & 1
+        first += size
+    offsets[place] = children
+    return -1 if wrong else num_valid
+
+
+cdef void _set_flags(
+    const rep_t* rep, const definition_t* definition, Py_ssize_t count, int number,
+    int visible_max, int upper, int base, int empty, uint8_t* flags,
+) noexcept nogil:
+    """Compare in the width of the levels, many at a time."""
+    cdef Py_ssize_t index
+    cdef rep_t least = <rep_t>number
+    cdef definition_t most_visible = <definition_t>visible_max
+    cdef definition_t most_shown = <definition_t>upper
+    cdef definition_t most_valid = <definition_t>base
+    cdef definition_t valid_too = <definition_t>empty if empty >= 0 else 0
+    cdef uint8_t begins
+    for index in range(count):
+        begins = rep[index] >= least
+        flags[index] = (
+            (definition[index] <= most_visible)
+            | begins << BEGINS_BIT
+            | (begins & (definition[index] <= most_shown)) << SHOWN_BIT
+            | ((definition[index] <= most_valid) | (definition[index] == valid_too)) << VALID_BIT
+        )
+
+
+cdef bint _are_levels(const uint8_t[::1] levels, int word_bytes):
+    return (
+        word_bytes in (1, 2) and levels.shape[0] % word_bytes == 0
+        and <size_t>&levels[0] % word_bytes == 0
+    )
+
+
+def count_lists(
+    const uint8_t[::1] rep, int rep_bytes, const uint8_t[::1] definition, int definition_bytes,
+    int number, int upper,
+):
+    """Count the entries that begin a list of layer ``number``, and those of them that have a slot.
+
+    Levels have one or two bytes; ``definition`` none, and then every list has a slot. Returns None
+    for arrays that do not fit.
+    """
+    cdef Py_ssize_t starts = 0, lists = 0
+    cdef bint has_definition = definition_bytes != 0
+    cdef Py_ssize_t count
+    cdef const void* reps = &rep[0]
+    cdef const void* definitions = &definition[0]
+    if not _are_levels(rep, rep_bytes):
+        return None
+    count = rep.shape[0] // rep_bytes
+    if has_definition and (
+        not _are_levels(definition, definition_bytes)
+        or definition.shape[0] != count * definition_bytes
+    ):
+        return None
+    with nogil:
+        if rep_bytes == 1 and definition_bytes == 2:
+            _count_lists[uint8_t, uint16_t](
+                <const uint8_t*>reps, <const uint16_t*>definitions, count, number, upper,
+                has_definition, &starts, &lists,
+            )
+        elif rep_bytes == 1:
+            _count_lists[uint8_t, uint8_t](
+                <const uint8_t*>reps, <const uint8_t*>definitions, count, number, upper,
+                has_definition, &starts, &lists,
+            )
+        elif definition_bytes == 2:
+            _count_lists[uint16_t, uint16_t](
+                <const uint16_t*>reps, <const uint16_t*>definitions, count, number, upper,
+                has_definition, &starts, &lists,
+            )
+        else:
+            _count_lists[uint16_t, uint8_t](
+                <const uint16_t*>reps, <const uint8_t*>definitions, count, number, upper,
+                has_definition, &starts, &lists,
+            )
+    return starts, lists
+
+
+def fold_lists(
+    const uint8_t[::1] rep, int rep_bytes, const uint8_t[::1] definition, int definition_bytes,
+    int number, int visible_max, int upper, int base, int empty, uint8_t[::1] rep_out,
+    uint8_t[::1] definition_out, int64_t[::1] offsets, uint8_t[::1] validity,
+):
+    """Fold one list layer of a page; return how many lists are valid.
+
+    An entry with a definition up to ``visible_max`` has a slot in the layer inside this one. A list
+    with one up to ``upper`` has a slot itself, and is valid with one up to ``base``, or ``empty``.
+    The levels of entries that begin a list go to ``rep_out`` and ``definition_out``, unless those
+    are empty; all that is written has one item more than ``count_lists`` says. Returns -1 for levels that no writer could
+    have meant, and for arrays that do not fit.
+    """
+    cdef Py_ssize_t valid = -1, count
+    cdef bint has_definition = definition_bytes != 0
+    cdef const void* reps = &rep[0]
+    cdef const void* definitions = &definition[0]
+    cdef void* reps_out = &rep_out[0] if rep_out.shape[0] else NULL
+    cdef void* definitions_out = &definition_out[0] if definition_out.shape[0] else NULL
+    counted = count_lists(rep, rep_bytes, definition, definition_bytes, number, upper)
+    if counted is None:
+        return -1
+    if (
+        rep_out.shape[0] not in (0, (counted[0] + 1) * rep_bytes)
+        or definition_out.shape[0] not in (0, (counted[0] + 1) * definition_bytes)
+        or offsets.shape[0] != counted[1] + 1 or validity.shape[0] != counted[1] + 1
+        or not 1 <= number <= LEVEL_MAX or not 0 <= visible_max <= LEVEL_MAX
+        or not 0 <= upper <= LEVEL_MAX or not 0 <= base <= LEVEL_MAX or empty > LEVEL_MAX
+        or <size_t>reps_out % rep_bytes
+        or has_definition and <size_t>definitions_out % definition_bytes
+    ):
+        return -1
+    count = rep.shape[0] // rep_bytes
+    with nogil:
+        if rep_bytes == 1 and definition_bytes == 2:
+            valid = _fold_lists[uint8_t, uint16_t](
+                <const uint8_t*>reps, <const uint16_t*>definitions, count, number, visible_max,
+                upper, base, empty, has_definition, <uint8_t*>reps_out,
+                <uint16_t*>definitions_out, &offsets[0], &validity[0],
+            )
+        elif rep_bytes == 1:
+            valid = _fold_lists[uint8_t, uint8_t](
+                <const uint8_t*>reps, <const uint8_t*>definitions, count, number, visible_max,
+                upper, base, empty, has_definition, <uint8_t*>reps_out,
+                <uint8_t*>definitions_out, &offsets[0], &validity[0],
+            )
+        elif definition_bytes == 2:
+            valid = _fold_lists[uint16_t, uint16_t](
+                <const uint16_t*>reps, <const uint16_t*>definitions, count, number, visible_max,
+                upper, base, empty, has_definition, <uint16_t*>reps_out,
+                <uint16_t*>definitions_out, &offsets[0], &validity[0],
+            )
+        else:
+            valid = _fold_lists[uint16_t, uint8_t](
+                <const uint16_t*>reps, <const uint8_t*>definitions, count, number, visible_max,
+                upper, base, empty, has_definition, <uint16_t*>reps_out,
+                <uint8_t*>definitions_out, &offsets[0], &validity[0],
+            )
+    return valid
+
+
+cdef Py_ssize_t _item_validity(
+    const definition_t* definition, Py_ssize_t count, int visible_max, int base, uint8_t* validity,
+    Py_ssize_t slots,
+) noexcept nogil:
+    cdef Py_ssize_t index, place = 0, valid = 0
+    cdef int is_visible, is_valid
+    for index in range(count):
+        place += definition[index] <= visible_max
+    if place != slots:
+        return -1
+    place = 0
+    for index in range(count):
+        is_visible = definition[index] <= visible_max
+        is_valid = definition[index] <= base
+        validity[place] = is_valid
+        place += is_visible
+        valid += is_visible & is_valid
+    return valid
+
+
+def item_validity(
+    const uint8_t[::1] definition, int definition_bytes, int visible_max, int base,
+    uint8_t[::1] validity,
+):
+    """Tell of every entry with a slot whether its definition is at most ``base``; count those.
+
+    ``validity`` has one item more than there are slots. Returns -1 for another number of slots.
+    """
+    cdef Py_ssize_t valid, slots = validity.shape[0] - 1
+    cdef const void* definitions = &definition[0]
+    if not _are_levels(definition, definition_bytes) or slots < 0:
+        return -1
+    with nogil:
+        if definition_bytes == 1:
+            valid = _item_validity[uint8_t](
+                <const uint8_t*>definitions, definition.shape[0], visible_max, base, &validity[0],
+                slots,
+            )
+        else:
+            valid = _item_validity[uint16_t](
+                <const uint16_t*>definitions, definition.shape[0] // 2, visible_max, base,
+                &validity[0], slots,
+            )
+    return valid

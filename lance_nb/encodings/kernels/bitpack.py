@@ -62,8 +62,7 @@ def unpack(data: Bytes, starts: Ints, width: int, out: Words) -> None:
     if _unpack_compiled(data, starts, width, out):
         return
     size = VALUES // 8 * width
-    if bool(((starts < 0) | (starts > data.size - size)).any()):
-        raise _outside(data, width)
+    _check_blocks(data, starts, width)
     lanes = VALUES // word_bits
     scratch = np.empty((9, min(BLOCKS, starts.size) * lanes), out.dtype)
     for first in range(0, starts.size, BLOCKS):
@@ -86,6 +85,11 @@ def _unpack_compiled(data: Bytes, starts: Ints, width: int, out: Words) -> bool:
     if not loops.unpack_bits(data, starts, width, out.itemsize, flat):
         raise _outside(data, width)
     return True
+
+
+def _check_blocks(data: Bytes, starts: Ints, width: int) -> None:
+    if bool(((starts < 0) | (starts > data.size - VALUES // 8 * width)).any()):
+        raise _outside(data, width)
 
 
 def _outside(data: Bytes, width: int) -> InternalError:
@@ -277,7 +281,13 @@ def unpack_levels(data: Bytes, starts: Ints, width: int, out: Bytes) -> None:
 
     ``out`` has shape (number of blocks, 1024) and is contiguous.
     """
+    loops = compiled.loops
+    if loops is not None and out.flags.c_contiguous:
+        if not loops.unpack_levels(data, starts, width, out.reshape(-1)):
+            raise _outside(data, width)
+        return
     size = VALUES // 8 * width
+    _check_blocks(data, starts, width)
     per_byte = 8 // width
     mask = np.uint64(((1 << width) - 1) * _EVERY_BYTE)
     scratch = np.empty((8, min(BLOCKS, starts.size) * _LEVEL_LANES // 8), np.uint64)

@@ -11,12 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from lance_nb._pb import encodings21
+from lance_nb.encodings import repdef
+from lance_nb.encodings.base import AllNull, DecodedPage
 from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.errors import LanceError
 
 Rng = np.random.Generator
+LAYERS = (
+    encodings21.REPDEF_ALL_VALID_ITEM,
+    encodings21.REPDEF_NULLABLE_ITEM,
+    encodings21.REPDEF_ALL_VALID_LIST,
+    encodings21.REPDEF_NULLABLE_LIST,
+    encodings21.REPDEF_EMPTYABLE_LIST,
+    encodings21.REPDEF_NULL_AND_EMPTY_LIST,
+)
 Run = Callable[[], tuple[Any, ...]]
 
 
@@ -153,6 +164,58 @@ def walk_entries(rng: Rng) -> Run:
     return run
 
 
+def unpack_levels(rng: Rng) -> Run:
+    width = int(rng.choice(bitpack.LEVEL_WIDTHS))
+    count = int(rng.integers(0, 5))
+    data = rng.integers(0, 256, 128 * width + int(rng.integers(0, 700)), np.uint8)
+    starts = rng.integers(0, data.size - 128 * width + 1, count)
+    if rng.random() < 0.2:
+        starts = positions(rng, count, data.size - 128 * width)
+
+    def run() -> tuple[Any, ...]:
+        out = np.empty((count, 1024), np.uint8)
+        bitpack.unpack_levels(data, starts, width, out)
+        return (out,)
+
+    return run
+
+
+def unravel(rng: Rng) -> Run:
+    """Levels of random layers: sound ones by their sizes, or any within the layers' limits."""
+    layers = tuple(int(layer) for layer in rng.choice(LAYERS, int(rng.integers(1, 5))))
+    lists, top = repdef.num_list_layers(layers), repdef.max_definition(layers)
+    count = int(rng.integers(0, 60))
+    kinds = [np.dtype(rng.choice(["u1", "u2"])) for _ in range(2)]
+    definition = rng.integers(0, top + 1, count).astype(kinds[0])
+    rep = rng.integers(0, lists + 1, count).astype(kinds[1])
+    visible = definition <= repdef.max_visible_definition(layers)
+    if rng.random() < 0.8:
+        rep[:1] = lists
+        hidden = np.flatnonzero(~visible)
+        rep[hidden] = np.maximum(rep[hidden], rng.integers(1, max(lists, 1) + 1, hidden.size))
+        after = hidden[hidden + 1 < count] + 1
+        rep[after] = lists
+    values = int(visible.sum())
+    if rng.random() < 0.1:
+        values += 1
+    has_definition = rng.random() < 0.9
+    page = DecodedPage(
+        AllNull(values if has_definition else count),
+        rep if lists and rng.random() < 0.98 else None,
+        definition if has_definition else None,
+        layers,
+    )
+
+    def run() -> tuple[Any, ...]:
+        return tuple(
+            part
+            for level in repdef.unravel(page)
+            for part in (level.length, level.validity, level.offsets)
+        )
+
+    return run
+
+
 def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     """Return positions of which many lie outside of ``0..most``."""
     ends = np.array(
@@ -170,6 +233,8 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "ranges are copied": copy_ranges,
     "ranges are scattered": scatter_ranges,
     "entries are walked": walk_entries,
+    "levels are unpacked": unpack_levels,
+    "levels are unravelled": unravel,
 }
 
 

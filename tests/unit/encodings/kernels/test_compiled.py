@@ -168,3 +168,33 @@ def test_entries_outside_of_their_rows_are_refused() -> None:
     for start, stop in ((0, 5), (0, 3), (-1, 6), (6, 12), (6, 10), (0, 1 << 62), (1 << 62, 0)):
         assert walked([start], [stop]) is None
     assert walked([0, 6], [6]) is None
+
+
+@needs_extension
+def test_levels_and_rooms_that_do_not_fit_are_refused() -> None:
+    loops = compiled.loops
+    rep, levels = np.array([1, 0, 1], np.uint8), np.array([0, 0, 1], np.uint8)
+
+    def folded(rep: np.ndarray, levels: np.ndarray, lists: int = 2, number: int = 1) -> object:
+        offsets, validity = np.zeros(lists + 1, np.int64), np.zeros(lists + 1, np.uint8)
+        rooms = np.zeros(3, np.uint8), np.zeros(3, np.uint8), offsets, validity
+        found = loops.fold_lists(rep, 1, levels, 1, number, 0, 1, 0, -1, *rooms)
+        return found if found < 0 else (found, offsets.tolist(), validity.tolist()[:lists])
+
+    assert loops.count_lists(rep, 1, levels, 1, 1, 1) == (2, 2)
+    assert folded(rep, levels) == (1, [0, 2, 2], [1, 0])
+    assert folded(rep[1:], levels[1:]) == -1  # begins inside of a list
+    assert folded(rep, np.array([0, 1, 1], np.uint8)) == -1  # without a slot, inside of a list
+    assert folded(rep, levels[:2]) == -1
+    assert folded(rep, levels, lists=1) == -1
+    assert folded(rep, levels, number=256) == -1
+    assert loops.count_lists(rep, 2, levels, 1, 1, 1) is None
+    assert loops.count_lists(rep, 3, levels, 1, 1, 1) is None
+    room = np.zeros(3, np.uint8)
+    assert loops.item_validity(levels, 1, 0, 0, room) == 2
+    assert loops.item_validity(levels, 1, 1, 0, room) == -1  # another number of slots
+    assert loops.item_validity(levels, 3, 0, 0, room) == -1
+    assert loops.item_validity(levels, 1, 0, 0, room[:0]) == -1
+    out = np.zeros(1024, np.uint8)
+    for start, width in ((1, 1), (-1, 1), (1 << 62, 1), (0, 3), (0, 2)):
+        assert not loops.unpack_levels(np.zeros(128, np.uint8), np.array([start]), width, out)
