@@ -372,7 +372,7 @@ def _write_imports(dataset: LanceDataset, source: PhotoSource) -> None:
     dataset.tags.create("raw-import", dataset.version)
     with _commit_as(TOM, "Import the phone pictures"):
         dataset.insert(source.take(6_000))
-    with _commit_as(MARA, "Drop what is out of focus"):
+    with _commit_as(MARA, "Delete pictures that are out of focus"):
         dataset.delete("score < 0.2")
     with _commit_as(MARA, "Correct the spelling of bicycle"):
         dataset.update({"label": "'bicycle'"}, where="label = 'bycicle'")
@@ -384,31 +384,31 @@ def _write_columns(dataset: LanceDataset, source: PhotoSource) -> None:
         dataset.add_columns({"ratio": "CAST(width AS FLOAT) / CAST(height AS FLOAT)"})
     with _commit_as(INES, "Import the autumn archive"):
         dataset.insert(correct_labels(with_ratio(source.take(5_000), "ratio")))
-    with _commit_as(MARA, "Say what this is"):
+    with _commit_as(MARA, "Add a title and a description"):
         dataset.update_metadata(TITLE)
-    with _commit_as(TOM, "Call the ratio by its name"):
+    with _commit_as(TOM, "Rename ratio to aspect_ratio"):
         dataset.alter_columns({"path": "ratio", "name": "aspect_ratio"})
     dataset.tags.create("training-v1", dataset.version)
     with _commit_as(TOM, "Try a flag for wide pictures"):
         dataset.add_columns({"is_wide": "aspect_ratio > 1.4"})
-    with _commit_as(TOM, "The flag is not needed"):
+    with _commit_as(TOM, "Drop the flag for wide pictures"):
         dataset.drop_columns(["is_wide"])
 
 
 def _write_clean_up(dataset: LanceDataset) -> None:
     """Versions 12 and 13."""
-    with _commit_as(MARA, "The film scans of the first batch are upside down"):
+    with _commit_as(MARA, "Delete film scans that are upside down"):
         dataset.delete("meta.camera = 'Nikon FM2' AND score < 0.6")
-    with _commit_as(TOM, "Join the archives into larger fragments"):
+    with _commit_as(TOM, "Compact the archives into larger fragments"):
         dataset.optimize.compact_files(target_rows_per_fragment=15_000)
 
 
 def _write_branches(dataset: LanceDataset, source: PhotoSource) -> None:
     """Make two branches that go their own way."""
     relabel = dataset.create_branch("relabel", "training-v1")
-    with _commit_as(MARA, "Cats and dogs are pets"):
+    with _commit_as(MARA, "Relabel cats and dogs as pets"):
         relabel.update({"label": "'pet'"}, where="label = 'cat' OR label = 'dog'")
-    with _commit_as(MARA, "Drop the weaker windows"):
+    with _commit_as(MARA, "Delete windows with low scores"):
         relabel.delete("label = 'window' AND score < 0.4")
     augmented = dataset.create_branch("augmented", dataset.version)
     for count, what in ((600, "Add mirrored pictures"), (400, "Add cropped pictures")):
@@ -419,7 +419,7 @@ def _write_branches(dataset: LanceDataset, source: PhotoSource) -> None:
 def _write_weeks(dataset: LanceDataset, source: PhotoSource) -> None:
     """Versions 14 to 20: captions are checked, and imported every week; one week went wrong."""
     checked = dataset.to_table(filter="id >= 2000 AND id < 2200").combine_chunks()
-    with _commit_as(INES, "Captions checked by hand, and some late pictures"):
+    with _commit_as(INES, "Update checked captions, add late pictures"):
         late = correct_labels(with_ratio(source.take(100)))
         _upsert(dataset, pa.concat_tables([_with_checked_captions(checked), late]))
     with _commit_as(INES, "Import week 44"):
@@ -428,7 +428,7 @@ def _write_weeks(dataset: LanceDataset, source: PhotoSource) -> None:
         dataset.insert(with_bad_import(correct_labels(with_ratio(source.take(BAD_ROWS)))))
     with _commit_as(INES, "Import week 46"):
         dataset.insert(correct_labels(with_ratio(source.take(4_000))))
-    with _commit_as(MARA, "Poplars by the canal are the landmark"):
+    with _commit_as(MARA, "Mark poplars by the canal as the landmark"):
         dataset.update(
             {"caption": "concat(caption, ', the landmark')"},
             where="caption LIKE '%poplars by the canal%' AND id < 20000",
@@ -442,25 +442,25 @@ def _write_weeks(dataset: LanceDataset, source: PhotoSource) -> None:
 
 def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
     """Versions 21 to 26, and the third branch."""
-    with _commit_as(MARA, "People asked for their pictures to go"):
+    with _commit_as(MARA, "Delete pictures on request of the people shown"):
         dataset.delete("id >= 21000 AND id < 21040 OR label = 'street' AND score < 0.3")
-    with _commit_as(TOM, "The photo desk looks after it"):
+    with _commit_as(TOM, "Name the photo desk as the owner"):
         dataset.update_config({"team": "photo desk"})
     captions = dataset.create_branch("captions", dataset.version)
-    with _commit_as(MARA, "Captions in capitals, as an experiment"):
+    with _commit_as(MARA, "Try captions in capitals"):
         captions.update({"caption": "upper(caption)"}, where="label = 'cat'")
-    with _commit_as(MARA, "How long they are"):
+    with _commit_as(MARA, "Add the length of captions"):
         captions.add_columns({"caption_length": "CAST(length(caption) AS INT)"})
     jury = dataset.to_table(filter="id >= 5000 AND id < 6500").combine_chunks()
-    with _commit_as(INES, "Scores of the second jury"):
+    with _commit_as(INES, "Update the scores of the second jury"):
         _upsert(dataset, _with_lower_scores(jury))
-    with _commit_as(TOM, "Say what a score is"):
+    with _commit_as(TOM, "Describe the column of scores"):
         dataset.update_field_metadata({"score": {"description": "0 to 1, by a jury of three"}})
     with _commit_as(
         INES, "Import the winter archive"
     ):  # in small files, as many small jobs write them
         dataset.insert(correct_labels(_with_megapixels(source.take(4_000))), max_rows_per_file=800)
-    with _commit_as(MARA, "Nobody will describe these any more"):
+    with _commit_as(MARA, "Delete weak pictures without a caption"):
         dataset.delete("caption IS NULL AND score < 0.5")
     dataset.tags.create(LAST_TAG, dataset.version)
 
@@ -469,7 +469,7 @@ def _write_end(dataset: LanceDataset, source: PhotoSource) -> None:
 
 
 def correct_labels(photos: pa.Table) -> pa.Table:
-    """Return ``photos`` with every label correct_labels right."""
+    """Return ``photos`` with every misspelt label corrected."""
     from pyarrow import compute
 
     labels = photos["label"]
