@@ -1,0 +1,190 @@
+// The view of rows: the first screen, what is asked for, filters, orders, errors.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { h } from "../../lance_nb/explorer/js/dom.js";
+import { mountRows } from "../../lance_nb/explorer/widgets/rows.js";
+import { fakeContext, settled } from "./fake_context.js";
+import { button, nextFrame, observers, send, shown } from "./light_page.js";
+import { layOut, press, rowsOf, textPage } from "./row_pages.js";
+
+beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
+afterEach(() => {
+  nextFrame();
+  mock.timers.reset();
+  document.body.replaceChildren();
+  observers.length = 0;
+});
+
+const HERE = { branch: null, version: 3 };
+const LOOK = { filter: null, system: false, arranged: null };
+const HOSTILE = "<img src=x onerror=alert(1)>";
+
+const part = (columns, numRows = 3, more = {}) => ({
+  ...textPage(columns),
+  num_rows: numRows,
+  num_columns: Object.keys(columns).length,
+  ...more,
+});
+const ROWS = part({ id: ["1", "2", "3"], word: ["a", HOSTILE, "c"] });
+
+function rows(screen = { rows: ROWS }) {
+  const ctx = fakeContext(screen);
+  const el = h("div");
+  document.body.append(el);
+  const view = mountRows(el, ctx);
+  const grid = el.querySelector(".lnb-grid");
+  layOut(grid);
+  nextFrame();
+  const status = () => el.querySelector(".lnb-grid-status").textContent;
+  const note = () => shown(el.querySelector(".lnb-grid-note"));
+  const filter = (text) => {
+    view.open({ filter: text });
+    nextFrame();
+    return ctx.kernel.last("rows.look");
+  };
+  return { ctx, el, view, grid, status, note, filter };
+}
+
+test("the first rows are shown without a request for rows", () => {
+  const { ctx, el, grid, status, note } = rows();
+  assert.deepEqual(rowsOf(el), [
+    ["0", "1", "a"],
+    ["1", "2", HOSTILE],
+    ["2", "3", "c"],
+  ]);
+  assert.equal(el.querySelector("img"), null);
+  assert.equal(ctx.kernel.count("rows"), 0);
+  assert.equal(status(), "rows 0 – 2 of 3");
+  assert.equal(note(), "");
+  assert.equal(grid.getAttribute("aria-multiselectable"), "true");
+  assert.deepEqual(ctx.shared.window, { offset: 0, first_column: 0 });
+  assert.deepEqual(ctx.codes, [null]);
+  mock.timers.tick(1000);
+  const profiles = ctx.kernel.last("rows.profile").args;
+  assert.deepEqual([profiles.branch, profiles.version, profiles.filter], [null, 3, null]);
+});
+
+test("rows that are not here are requested for the version shown", async () => {
+  const { ctx, el, note } = rows({ rows: { ...ROWS, num_rows: 1000 } });
+  const asked = ctx.kernel.last("rows");
+  const { offset, limit, ...place } = asked.args;
+  assert.deepEqual(place, { ...HERE, ...LOOK, first_column: 0, num_columns: 40 });
+  assert.ok(offset <= 3 && offset + limit > 10);
+  const next = textPage({ id: ["4", "5"], word: ["d", "e"] }, { offset: 3 });
+  await asked.answer(next.page, next.buffers);
+  nextFrame();
+  assert.deepEqual(rowsOf(el)[4], ["4", "5", "e"]);
+  await ctx.kernel.last("rows").fail({ title: "Damaged", message: HOSTILE, where: "", hint: "" });
+  nextFrame();
+  assert.equal(note(), `!|Damaged|${HOSTILE}`);
+  assert.equal(el.querySelector("img"), null);
+});
+
+test("a version without rows, or one that cannot be read, says so", () => {
+  const { ctx, el, grid, note, status } = rows({ rows: { num_rows: 0, num_columns: 2 } });
+  assert.equal(note(), "This version has no rows.");
+  assert.equal(status(), "");
+  const error = { title: "Damaged", message: "cut short", where: "", hint: "", kind: "" };
+  ctx.show({ version: 2, rows: { error } });
+  nextFrame();
+  assert.equal(note(), "!|Damaged|cut short");
+  assert.ok(grid.classList.contains("lnb-broken"));
+  ctx.show({ version: 1, rows: ROWS });
+  nextFrame();
+  assert.equal(note(), "");
+  assert.ok(!grid.classList.contains("lnb-broken"));
+  assert.equal(rowsOf(el).length, 3);
+});
+
+test("a snapshot says how many rows it keeps of how many", () => {
+  const { status } = rows({ rows: { ...ROWS, whole: { rows: 5000, columns: 2 } } });
+  assert.equal(status(), "rows 0 – 2 of 3 kept of 5,000");
+});
+
+test("a filter is asked of the kernel, and its rows begin at the top", async () => {
+  const { ctx, status, note, filter } = rows();
+  const asked = filter("id > 1");
+  assert.deepEqual(asked.args, {
+    ...HERE, filter: "id > 1", system: false, order: null, near: null,
+  }); // biome-ignore format: one place
+  const code = { python: "ds.to_table(filter='id > 1')", magic: "%lance head" };
+  await asked.answer({ num_rows: 2, num_columns: 2, arranged: null, code });
+  nextFrame();
+  assert.deepEqual(ctx.codes.at(-1), code);
+  assert.equal(ctx.kernel.last("rows").args.filter, "id > 1");
+  mock.timers.tick(1000);
+  assert.equal(ctx.kernel.last("rows.profile").args.filter, "id > 1");
+  assert.match(status(), /of 2$/);
+  const none = filter("id > 9");
+  await none.answer({ num_rows: 0, num_columns: 2, arranged: null, code });
+  nextFrame();
+  assert.equal(note(), "No row passes the filter.");
+});
+
+test("a filter that is refused leaves the rows that are shown", async () => {
+  const { ctx, el, filter } = rows();
+  const asked = filter("nope > 1");
+  await asked.fail({ title: "Filter", message: HOSTILE, where: "", hint: "", kind: "" });
+  nextFrame();
+  assert.equal(rowsOf(el).length, 3);
+  assert.match(shown(el.querySelector(".lnb-rows")), /<img src=x onerror=alert\(1\)>/);
+  assert.equal(el.querySelector("img"), null);
+  assert.deepEqual(ctx.codes, [null]);
+});
+
+test("of two filters the newer one counts, whichever is answered first", async () => {
+  const { ctx, status, filter } = rows();
+  const first = filter("id > 1");
+  const second = filter("id > 2");
+  assert.equal(ctx.kernel.cancelled, 1);
+  const answer = { num_columns: 2, arranged: null, code: { python: "" } };
+  await second.answer({ num_rows: 1, ...answer });
+  await first.answer({ num_rows: 2, ...answer });
+  nextFrame();
+  assert.match(status(), /of 1$/);
+  assert.equal(ctx.kernel.last("rows").args.filter, "id > 2");
+});
+
+test("a filter is asked again of the version that is shown next", async () => {
+  const { ctx, filter } = rows();
+  const answer = { num_rows: 2, num_columns: 2, arranged: null, code: { python: "" } };
+  await filter("id > 1").answer(answer);
+  ctx.show({ version: 2, rows: ROWS });
+  await settled();
+  const asked = ctx.kernel.last("rows.look").args;
+  assert.deepEqual([asked.version, asked.filter], [2, "id > 1"]);
+});
+
+test("the keyboard selects rows and opens a whole row", async () => {
+  const { ctx, el, grid, view, status } = rows();
+  press(grid, " ");
+  nextFrame();
+  assert.equal(status(), "rows 0 – 2 of 3 · 1 selected");
+  view.open({ row: 2 });
+  nextFrame();
+  assert.equal(document.lastFocused, grid);
+  button(el, "Whole row").click();
+  const asked = ctx.kernel.asked.at(-1);
+  assert.equal(asked.args.version, 3);
+  assert.equal(asked.args.row, 2);
+  await asked.fail({ message: "lost" });
+  assert.equal(shown(ctx.details.at(-1).content), "problem: lost");
+});
+
+test("a click on a number selects rows, Shift extends, a click on a cell moves there", () => {
+  const { el, grid, status } = rows();
+  const numbers = () => [...el.querySelectorAll(".lnb-grid-body .lnb-grid-number")];
+  send(numbers()[0], "click", { shiftKey: false, ctrlKey: false, metaKey: false });
+  send(numbers()[2], "click", { shiftKey: true, ctrlKey: false, metaKey: false });
+  nextFrame();
+  assert.match(status(), /· 3 selected$/);
+  assert.equal(send(numbers()[1], "mousedown").defaultPrevented, true);
+  const cell = [...el.querySelectorAll(".lnb-grid-body .lnb-cell")].find(
+    (one) => one.textContent === "c",
+  );
+  send(cell, "click");
+  nextFrame();
+  assert.match(grid.getAttribute("aria-activedescendant"), /-2-1$/);
+});
