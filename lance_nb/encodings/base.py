@@ -143,15 +143,29 @@ class ChunkBuffer:
 
 
 @dataclass(frozen=True, slots=True)
+class SymbolTables:
+    """The FSST symbol tables of joined pages; chunk ``i`` uses ``tables[of_chunk[i]]``."""
+
+    tables: tuple[bytes, ...]
+    of_chunk: Ints
+
+    def part(self, chunks: Ints) -> SymbolTables:
+        """Return the same for some chunks."""
+        return SymbolTables(self.tables, self.of_chunk[chunks])
+
+
+@dataclass(frozen=True, slots=True)
 class Chunks:
     """Many chunks, with their value buffers and the number of values in each (int64, all >= 0).
 
+    ``symbols`` replace the symbol table of the encoding, where pages with others are joined.
     ``known`` is what a codec found out about these very chunks and their encoding: those of an open
     page are decoded again with every scan.
     """
 
     buffers: tuple[ChunkBuffer, ...]
     num_values: Ints
+    symbols: SymbolTables | None = None
     known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -34,6 +34,7 @@ from lance_nb.encodings.base import (
     PageShape,
     Rows,
     Span,
+    SymbolTables,
     WholePage,
     corrupt,
 )
@@ -59,6 +60,7 @@ class ChunkTable:
     sizes: Ints
     num_values: Ints
     value_ends: Ints
+    symbols: SymbolTables | None = None
 
     def part(self, chunks: Ints) -> ChunkTable:
         """Return the entries of some chunks, in any order, with repeats."""
@@ -67,6 +69,7 @@ class ChunkTable:
             self.sizes[chunks],
             self.num_values[chunks],
             self.value_ends[chunks],
+            None if self.symbols is None else self.symbols.part(chunks),
         )
 
 
@@ -141,7 +144,8 @@ def read_chunk_tables(
         raise corrupt("chunks that hold the values of their page", "another chunk table")
     counts[last] = rest
     stops = np.cumsum(sizes)
-    table = ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts))
+    symbols = symbols_of_pages([page.layout for page in pages], ends - first)
+    table = ChunkTable(stops - sizes, sizes, counts, np.cumsum(counts), symbols)
     chunks = []
     for page, size in zip(pages, np.add.reduceat(sizes, first).tolist(), strict=True):
         if size > len(page.buffers[1]):
@@ -162,7 +166,14 @@ def read_row_indices(pages: Sequence[WholePage], chunk_ends: Ints) -> RowIndex:
     ends = np.cumsum(pairs[:, 0].astype(np.int64))
     if not np.array_equal(ends[chunk_ends - 1], row_ends):
         raise corrupt("a repetition index of the rows of its page", "another number of rows")
-    return RowIndex(ends, ends + (pairs[:, 1] > 0))
+    return RowIndex(ends, _within_pages(ends, ends + (pairs[:, 1] > 0), chunk_ends))
+
+
+def _within_pages(ended: Ints, started: Ints, chunk_ends: Ints) -> Ints:
+    """Return the rows that have started by the end of each chunk: none goes on behind a page."""
+    last = chunk_ends - 1
+    started[last] = ended[last]
+    return started
 
 
 def read_row_index(index: Bytes, num_chunks: int, num_rows: int) -> RowIndex:
@@ -206,7 +217,9 @@ def parse_chunks(
     flat = not layout.repetition_index_depth and ("rep" in found or "def" in found)
     if flat and not np.array_equal(levels, counts):
         raise corrupt("one level per value", "another number of levels")
-    return ParsedChunks(levels, found.get("rep"), found.get("def"), Chunks(values, counts))
+    return ParsedChunks(
+        levels, found.get("rep"), found.get("def"), Chunks(values, counts, table.symbols)
+    )
 
 
 def _header_type(layout: encodings21.MiniBlockLayout) -> tuple[np.dtype[np.void], int]:
@@ -321,36 +334,59 @@ def no_chunks(num_buffers: int) -> Chunks:
     return Chunks((nothing,) * num_buffers, zero)
 
 
+def symbols_of_pages(
+    layouts: Sequence[encodings21.MiniBlockLayout], num_chunks: Ints
+) -> SymbolTables | None:
+    """Return the symbol tables of joined pages, None if they have none or share one."""
+    if layouts[0].value_compression.WhichOneof("compression") != "fsst":
+        return None
+    tables = tuple(layout.value_compression.fsst.symbol_table for layout in layouts)
+    if tables.count(tables[0]) == len(tables):
+        return None
+    return SymbolTables(tables, np.repeat(np.arange(len(tables)), num_chunks))
+
+
 def join_parts(
-    pages: Sequence[PageParts], num_rows: Sequence[int], shifts: Sequence[int]
+    pages: Sequence[PageParts],
+    layouts: Sequence[encodings21.MiniBlockLayout],
+    num_rows: Sequence[int],
+    shifts: Sequence[int],
 ) -> PageParts:
     """Join the index buffers of pages; ``shifts`` are the bytes from the first chunks to theirs."""
     tables = [page.table for page in pages]
     starts = [table.starts + shift for table, shift in zip(tables, shifts, strict=True)]
     counts = np.concatenate([table.num_values for table in tables])
     sizes = np.concatenate([table.sizes for table in tables])
-    table = ChunkTable(np.concatenate(starts), sizes, counts, np.cumsum(counts))
-    chunk_ends = np.cumsum([table.starts.size for table in tables])
+    num_chunks = np.array([table.starts.size for table in tables], np.int64)
+    symbols = symbols_of_pages(layouts, num_chunks)
+    table = ChunkTable(np.concatenate(starts), sizes, counts, np.cumsum(counts), symbols)
+    chunk_ends = np.cumsum(num_chunks)
     rows = None
     if pages[0].rows is not None:
         row_ends = np.cumsum(num_rows)
         first = np.repeat(np.append(0, row_ends[:-1]), np.diff(chunk_ends, prepend=0))
         indices = [page.rows for page in pages if page.rows is not None]
-        rows = RowIndex(
-            np.concatenate([one.ended for one in indices]) + first,
-            np.concatenate([one.started for one in indices]) + first,
-        )
+        ended = np.concatenate([one.ended for one in indices]) + first
+        started = np.concatenate([one.started for one in indices]) + first
+        rows = RowIndex(ended, _within_pages(ended, started, chunk_ends))
     return PageParts(table, rows, None, chunk_ends[:-1])
 
 
-def check_joints(parts: PageParts, begins: Mask, num_levels: Ints) -> None:
+def check_joints(
+    parts: PageParts, begins: Mask, num_levels: Ints, chunks: Ints | None = None
+) -> None:
     """Make sure that no page continues the last row of the page before it.
 
-    ``begins`` marks the entries that begin a row. Raises CorruptFileError.
+    ``begins`` marks the entries that begin a row, in some ``chunks`` or in all. Raises
+    CorruptFileError.
     """
     if parts.page_chunks is None:
         return
-    firsts = np.cumsum(num_levels)[parts.page_chunks - 1]
+    ends = np.cumsum(num_levels)
+    if chunks is None:
+        firsts = ends[parts.page_chunks - 1]
+    else:
+        firsts = (ends - num_levels)[np.isin(chunks, parts.page_chunks)]
     if not bool(begins[firsts[firsts < begins.size]].all()):
         raise corrupt("pages that begin with a new row", "one that continues a row")
 

@@ -79,6 +79,8 @@ def join_key(layout: encodings21.MiniBlockLayout) -> bytes | None:
     alike.CopyFrom(layout)
     alike.ClearField("num_items")
     alike.ClearField("num_dictionary_items")
+    if alike.value_compression.HasField("fsst"):
+        alike.value_compression.fsst.ClearField("symbol_table")
     return alike.SerializeToString(deterministic=True)
 
 
@@ -136,7 +138,8 @@ class MiniBlockPage:
         pages = [self, *(page for page, _ in others)]
         counts = [page.num_rows for page in pages]
         shifts = [0, *(shift for _, shift in others)]
-        parts = join_parts([page.parts for page in pages], counts, shifts)
+        layouts = [page._layout for page in pages]  # noqa: SLF001
+        parts = join_parts([page.parts for page in pages], layouts, counts, shifts)
         shape = PageShape(sum(counts), (), self._shape.file_version)
         return MiniBlockPage(self._layout, shape, self._codecs, parts)
 
@@ -273,6 +276,7 @@ class MiniBlockPage:
         if rep is None or self._rows is None:
             raise corrupt("repetition levels on a page of lists", "none")
         begins = rep == num_list_layers(self._layers)
+        check_joints(self.parts, begins, levels.num_levels, chunks)
         row_of_entry = number_rows(self._rows, chunks, begins, levels.num_levels)
         starts = np.searchsorted(row_of_entry, rows.starts, side="left")
         stops = np.searchsorted(row_of_entry, rows.stops, side="left")

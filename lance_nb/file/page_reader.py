@@ -4,8 +4,8 @@ Two rounds of reading at most: index buffers (chunk tables, row indices, diction
 are opened for the first time, then the bytes of the rows. Opened pages stay with their column.
 
 Lists make small pages (some 60,000 items), and the cost of a page besides its bytes is the same for
-all. So whole mini-block pages that lie one after the other in a mapped file, and are described
-alike, are decoded as one run of up to ``RUN_VALUES`` values.
+all. So mini-block pages that lie one after the other in a mapped file, and are described alike, are
+decoded as one run of up to ``RUN_VALUES`` values.
 
 Limits: pages are joined only where their bytes are at hand without copying.
 """
@@ -183,7 +183,7 @@ def _buffers_of(spans: Sequence[Span], arrays: Sequence[np.ndarray]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class PageRun:
-    """Wanted rows of one page, or all rows of several pages. ``reader`` decodes them."""
+    """Wanted rows of one page, or of several that are joined. ``reader`` decodes them."""
 
     parts: tuple[PageRows, ...]
     reader: PageReader
@@ -300,11 +300,9 @@ def join_runs(parts: Sequence[PageRows]) -> list[PageRun]:
 
 
 def _joinable(part: PageRows) -> MiniBlockPage | None:
-    """Return the page's reader if all of its rows are wanted and its kind can be joined."""
+    """Return the page's reader if its kind can be joined."""
     reader = part.column.opened[part.page]
-    if not isinstance(reader, MiniBlockPage) or part.rows.num_rows != part.metadata.num_rows:
-        return None
-    return reader
+    return reader if isinstance(reader, MiniBlockPage) else None
 
 
 def _follows(before: PageRows, after: PageRows) -> bool:
@@ -325,5 +323,17 @@ def _run(parts: Sequence[PageRows]) -> PageRun:
         if isinstance(other, MiniBlockPage):
             others.append((other, part.metadata.buffer_offsets[_CHUNKS] - begin))
     joined = reader.joined(others)
-    every = Rows(np.zeros(1, np.int64), np.array([joined.num_rows], np.int64))
-    return PageRun(tuple(parts), joined, every)
+    return PageRun(tuple(parts), joined, _joined_rows(parts))
+
+
+def _joined_rows(parts: Sequence[PageRows]) -> Rows:
+    """Return the wanted rows of joined pages, counted through all of them."""
+    counts = np.array([part.metadata.num_rows for part in parts], np.int64)
+    firsts = np.cumsum(counts) - counts
+    if sum(part.rows.num_rows for part in parts) == int(counts.sum()):
+        return Rows(np.zeros(1, np.int64), counts.sum(keepdims=True))
+    both = list(zip(parts, firsts, strict=True))
+    return Rows(
+        np.concatenate([part.rows.starts + first for part, first in both]),
+        np.concatenate([part.rows.stops + first for part, first in both]),
+    )

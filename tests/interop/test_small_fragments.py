@@ -168,3 +168,26 @@ def test_dictionaries_of_fragments_stay_apart(tmp_path: Path) -> None:
         lance.write_dataset(table, tmp_path / "d.lance", mode="append" if number else "create")
     theirs = lance.dataset(tmp_path / "d.lance").to_table()
     assert lance_nb.dataset(tmp_path / "d.lance").to_table().equals(theirs)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_rows_of_many_small_pages_with_tables_of_their_own(tmp_path: Path, version: str) -> None:
+    """Lists of text end pages early, and each page has its own symbol table."""
+    lance = require_pylance()
+    rng = random.Random(5)
+    words = ["".join(rng.choices("etaoin shrdlu", k=rng.randrange(2, 14))) for _ in range(3000)]
+    rows = [
+        None if number % 97 == 0 else rng.choices(words, k=rng.randrange(5))
+        for number in range(200_000)
+    ]
+    table = pa.table({"id": range(len(rows)), "words": pa.array(rows, pa.list_(pa.string()))})
+    theirs = lance.write_dataset(table, tmp_path / "d.lance", data_storage_version=version)
+    ours = lance_nb.dataset(tmp_path / "d.lance")
+    assert len(list(ours.get_fragments())) == 1
+    for count in (1, 3, 40, 2000):
+        places = sorted(rng.sample(range(len(rows)), count))
+        assert ours.take(places).equals(theirs.take(places))
+    for text in ("id % 1000 = 7", "id % 3 = 1", "id < 90000 AND id % 7 = 0", "id > 60000"):
+        assert ours.to_table(filter=text).equals(theirs.to_table(filter=text)), text
+    window = {"limit": 150_000, "offset": 25_001}
+    assert ours.to_table(**window).equals(theirs.to_table(**window))

@@ -12,7 +12,10 @@ Source: message ``Fsst`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings.base import (
@@ -20,13 +23,14 @@ from lance_nb.encodings.base import (
     Codecs,
     DataBlock,
     FixedWidth,
+    Ints,
     VariableWidth,
     Wanted,
     corrupt,
 )
 from lance_nb.encodings.compress_base import CompressedChunks, CompressedValues, Compressors
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import fsst
+from lance_nb.encodings.kernels import fsst, memory
 from lance_nb.encodings.statistics import Measured, saving
 from lance_nb.errors import InternalError
 
@@ -47,9 +51,12 @@ class Fsst:
     def decode_chunks(
         self, encoding: encodings21.Fsst, chunks: Chunks, codecs: Codecs
     ) -> VariableWidth:
-        """Decode the strings of all chunks together."""
-        symbols = fsst.symbol_table(encoding.symbol_table)
-        return _decode(symbols, codecs.decode_chunks(encoding.values, chunks))
+        """Decode the strings of all chunks together, those of joined pages page by page."""
+        codes = codecs.decode_chunks(encoding.values, chunks)
+        if chunks.symbols is not None:
+            ends = np.cumsum(chunks.num_values)
+            return _decode_pages(chunks.symbols.tables, chunks.symbols.of_chunk, ends, codes)
+        return _decode(fsst.symbol_table(encoding.symbol_table), codes)
 
     def can_gather(self, encoding: encodings21.Fsst, codecs: Codecs) -> bool:
         """Tell whether the codes can be fetched."""
@@ -59,8 +66,12 @@ class Fsst:
         self, encoding: encodings21.Fsst, chunks: Chunks, wanted: Wanted, codecs: Codecs
     ) -> VariableWidth:
         """Decode the codes of the wanted strings only."""
-        symbols = fsst.symbol_table(encoding.symbol_table)
-        return _decode(symbols, codecs.gather(encoding.values, chunks, wanted))
+        codes = codecs.gather(encoding.values, chunks, wanted)
+        if chunks.symbols is not None:
+            owners = chunks.symbols.of_chunk[wanted.chunk]
+            ends = np.arange(1, owners.size + 1)
+            return _decode_pages(chunks.symbols.tables, owners, ends, codes)
+        return _decode(fsst.symbol_table(encoding.symbol_table), codes)
 
     def decode_blocks(
         self, encoding: encodings21.Fsst, blocks: Chunks, codecs: Codecs
@@ -83,6 +94,46 @@ def _decode(symbols: fsst.Symbols | None, codes: DataBlock) -> VariableWidth:
     if symbols is None:
         return codes
     offsets, data = fsst.decode(codes.data, codes.offsets, symbols)
+    return VariableWidth(codes.num_values, offsets, data)
+
+
+def _decode_pages(
+    tables: Sequence[bytes], owners: Ints, ends: Ints, codes: DataBlock
+) -> VariableWidth:
+    """Decode strings of several pages.
+
+    Item ``i`` of ``owners`` is the number of the table of the strings up to ``ends[i]``.
+    """
+    if not isinstance(codes, VariableWidth):
+        raise corrupt("FSST codes of variable width", type(codes).__name__)
+    last = np.flatnonzero(np.diff(owners, append=-1))
+    pieces = []
+    start = 0
+    for number, stop in zip(owners[last].tolist(), ends[last].tolist(), strict=True):
+        bounds = codes.offsets[start : stop + 1]
+        first = int(bounds[0])
+        data = codes.data[first : int(bounds[-1])]
+        own = bounds.copy()
+        own -= first
+        piece = VariableWidth(stop - start, own, data)
+        pieces.append(_decode(fsst.symbol_table(tables[number]), piece))
+        start = stop
+    sizes = [int(piece.offsets[-1]) for piece in pieces]
+    is_wide = codes.offsets.dtype.itemsize == 8 or sum(sizes) > _INT32_MAX
+    offsets: npt.NDArray[np.int32] | Ints = np.zeros(codes.num_values + 1, np.int32)
+    if is_wide:
+        offsets = offsets.astype(np.int64)
+    at = total = 0
+    for piece, size in zip(pieces, sizes, strict=True):
+        np.add(piece.offsets[1:], total, out=offsets[at + 1 : at + 1 + piece.num_values],
+               casting="unsafe")  # fmt: skip
+        at += piece.num_values
+        total += size
+    data = memory.allocate(total)
+    total = 0
+    for piece, size in zip(pieces, sizes, strict=True):
+        data[total : total + size] = piece.data[:size]
+        total += size
     return VariableWidth(codes.num_values, offsets, data)
 
 

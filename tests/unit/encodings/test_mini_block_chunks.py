@@ -220,7 +220,7 @@ def test_entries_are_numbered_by_the_rows_before_their_chunk() -> None:
 
 def test_joined_pages_count_rows_and_bytes_on() -> None:
     page = PageParts(TABLE, INDEX, None)
-    joined = join_parts([page, page], [3, 3], [0, 500])
+    joined = join_parts([page, page], [layout(10)] * 2, [3, 3], [0, 500])
     assert joined.table.starts.tolist() == [0, 80, 160, 500, 580, 660]
     assert joined.table.value_ends.tolist() == [4, 8, 10, 14, 18, 20]
     assert joined.rows is not None
@@ -229,7 +229,7 @@ def test_joined_pages_count_rows_and_bytes_on() -> None:
     assert joined.page_chunks is not None
     assert joined.page_chunks.tolist() == [3]
     flat = PageParts(TABLE, None, None)
-    three = join_parts([flat, flat, flat], [10, 10, 10], [0, 500, 700])
+    three = join_parts([flat, flat, flat], [layout(10)] * 3, [10, 10, 10], [0, 500, 700])
     assert three.rows is None
     assert three.table.starts.tolist()[6:] == [700, 780, 860]
     assert three.page_chunks is not None
@@ -238,7 +238,7 @@ def test_joined_pages_count_rows_and_bytes_on() -> None:
 
 def test_a_page_that_continues_a_row_of_the_page_before_is_refused() -> None:
     page = PageParts(TABLE, INDEX, None)
-    joined = join_parts([page, page], [3, 3], [0, 500])
+    joined = join_parts([page, page], [layout(10)] * 2, [3, 3], [0, 500])
     begins = np.ones(6, bool)
     check_joints(joined, begins, np.ones(6, np.int64))
     for inside in (1, 2, 4, 5):  # rows go on inside a page
@@ -249,6 +249,18 @@ def test_a_page_that_continues_a_row_of_the_page_before_is_refused() -> None:
     begins[3] = False
     with pytest.raises(CorruptFileError, match="begin with a new row"):
         check_joints(joined, begins, np.ones(6, np.int64))
+    some = ints(1, 3)  # chunk 3 is the first one of the second page
+    with pytest.raises(CorruptFileError, match="begin with a new row"):
+        check_joints(joined, np.array([False, False]), ints(1, 1), some)
+    check_joints(joined, np.array([False, True]), ints(1, 1), some)
+
+
+def test_no_row_goes_on_behind_its_page() -> None:
+    going_on = RowIndex(INDEX.ended, INDEX.ended + 1)
+    page = PageParts(TABLE, going_on, None)
+    joined = join_parts([page, page], [layout(10)] * 2, [3, 3], [0, 500])
+    assert joined.rows is not None
+    assert joined.rows.started.tolist() == [2, 3, 3, 5, 6, 6]
 
 
 def test_a_row_without_lists_is_found_among_the_values_of_its_chunks() -> None:

@@ -85,17 +85,21 @@ def groups(column: Column, stop: int, start: int = 0) -> list[list[int]]:
     return [[part.page for part in run.parts] for run in runs]
 
 
-def test_whole_pages_of_one_description_are_joined() -> None:
+def test_pages_of_one_description_are_joined() -> None:
     _, column = column_of(pages_of([LISTS[0], LISTS[2], LISTS[0]]))
     assert groups(column, 8) == [[0, 1, 2]]
     (run,) = join_runs(split_rows(column, rows_of((0, 8))))
     assert run.place == "column 'a', pages 0 to 2"
 
 
-def test_other_pages_stay_alone() -> None:
+def test_rows_of_pages_of_one_description_are_counted_through_all() -> None:
     _, column = column_of(pages_of([LISTS[0], LISTS[2], LISTS[0]]))
-    assert groups(column, 7) == [[0, 1], [2]]  # a part of the last page
-    assert groups(column, 8, 1) == [[0], [1, 2]]
+    assert groups(column, 7) == [[0, 1, 2]]
+    (run,) = join_runs(split_rows(column, rows_of((1, 2), (3, 7))))
+    assert (run.rows.starts.tolist(), run.rows.stops.tolist()) == ([1, 3, 5], [2, 5, 7])
+
+
+def test_other_pages_stay_alone() -> None:
     _, different = column_of(pages_of([LISTS[0], LISTS[1], LISTS[1]]))  # LISTS[1]: no empty list
     assert groups(different, 5) == [[0], [1, 2]]
     _, backwards = column_of(pages_of([LISTS[0], LISTS[0]]), backwards=True)
