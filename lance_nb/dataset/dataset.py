@@ -829,9 +829,9 @@ class LanceDataset(OpenedVersion):
             >>> ds.take_rows([3, 0], columns=["id"])["id"].to_pylist()
             [3, 0]
         """
-        from lance_nb.table import row_id_index
+        from lance_nb.table.row_ids import positions_of_ids
 
-        return self.take(row_id_index.positions_of_ids(self._snapshot, row_ids), columns)
+        return self.take(positions_of_ids(self._snapshot, row_ids), columns)
 
     def take_blobs(
         self,
@@ -860,9 +860,9 @@ class LanceDataset(OpenedVersion):
             >>> photos.take_blobs("image", indices=[0])[0].read(5)
             b'first'
         """
-        from lance_nb.table import blobs, row_id_index
+        from lance_nb.table import blobs, row_ids
 
-        positions = row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        positions = row_ids.choose_positions(self._snapshot, ids, addresses, indices)
         return blobs.open_blobs(self._snapshot, blob_column, positions, buffer_size)
 
     def read_blobs(
@@ -887,9 +887,9 @@ class LanceDataset(OpenedVersion):
             >>> photos.read_blobs("image", indices=[1])
             [(1, b'second photo')]
         """
-        from lance_nb.table import blobs, row_id_index
+        from lance_nb.table import blobs, row_ids
 
-        positions = row_id_index.choose_positions(self._snapshot, ids, addresses, indices)
+        positions = row_ids.choose_positions(self._snapshot, ids, addresses, indices)
         found = blobs.addressed_blobs(self._snapshot, blob_column, positions)
         parts = [None if file is None else (file, 0, file.size()) for _, file in found]
         payloads = blobs.read_parts(parts)

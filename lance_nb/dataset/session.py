@@ -32,7 +32,7 @@ from lance_nb.transactions import external
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
-    from lance_nb.table.ref_cache import RefCache
+    from lance_nb.table.refs import RefCache
     from lance_nb.transactions.version_slots import CommitLock
 
 
@@ -160,7 +160,7 @@ class Session:
     def refs(self) -> RefCache:
         """The tags and branches, with what has been read of them."""
         if not self._ref_cache:
-            from lance_nb.table.ref_cache import RefCache
+            from lance_nb.table.refs import RefCache
 
             self._ref_cache.append(RefCache(self.root))
         return self._ref_cache[0]

@@ -247,7 +247,7 @@ def _columns_of(text: str, names: list[str]) -> list[str] | None:
     from sqlglot import expressions as sql
     from sqlglot.errors import SqlglotError
 
-    from lance_nb.table.predicate.deep_calls import parse_duckdb
+    from lance_nb.table.predicate.sql_text import parse_duckdb
 
     try:
         trees = parse_duckdb(text)

@@ -29,7 +29,7 @@ from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.blob_columns import BlobPlace, place_of
 from lance_nb.table.projection import ROW_ADDRESS, project
-from lance_nb.table.row_id_index import choose_positions
+from lance_nb.table.row_ids import choose_positions
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 

@@ -1,34 +1,42 @@
-"""Row ids and row versions: the id of each row, and the versions that made and changed it.
+"""Row ids, row addresses and row versions: those of each row, and the rows that have them.
 
 A dataset with stable row ids keeps three sequences per fragment, one item per physical row, in one
 of three places: in the manifest, in a file of its own (old writers), or as a hidden column of the
 fragment's data files. Without them a row's id is its address and both versions are 1.
 
-Source: messages DataFragment, RowIdSegments and RowDatasetVersionSequence of lance.table.
+Ids and addresses are resolved to positions: which live row of the scan order has each. Without
+stable row ids no index is needed. With them, an id may occur in several fragments (an updated row
+leaves its deleted predecessor there): only live rows count.
+
+Limits: the index is built for one version on first use; memory is proportional to the live rows.
+Source: messages DataFragment, RowIdSegments and RowDatasetVersionSequence of lance.table; spec page
+"row id and row address".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.encodings.base import Rows
-from lance_nb.errors import CorruptFileError
+from lance_nb.encodings.base import Ints, Rows
+from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.file.columns import Leaf
 from lance_nb.format.fragment import (
     ColumnSequence,
     ExternalSequence,
     Fragment,
     InlineSequence,
-    Sequence,
 )
+from lance_nb.format.fragment import Sequence as Location
 from lance_nb.format.layout import check_relative_path
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
+from lance_nb.table.scan import wanted_rows
+from lance_nb.table.scan_tasks import live_counts, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 
 U64s = npt.NDArray[np.uint64]
@@ -52,7 +60,7 @@ def last_updated_at_versions(snapshot: Snapshot, fragment: Fragment) -> U64s:
     return _versions(snapshot, fragment, fragment.last_updated_at_versions)
 
 
-def _versions(snapshot: Snapshot, fragment: Fragment, source: Sequence | None) -> U64s:
+def _versions(snapshot: Snapshot, fragment: Fragment, source: Location | None) -> U64s:
     found = _read(snapshot, fragment, source, _parse_versions)
     if found is None:
         return np.full(confirmed_rows(snapshot, fragment), _FIRST_VERSION, np.uint64)
@@ -68,7 +76,7 @@ def _parse_versions(data: bytes, path: str, num_rows: int) -> U64s:
 
 
 def _read(
-    snapshot: Snapshot, fragment: Fragment, source: Sequence | None, parse: Parse
+    snapshot: Snapshot, fragment: Fragment, source: Location | None, parse: Parse
 ) -> U64s | None:
     num_rows = confirmed_rows(snapshot, fragment)
     match source:
@@ -103,3 +111,140 @@ def _hidden_column(snapshot: Snapshot, fragment: Fragment, field_id: int, num_ro
         f"a hidden column {field_id} without nulls in fragment {fragment.id}",
         "none",
     )
+
+
+_ADDRESS_SHIFT = np.uint64(32)
+_SHOWN = 5  # missing rows in a message
+# The manifest alone may claim up to this many rows before a data file must confirm them.
+_UNCONFIRMED_ROWS_MAX = 1 << 24
+_OFFSET_MASK = np.uint64(0xFFFFFFFF)
+
+
+def positions_of_ids(snapshot: Snapshot, row_ids: Sequence[int] | pa.Array | np.ndarray) -> Ints:
+    """Return the positions (live rows in scan order) of row ids; ids that are gone are left out."""
+    positions = _of_ids(snapshot, as_u64(row_ids, "row ids"))
+    return positions[positions >= 0]
+
+
+def _of_ids(snapshot: Snapshot, wanted: U64s) -> Ints:
+    """Return the position of each row id, -1 for one that no live row has."""
+    if not any(fragment.row_ids is not None for fragment in snapshot.manifest.fragments):
+        return _of_addresses(snapshot, wanted)
+    ids = live_ids(snapshot)
+    if not ids.size:
+        return np.full(wanted.size, -1, np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = np.searchsorted(ids, wanted, sorter=order)
+    found = order[np.minimum(place, ids.size - 1)]
+    positions: Ints = np.where(ids[found] == wanted, found, -1).astype(np.int64)
+    return positions
+
+
+def positions_of_addresses(
+    snapshot: Snapshot, addresses: Sequence[int] | pa.Array | np.ndarray
+) -> Ints:
+    """Return the positions of row addresses; rows that are deleted are left out.
+
+    Raises InvalidInputError for an address in a fragment that does not exist.
+    """
+    positions = _of_addresses(snapshot, as_u64(addresses, "row addresses"))
+    return positions[positions >= 0]
+
+
+def _of_addresses(snapshot: Snapshot, wanted: U64s) -> Ints:
+    """Return the position of each row address, -1 for one of a row that is not there."""
+    owners = (wanted >> _ADDRESS_SHIFT).astype(np.int64)
+    offsets = (wanted & _OFFSET_MASK).astype(np.int64)
+    ends = np.cumsum(live_counts(snapshot))
+    positions = np.full(wanted.size, -1, np.int64)
+    for fragment_id in np.unique(owners).tolist():
+        number = snapshot.manifest.fragments.position_of(fragment_id)
+        if number is None:
+            raise InvalidInputError(
+                f"row address {int(wanted[owners == fragment_id][0])} is in fragment "
+                f"{fragment_id}, which version {snapshot.version} does not have"
+            )
+        mine = np.flatnonzero(owners == fragment_id)
+        begin = int(ends[number - 1]) if number else 0
+        fragment = snapshot.manifest.fragments[number]
+        place = offsets[mine]
+        if fragment.deletion_file is None:
+            hit = place < int(ends[number]) - begin
+        else:
+            live = live_offsets(snapshot, fragment)
+            place = np.searchsorted(live, offsets[mine])
+            hit = place < live.size
+            hit[hit] = live[place[hit]] == offsets[mine][hit]
+        positions[mine[hit]] = place[hit] + begin
+    return positions
+
+
+def choose_positions(
+    snapshot: Snapshot,
+    ids: Sequence[int] | pa.Array | None,
+    addresses: Sequence[int] | pa.Array | None,
+    indices: Sequence[int] | pa.Array | np.ndarray | None,
+) -> Sequence[int] | pa.Array | np.ndarray:
+    """Return the positions of rows that are given in one of three ways, in their order.
+
+    Raises InvalidInputError when it is not exactly one, and for a row id or an address that no live
+    row has.
+    """
+    match (ids, addresses, indices):
+        case (ids, None, None) if ids is not None:
+            wanted = as_u64(ids, "row ids")
+            return _existing(snapshot, wanted, _of_ids(snapshot, wanted), "row id")
+        case (None, addresses, None) if addresses is not None:
+            wanted = as_u64(addresses, "row addresses")
+            return _existing(snapshot, wanted, _of_addresses(snapshot, wanted), "row address")
+        case (None, None, indices) if indices is not None:
+            return indices
+    raise InvalidInputError("name the rows by exactly one of ids, addresses and indices")
+
+
+def _existing(snapshot: Snapshot, wanted: U64s, positions: Ints, what: str) -> Ints:
+    """Return the positions if every row exists. Raises InvalidInputError."""
+    missing = wanted[positions < 0]
+    if missing.size:
+        listed = ", ".join(str(one) for one in missing[:_SHOWN].tolist())
+        more = f" and {missing.size - _SHOWN:,} more" if missing.size > _SHOWN else ""
+        raise InvalidInputError(
+            f"no row of version {snapshot.version} has {what} {listed}{more} ({missing.size:,} of "
+            f"{wanted.size:,} requested); deleted rows cannot be read"
+        )
+    return positions
+
+
+def live_ids(snapshot: Snapshot) -> U64s:
+    """Return the row id of every live row, in scan order."""
+    parts = []
+    for fragment in snapshot.manifest.fragments:
+        live = live_offsets(snapshot, fragment)
+        ids = fragment_row_ids(snapshot, fragment)
+        parts.append(
+            live.astype(np.uint64) | np.uint64(fragment.id << 32) if ids is None else ids[live]
+        )
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
+
+
+def live_offsets(snapshot: Snapshot, fragment: Fragment) -> Ints:
+    """List the physical offsets of the live rows of a fragment."""
+    count = num_live_rows(snapshot, fragment)
+    if not count:
+        return np.zeros(0, np.int64)
+    if count > _UNCONFIRMED_ROWS_MAX:
+        confirmed_rows(snapshot, fragment)
+    return wanted_rows(snapshot, fragment, 0, count).physical
+
+
+def as_u64(values: Sequence[int] | pa.Array | np.ndarray, what: str) -> U64s:
+    """Read row ids or addresses as uint64. Raises InvalidInputError."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        values = values.to_numpy(zero_copy_only=False)
+    try:
+        found = np.asarray(values, np.uint64)
+    except (OverflowError, ValueError, TypeError) as exc:
+        raise InvalidInputError(f"{what} are whole numbers from 0 to 2**64 - 1: {exc}") from exc
+    if found.ndim != 1:
+        raise InvalidInputError(f"{what} are a flat list, not an array of {found.ndim} axes")
+    return found

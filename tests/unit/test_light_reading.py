@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,11 @@ NOT_FOR_A_PREVIEW = (
 )  # fmt: skip
 PREVIEW_MODULES_MAX = 125  # of ours; each costs 0.2 to 0.5 ms
 HEAVY = ("pandas", "sqlglot", "pyarrow.dataset", "IPython")
+
+
+def test_modules_that_are_not_for_a_preview_exist() -> None:
+    """A module that was renamed would never be found loaded."""
+    assert [name for name in NOT_FOR_A_PREVIEW if find_spec(name) is None] == []
 
 
 @pytest.mark.parametrize("name", ["history", "types_2_2", "stable_ids"])

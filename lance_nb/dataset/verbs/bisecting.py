@@ -26,8 +26,7 @@ from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError, clip
-from lance_nb.table.predicate.deep_calls import parse_duckdb
-from lance_nb.table.predicate.sql_text import problem_of, shown
+from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of, shown
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

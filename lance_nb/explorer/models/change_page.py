@@ -49,7 +49,7 @@ from lance_nb.table.diff.change_tables import (
 )
 from lance_nb.table.diff.fragments import CHANGES, fragment_changes
 from lance_nb.table.diff.row_level import ADDED, CHANGED, KINDS, REMOVED
-from lance_nb.table.row_id_index import live_offsets
+from lance_nb.table.row_ids import live_offsets
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 

@@ -26,8 +26,7 @@ from lance_nb.magic.verb import (
     text_result,
 )
 from lance_nb.shown_text import visible, visible_lines
-from lance_nb.table.verification.findings import Verification
-from lance_nb.table.verification.sample import Sample
+from lance_nb.table.verification.findings import Sample, Verification
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
 
 

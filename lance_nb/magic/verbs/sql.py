@@ -23,8 +23,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, variables_of
 from lance_nb.magic.verb import Result, Verb, argument, table_result
-from lance_nb.table.predicate.deep_calls import parse_duckdb
-from lance_nb.table.predicate.sql_text import problem_of
+from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of
 
 CURRENT = "dataset"
 # A name, an at sign and a ref. Strings, quoted names and comments are matched first, to skip them.

@@ -7,7 +7,7 @@ the versions are followed through their transactions. ``key="_rowaddr"`` and ``k
 one of the others.
 
 Three kinds of rows come out. *Aligned* rows are the same row on both sides, because fragment (or
-origin, see row_origins.py) and offset are the same, but some of their columns were rewritten: those
+origin, see row_locator.py) and offset are the same, but some of their columns were rewritten: those
 columns have to be compared. Rows only on side *a*, and rows only on side *b*, may still be the same
 row in another place (changed_rows.py matches them). All other rows are equal and never read.
 
@@ -30,11 +30,10 @@ from lance_nb.format.schema import primary_key
 from lance_nb.table.diff.columns import ColumnPair, Home, Homes
 from lance_nb.table.diff.fragments import FragmentMatch, Pair, Places, deleted_offsets, fragments_at
 from lance_nb.table.diff.merge_base import Ends, ancestor_of
-from lance_nb.table.diff.row_locator import FragmentRows, PlacedRows, live_rows
-from lance_nb.table.diff.row_origins import Piece, find_origins
+from lance_nb.table.diff.row_locator import FragmentRows, Piece, PlacedRows, find_origins, live_rows
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
-from lance_nb.table.row_id_index import live_offsets
+from lance_nb.table.row_ids import live_offsets
 from lance_nb.table.snapshot import Snapshot
 
 BY_ROW_ID, BY_ADDRESS = "stable row id", "row address"

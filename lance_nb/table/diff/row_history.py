@@ -40,13 +40,13 @@ from lance_nb.table.diff.row_compare import Sides
 from lance_nb.table.diff.row_locator import (
     Place,
     Wanted,
+    find_origins,
     in_fragment,
     is_live,
     place_in,
     read_window,
     vanished,
 )
-from lance_nb.table.diff.row_origins import find_origins
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 from lance_nb.table.row_ids import fragment_row_ids

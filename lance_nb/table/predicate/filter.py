@@ -27,7 +27,6 @@ from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.comparison import as_bits, as_mask, count_true
-from lance_nb.table.predicate.deep_calls import CALLS_MAX, call_deeply
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -45,7 +44,13 @@ from lance_nb.table.predicate.expression import (
 )
 from lance_nb.table.predicate.logic import is_null, may_be_null
 from lance_nb.table.predicate.pattern_functions import as_test
-from lance_nb.table.predicate.sql_text import parse_sql, shown, with_quoted_columns
+from lance_nb.table.predicate.sql_text import (
+    CALLS_MAX,
+    call_deeply,
+    parse_sql,
+    shown,
+    with_quoted_columns,
+)
 from lance_nb.table.projection import ROW_COLUMNS
 
 _MISSED = re.compile(

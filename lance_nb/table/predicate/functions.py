@@ -13,7 +13,6 @@ from lance_nb.table.predicate import (
     json_functions,
     list_functions,
     list_results,
-    list_sizes,
     number_functions,
     pattern_functions,
     string_functions,
@@ -29,7 +28,6 @@ FUNCTIONS = {
     **time_functions.FUNCTIONS,
     **list_functions.FUNCTIONS,
     **list_results.FUNCTIONS,
-    **list_sizes.FUNCTIONS,
     **json_functions.FUNCTIONS,
     **struct_functions.FUNCTIONS,
 }

@@ -5,7 +5,7 @@ makes everything else null; ``array_replace`` and ``array_positions`` match null
 ``array_remove`` of null is null; of equal elements the first stays.
 
 Limits: functions that compare elements take types that Arrow can number (no structs). Functions
-with a length as argument are in ``list_sizes``. Not supported: ``arrays_zip``.
+with a length as argument are in ``list_functions``. Not supported: ``arrays_zip``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from lance_nb.table.predicate.coercion import cast, plain, unify_all
 from lance_nb.table.predicate.expression import Expression, Literal, call
 from lance_nb.table.predicate.list_functions import (
     Binder,
+    ints,
     is_list,
     list_names,
     list_of,
+    whole,
     with_elements,
 )
-from lance_nb.table.predicate.list_sizes import ints, whole
 from lance_nb.table.predicate.lists import (
     Ints,
     Lists,

@@ -8,24 +8,79 @@ Long lists of literals (``id IN (1, 2, ...)``, ``id = 1 OR id = 2 OR ...`` and `
 2 AND ...``) are cut out before sqlglot sees them, which would need some 25 microseconds per token,
 and come back as ``Bulk``.
 
+sqlglot needs some twenty calls per level of nesting, so that about forty levels exhaust Python's
+default limit of 1,000 calls. Such an expression is read again in a thread of its own, with a stack
+that has room and the limit raised meanwhile. The limit is one for all threads: while it is raised,
+endless recursion elsewhere is noticed later, nothing else changes.
+
 Limits: 8 MiB of text, 2,000,000 tokens in it, 150,000 apart from bulk lists, 200 levels of
-brackets, CASE and signs (for which sqlglot needs more calls than Python allows by default: see
-deep_calls).
+brackets, CASE and signs; the raised limit of calls holds for some 400 levels.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+import sys
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_nb.errors import PredicateError
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
+
+CALLS_MAX = 20_000
+STACK_BYTES = 256 * 1024 * 1024
+
+T = TypeVar("T")
+_one_at_a_time = threading.Lock()
+
+
+def call_deeply(function: Callable[[], T]) -> T:
+    """Return what ``function`` returns, called again with more room if it recurses too deeply.
+
+    Raises what it raises; RecursionError when that room does not do.
+    """
+    try:
+        return function()
+    except RecursionError:
+        return _with_room(function)
+
+
+def parse_duckdb(text: str) -> list[Any]:
+    """Parse statements of DuckDB's dialect.
+
+    Raises PredicateError for one that is nested too deeply, what sqlglot raises for bad syntax.
+    """
+    import sqlglot
+
+    try:
+        trees = call_deeply(lambda: sqlglot.parse(text, read="duckdb"))
+    except RecursionError as exc:
+        raise PredicateError(
+            f"the SQL statement of {len(text):,} characters is nested too deeply: it needs more "
+            f"than {CALLS_MAX:,} nested calls to be read"
+        ) from exc
+    return [one for one in trees if one is not None]
+
+
+def _with_room(function: Callable[[], T]) -> T:
+    with _one_at_a_time:
+        before = sys.getrecursionlimit()
+        stack = threading.stack_size(STACK_BYTES)
+        try:
+            sys.setrecursionlimit(max(before, CALLS_MAX))
+            with ThreadPoolExecutor(1, "lance-nb-deep-call") as pool:
+                return pool.submit(function).result()
+        finally:
+            threading.stack_size(stack)
+            sys.setrecursionlimit(before)
+
 
 TEXT_CHARS_MAX = 8 << 20
 TOKENS_READ_MAX = 2_000_000
@@ -122,7 +177,7 @@ class SqlText:
 def parse_sql(text: str) -> SqlText:
     """Parse one SQL expression.
 
-    Raises PredicateError, which names the place; RecursionError for one that needs ``deep_calls``.
+    Raises PredicateError, which names the place; RecursionError for one that needs ``call_deeply``.
     """
     if not isinstance(text, str):
         raise PredicateError(f"an SQL expression is text, not {type(text).__name__}")

@@ -1,4 +1,4 @@
-"""The findings of a verification: a value to read and to print.
+"""The findings of a verification, and the random sample of files that it may read.
 
 Table of findings: severity, code, branch, version, fragment, path, message, remedy. The ``code`` of
 a finding is stable: programs may compare it. ``CODES`` lists all codes with their severity and
@@ -7,21 +7,87 @@ remedy.
 Severities: an *error* is lost or wrong data, or something that cannot be opened; a *warning* works
 today, but not for every reader or not for ever; a *note* is harmless and worth knowing.
 
+A sample draws files in random order until they have the wanted share of the bytes. So a large file
+counts for what it costs to read, no file is too large to be chosen, and the bytes that are read
+exceed the share by less than one file. The same seed and the same files give the same sample.
+
 Limits: where several findings have one cause, the cause alone is listed as far as it is known. At
 most ``FINDINGS_MAX`` findings of a code are kept; the rest are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from lance_nb.errors import LanceError
-from lance_nb.table.verification.sample import Sample
+from lance_nb.errors import InvalidInputError, LanceError
+
+_SEED_MAX = 2**32
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The files of a sample by identity; their number and bytes, and those of all files."""
+
+    chosen: frozenset[str]
+    num_files: int
+    num_files_in_all: int
+    size_bytes: int
+    size_bytes_in_all: int
+    seed: int
+
+    @property
+    def share(self) -> float:
+        """How much of the bytes of all files is read, up to 1.0."""
+        return self.size_bytes / self.size_bytes_in_all if self.size_bytes_in_all else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"a sample of {self.num_files:,} of {self.num_files_in_all:,} files, "
+            f"{self.size_bytes:,} of {self.size_bytes_in_all:,} bytes ({self.share:.1%}), "
+            f"seed {self.seed}"
+        )
+
+
+def choose_sample(sizes: Mapping[str, int], wanted: float, seed: int | None = None) -> Sample:
+    """Choose files at random: a share of the bytes (a float up to 1.0), or a number of files.
+
+    ``sizes`` are sizes in bytes by identity. Without ``seed`` a random one is used; the result
+    has it. Raises InvalidInputError for another number.
+    """
+    is_share = isinstance(wanted, float)
+    if isinstance(wanted, bool) or not (0 < wanted <= 1 if is_share else wanted >= 1):
+        raise InvalidInputError(
+            f"sample is a share of the bytes (above 0.0, up to 1.0) or a number of files "
+            f"(1, 2, ...), not {wanted!r}"
+        )
+    seed = random.SystemRandom().randrange(_SEED_MAX) if seed is None else seed
+    order = sorted(sizes)
+    random.Random(seed).shuffle(order)  # noqa: S311 (no secret)
+    total = sum(sizes.values())
+    chosen = _until(order, sizes, wanted * total) if is_share else order[: int(wanted)]
+    if wanted == 1 and is_share:
+        chosen = order  # files of no bytes too
+    read = sum(sizes[one] for one in chosen)
+    return Sample(frozenset(chosen), len(chosen), len(order), read, total, seed)
+
+
+def _until(order: Sequence[str], sizes: Mapping[str, int], size_bytes: float) -> list[str]:
+    """Return the first files in the order that have so many bytes together, at least one."""
+    chosen: list[str] = []
+    read = 0
+    for one in order:
+        if chosen and read >= size_bytes:
+            break
+        chosen.append(one)
+        read += sizes[one]
+    return chosen
+
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 SEVERITIES = (ERROR, WARNING, NOTE)

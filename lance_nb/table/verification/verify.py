@@ -38,7 +38,13 @@ from lance_nb.table.file_references import Line, References
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.checksums import ChecksumChecks
-from lance_nb.table.verification.findings import Bounded, Finding, Verification
+from lance_nb.table.verification.findings import (
+    Bounded,
+    Finding,
+    Sample,
+    Verification,
+    choose_sample,
+)
 from lance_nb.table.verification.fragments import Check, cheap_checks, repeated_row_id, value_checks
 from lance_nb.table.verification.indexes import index_findings
 from lance_nb.table.verification.manifests import manifest_findings, newest_findings
@@ -51,7 +57,6 @@ from lance_nb.table.verification.references import (
     ref_findings,
     unreferenced,
 )
-from lance_nb.table.verification.sample import Sample, choose_sample
 from lance_nb.table.verification.transactions import (
     Step,
     change_findings,

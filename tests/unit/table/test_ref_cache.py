@@ -13,7 +13,7 @@ import lance_nb
 from lance_nb.errors import CorruptFileError
 from lance_nb.storage.base import Listing, ObjectInfo
 from lance_nb.storage.registry import open_store
-from lance_nb.table.ref_cache import RefCache
+from lance_nb.table.refs import RefCache
 from tests.golden.opening import WatchedStore
 
 COUNT = 40

@@ -10,7 +10,7 @@ import pytest
 from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.fragment import DeletionFile, DeletionFileType
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
-from lance_nb.table.row_id_index import (
+from lance_nb.table.row_ids import (
     as_u64,
     choose_positions,
     live_offsets,

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.deep_calls import call_deeply, parse_duckdb
 from lance_nb.table.predicate.filter import compile_filter
+from lance_nb.table.predicate.sql_text import call_deeply, parse_duckdb
 from tests.support.expressions import values_of
 
 SCHEMA = pa.schema([("i", pa.int64()), ("b", pa.bool_())])

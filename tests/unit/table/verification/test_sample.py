@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.table.verification.sample import choose_sample
+from lance_nb.table.verification.findings import choose_sample
 
 SMALL = {f"data/{number:03d}": 10 for number in range(100)}
 
