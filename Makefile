@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -235,6 +235,9 @@ torture-datasets: $(VENV)/.stamp-test  ## damage whole datasets, call every verb
 
 torture-files: $(VENV)/.stamp-test  ## damage data files of every version and read them; FILES=150000 SEED=1
 	$(PY) -m tests.hostile.fuzz $(or $(FILES),150000) $(or $(SEED),1) --jobs $(JOBS) --keep
+
+fuzz-kernels: $(VENV)/.stamp-test  ## compiled loops on hostile input under AddressSanitizer (needs gcc); CASES=200000 SEED=1
+	$(PY) -m tests.hostile.kernels $(or $(CASES),200000) $(or $(SEED),1) --seconds 900
 
 reliability: $(VENV)/.stamp-test  ## write RELIABILITY.md from the stored results of long runs
 	$(PY) -m tests.torture.report
