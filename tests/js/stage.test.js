@@ -1,0 +1,315 @@
+// The stage: its cards, what is sent for them, progress, refusals, and the lock.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, mock, test } from "node:test";
+import { h } from "../../lance_nb/explorer/js/dom.js";
+import { mountStage } from "../../lance_nb/explorer/widgets/stage.js";
+import { fakeContext, fakeKernel, settled } from "./fake_context.js";
+import { button, observers, send, shown } from "./light_page.js";
+
+let clock = 0;
+beforeEach(() => {
+  mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
+  clock = 10000;
+  mock.method(performance, "now", () => clock);
+});
+afterEach(() => {
+  mock.restoreAll();
+  mock.timers.reset();
+  document.body.replaceChildren();
+  observers.length = 0;
+});
+
+const HOSTILE = "<img src=x onerror=alert(1)>";
+const card = (id, more = {}) => ({
+  id,
+  title: `delete ${id}`,
+  on: "main:3",
+  state: "ready",
+  lines: [],
+  facts: [],
+  problem: null,
+  where: null,
+  samples: [],
+  fragments: [],
+  num_fragments: 0,
+  meetings: [],
+  has_rows: true,
+  message: "",
+  outcome: null,
+  code: { python: `stage.${id}()` },
+  ...more,
+});
+const deck = (...cards) => ({
+  cards,
+  not_together: cards.length > 1 ? "" : "only one card is staged",
+});
+const MENU = {
+  verbs: [
+    {
+      name: "delete",
+      label: "delete rows",
+      group: "rows",
+      is_heavy: false,
+      fields: [{ name: "where", kind: "filter", label: "where", hint: "" }],
+    },
+  ],
+  columns: [],
+  versions: [],
+  tags: [],
+  branches: [],
+  rows: [],
+  spark: "",
+};
+const HERE = { branch: null, version: 3 };
+
+async function stage({ screen = {}, state = "live", cards = [card("a"), card("b")] } = {}) {
+  const kernel = fakeKernel();
+  kernel.state = state;
+  const ctx = fakeContext({ locked: false, ...screen }, kernel);
+  ctx.writes = true;
+  const el = h("div");
+  document.body.append(el);
+  const view = mountStage(el, ctx);
+  await kernel.last("stage.menu")?.answer(structuredClone(MENU));
+  await kernel.last("stage.cards")?.answer({ deck: deck(...cards) });
+  const cardAt = (at) => el.querySelectorAll(".lnb-sg-card")[at];
+  const problem = () => shown(el.querySelector(".lnb-sg-problem"));
+  const running = () => shown(el.querySelector(".lnb-sg-running"));
+  const all = () => shown(el.querySelector(".lnb-sg-all"));
+  const notice = () => shown([...el.querySelectorAll(".lnb-sg-notice")].at(-1));
+  return { ctx, kernel, el, view, cardAt, problem, running, all, notice };
+}
+
+test("the menu and the cards are asked for at once", async () => {
+  const { kernel, el, cardAt, all } = await stage();
+  assert.deepEqual(kernel.last("stage.menu").args, HERE);
+  assert.equal(kernel.last("stage.menu").options.quiet, true);
+  assert.equal(kernel.last("stage.cards").options.quiet, true);
+  assert.equal(el.querySelectorAll(".lnb-sg-card").length, 2);
+  assert.match(shown(cardAt(0)), /^delete a\|main:3\|ready\|/);
+  assert.match(
+    all(),
+    /\[Commit 2 as one version\]\|\[Commit 2 one by one\]\|Each card is planned on the version/,
+  );
+});
+
+test("a stage without cards says what can be done", async () => {
+  const { el, all } = await stage({ cards: [] });
+  assert.match(shown(el), /Nothing is staged\. Choose a change above/);
+  assert.equal(all(), "");
+});
+
+test("titles of cards are text", async () => {
+  const { el, cardAt } = await stage({ cards: [card("a", { title: HOSTILE })] });
+  assert.ok(shown(cardAt(0)).startsWith(HOSTILE));
+  assert.equal(el.querySelector("img"), null);
+});
+
+test("a card is committed with its message, and the view goes to its version", async () => {
+  const { ctx, kernel, el, cardAt, running } = await stage();
+  cardAt(1).querySelector(".lnb-sg-message").value = "why";
+  button(cardAt(1), "Commit").click();
+  const asked = kernel.last("stage.commit");
+  assert.deepEqual(asked.args, { ...HERE, id: "b", message: "why" });
+  assert.equal(running(), "…|[Cancel]");
+  assert.equal(button(cardAt(0), "Commit").disabled, true);
+  const outcome = { version: 4, branch: null, text: "version 4", undo: null };
+  const done = card("b", { state: "committed", outcome });
+  await asked.answer({ deck: deck(card("a"), done), version: 4, branch: null });
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 4 }]);
+  assert.equal(ctx.root.getAttribute("data-fresh"), "main:4");
+  assert.deepEqual(ctx.announced, ["committed as version 4"]);
+  assert.deepEqual(ctx.codes.at(-1), { python: "stage.b()" });
+  assert.equal(running(), "");
+  assert.match(shown(el), /✓ version 4/);
+  ctx.show({ version: 4 });
+  assert.equal(ctx.root.getAttribute("data-fresh"), "main:4");
+  ctx.show({ version: 3 });
+  assert.equal(ctx.root.getAttribute("data-fresh"), null);
+});
+
+test("an outcome without a version refreshes the frame", async () => {
+  const { ctx, kernel, cardAt } = await stage();
+  button(cardAt(0), "Commit").click();
+  const parts = { timeline: { lanes: [] }, card: { name: "d" } };
+  await kernel.last("stage.commit").answer({ deck: deck(), version: null, ...parts });
+  assert.deepEqual(ctx.refreshed, [parts]);
+  assert.deepEqual(ctx.travels, []);
+});
+
+test("a commit that is refused shows why, and the cards are read again", async () => {
+  const { kernel, el, cardAt, problem, running } = await stage();
+  button(cardAt(0), "Commit").click();
+  const before = kernel.count("stage.cards");
+  await kernel.last("stage.commit").fail({ message: HOSTILE });
+  assert.equal(problem(), `problem: ${HOSTILE}`);
+  assert.equal(el.querySelector("img"), null);
+  assert.equal(running(), "");
+  assert.equal(kernel.count("stage.cards"), before + 1);
+  assert.equal(button(cardAt(0), "Commit").disabled, false);
+});
+
+test("while something runs nothing else is begun, and how far it is is asked", async () => {
+  const { kernel, el, cardAt, running } = await stage();
+  button(cardAt(0), "Commit").click();
+  button(el, "Commit 2 as one").click();
+  assert.equal(kernel.count("stage.all"), 0);
+  kernel.last("stage.commit").options.progress(3, 9);
+  const bar = el.querySelector("progress");
+  assert.deepEqual([bar.max, bar.value], [9, 3]);
+  mock.timers.tick(400);
+  const now = {
+    what: "delete", phase: "running", engine: "spark", done: 3, total: 9, rows: 1200,
+    size_bytes: 3400000, elapsed_s: 2.4,
+  }; // biome-ignore format: one progress
+  await kernel.last("stage.running").answer({ running: now });
+  assert.equal(
+    running(),
+    "delete: running · on Spark · 3 of 9 tasks · 1,200 rows · 3.4 MB · 2 s|[Cancel]",
+  );
+  mock.timers.tick(400);
+  await kernel.last("stage.running").fail({ message: "lost" }); // the work itself has the error
+  assert.match(running(), /^delete: running/);
+  button(el, "Cancel").click();
+  assert.equal(kernel.cancelled, 1);
+});
+
+test("all cards are committed as one version or one by one", async () => {
+  const { kernel, el, all } = await stage();
+  const message = el.querySelector('[aria-label="commit message for all cards"]');
+  message.value = "both";
+  button(el, "Commit 2 as one").click();
+  assert.deepEqual(kernel.last("stage.all").args, { ...HERE, message: "both", together: true });
+  await kernel
+    .last("stage.all")
+    .answer({ deck: { ...deck(card("a"), card("b")), not_together: "x" } });
+  assert.match(all(), /\(Commit 2 as one version\)\|\[Commit 2 one by one\]\|not as one: x/);
+  button(el, "Commit 2 one by one").click();
+  assert.equal(kernel.last("stage.all").args.together, false);
+  const failed = card("b", { state: "failed" });
+  await kernel.last("stage.all").answer({ deck: deck(card("a"), failed) });
+  assert.match(all(), /\[Commit 2 as one version\]\|\(Commit 2 one by one\)/);
+});
+
+test("a change is staged from the form, and its card has the line of code", async () => {
+  const { ctx, kernel, el } = await stage({ cards: [] });
+  el.querySelector(".lnb-sg-fields input, .lnb-sg-fields textarea").value = "id < 3";
+  send(el.querySelector("form.lnb-sg-form"), "submit");
+  const asked = kernel.last("stage.add");
+  assert.equal(asked.args.verb, "delete");
+  assert.deepEqual([asked.args.branch, asked.args.version], [null, 3]);
+  await asked.answer({ deck: deck(card("new")) });
+  assert.deepEqual(ctx.codes.at(-1), { python: "stage.new()" });
+  assert.deepEqual(ctx.announced, ["staged: delete new"]);
+});
+
+test("actions of a card name it", async () => {
+  const outcome = { version: 4, branch: null, text: "", undo: { verb: "restore", version: "3" } };
+  const { ctx, kernel, cardAt } = await stage({
+    cards: [
+      card("a", { state: "unknown" }),
+      card("b", { state: "committed", outcome }),
+      card("c", { state: "failed", meetings: [] }),
+      card("d", { state: "planned" }),
+    ],
+  });
+  const sent = async (at, words, type, args) => {
+    button(cardAt(at), words).click();
+    const asked = kernel.last(type);
+    assert.deepEqual(asked.args, { ...HERE, ...args });
+    await asked.fail({ message: "" });
+    await kernel.last("stage.cards").fail({ message: "" });
+  };
+  await sent(0, "Check again", "stage.look", { id: "a" });
+  await sent(0, "Commit again", "stage.commit", { id: "a", message: "" });
+  await sent(1, "Undo", "stage.add", {
+    verb: "restore", args: { version: "3" }, version: 4, branch: null,
+  }); // biome-ignore format: one request
+  await sent(2, "Re-run", "stage.rerun", { id: "c" });
+  await sent(3, "Prepare", "stage.prepare", { id: "d", engine: null });
+  await sent(3, "↑", "stage.earlier", { id: "d" });
+  await sent(3, "×", "stage.remove", { id: "d" });
+  button(cardAt(1), "Show version 4").click();
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 4 }]);
+});
+
+test("what is typed stays while cards are repainted, unchanged cards are left alone", async () => {
+  const { ctx, kernel, cardAt } = await stage();
+  const before = cardAt(0);
+  before.querySelector(".lnb-sg-message").value = "half a sen";
+  clock += 5000;
+  window.dispatchEvent(new Event("focus"));
+  await kernel.last("stage.cards").answer({ deck: deck(card("a"), card("b")) });
+  assert.equal(cardAt(0), before);
+  window.dispatchEvent(new Event("focus"));
+  await kernel.last("stage.cards").answer({ deck: deck(card("a"), card("b", { on: "main:4" })) });
+  assert.notEqual(cardAt(0), before);
+  assert.equal(cardAt(0).querySelector(".lnb-sg-message").value, "half a sen");
+  send(cardAt(0), "focusin");
+  assert.deepEqual(ctx.codes.at(-1), { python: "stage.a()" });
+});
+
+test("coming back to the cards reads them and the menu again, but not at once", async () => {
+  const { kernel, el } = await stage();
+  const counts = () => ["stage.cards", "stage.menu"].map((type) => kernel.count(type));
+  const before = counts();
+  send(el.querySelector(".lnb-stage"), "focusin");
+  assert.deepEqual(counts(), before);
+  clock += 2000;
+  send(el.querySelector(".lnb-stage"), "focusin");
+  assert.deepEqual(
+    counts(),
+    before.map((one) => one + 1),
+  );
+});
+
+test("while the lock is shut cards cannot be committed, and the view says so", async () => {
+  const { ctx, el, cardAt, notice } = await stage({ screen: { locked: true } });
+  assert.equal(
+    notice(),
+    "The lock is shut: changes can be entered and checked. Open the lock to stage them.",
+  );
+  assert.equal(button(cardAt(0), "Commit").disabled, true);
+  assert.equal(button(el, "Commit 2 as one").disabled, true);
+  ctx.show({ locked: false }, true);
+  await settled();
+  assert.equal(notice(), "");
+  assert.equal(button(cardAt(0), "Commit").disabled, false);
+  ctx.show({ locked: null }, true);
+  await settled();
+  assert.equal(
+    notice(),
+    "Opened with read_only=True: changes can be entered and checked, not staged.",
+  );
+});
+
+test("a card that another view wants fills the form when the menu is here", async () => {
+  const { kernel, el, view } = await stage({ cards: [] });
+  view.open({ card: { verb: "delete", where: "id = 7" } });
+  await kernel.last("stage.menu").answer(structuredClone(MENU));
+  const box = el.querySelector(".lnb-sg-fields input, .lnb-sg-fields textarea");
+  assert.equal(box.value, "id = 7");
+  const before = kernel.count("stage.menu");
+  view.open({});
+  assert.equal(kernel.count("stage.menu"), before);
+  view.shown();
+  assert.equal(kernel.count("stage.menu"), before + 1);
+});
+
+test("a menu or cards that cannot be read say why", async () => {
+  const { kernel, view, problem } = await stage();
+  view.shown();
+  await kernel.last("stage.menu").fail({ message: "no menu" });
+  assert.equal(problem(), "problem: no menu");
+  await kernel.last("stage.cards").fail({ message: "no cards" });
+  assert.equal(problem(), "problem: no cards");
+});
+
+test("without a kernel the stage says so and asks for no cards", async () => {
+  const { kernel, el } = await stage({ state: "static" });
+  assert.equal(kernel.count("stage.cards"), 0);
+  assert.match(shown(el), /Changes are staged in the kernel\. Run the cell to continue\./);
+  assert.equal(el.querySelector("form.lnb-sg-form").hidden, true);
+});
