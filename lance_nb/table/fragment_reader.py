@@ -24,7 +24,9 @@ from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import Snapshot
 
+FAR_READS = 8
 _PLANS_MAX = 64
+_NEAR = ("file", "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,16 @@ def _check_owned(fragment: Fragment, leaf: Leaf, column: int) -> None:
         raise CorruptFileError(
             f"fragment {fragment.id}", None, "a column number", str(column), f"column {leaf.name!r}"
         )
+
+
+def reads_at_a_time(snapshot: Snapshot, fragment: Fragment) -> int:
+    """Return how many fragments like this one are read at the same time: 1 if it is near.
+
+    Ranges of far stores are mostly awaited, so the time of a read is that of its rounds of
+    requests, and the rounds of several fragments overlap.
+    """
+    stores = (snapshot.locations.locate("", file.base_id)[0] for file in fragment.files)
+    return FAR_READS if any(store.scheme not in _NEAR for store in stores) else 1
 
 
 def open_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> DataFileReader:

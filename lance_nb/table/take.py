@@ -1,12 +1,13 @@
 """Take rows by position: any order, repeats allowed, each fragment read once.
 
 Positions count live rows in scan order. The rows of a fragment are read sorted and without repeats,
-then put into the order asked for.
+then put into the order asked for. Fragments on a far store are read side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,9 @@ from lance_nb.encodings.base import Ints, Rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ArgumentError, InvalidInputError, RowRangeError
 from lance_nb.format.fragment import Fragment
+from lance_nb.storage.threads import run_side_by_side
 from lance_nb.table.deletions import physical_rows, read_deletions
-from lance_nb.table.fragment_reader import confirmed_rows, read_rows
+from lance_nb.table.fragment_reader import confirmed_rows, read_rows, reads_at_a_time
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
 from lance_nb.table.scan import LiveRows, empty_table, row_columns
 from lance_nb.table.scan_tasks import live_counts
@@ -40,15 +42,18 @@ def take_rows(
     if int(wanted.max()) >= total:
         raise RowRangeError(f"row {wanted.max()} does not exist; the dataset has {total} rows")
     unique, inverse = np.unique(wanted, return_inverse=True)
-    tables = []
-    first = 0
+    tasks = []
+    first, threads = 0, 1
     for number in np.unique(ends.searchsorted(unique, side="right")).tolist():
         begin = int(ends[number - 1]) if number else 0
         stop = int(unique.searchsorted(ends[number]))
         fragment = snapshot.manifest.fragments[number]
         place = unique[first:stop] - begin, begin
-        tables.append(_take_fragment(snapshot, projection, fragment, place))
+        tasks.append(partial(_take_fragment, snapshot, projection, fragment, place))
+        if len(tasks) == 2:
+            threads = reads_at_a_time(snapshot, fragment)
         first = stop
+    tables = list(run_side_by_side(tasks, threads))
     if not projection.outputs:  # Arrow would forget how many rows the tables have
         return result_table(projection, [], {}, int(wanted.size))
     table = pa.concat_tables(tables)

@@ -2,67 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
-import obstore
 import pyarrow as pa
 import pytest
-from obstore.store import MemoryStore
 
 import lance_nb
 from lance_nb.errors import StorageError
-from lance_nb.storage import conditional_put, registry
-from lance_nb.storage.object_store import ObjectStore
+from tests.support.bucket import Bucket, bucket_in_memory
 
 ROWS = pa.table({"a": range(5)})
 PLACE = "s3://bucket/t.lance"
 
 
-class Bucket:
-    """Objects in memory behind obstore; counts requests, and fails those that a test wants."""
-
-    def __init__(self) -> None:
-        self.memory = MemoryStore()
-        self.requests: Counter[tuple[str, str]] = Counter()
-        self.refused = ""
-
-    def open(self, uri: str, *_: Any) -> ObjectStore:
-        return ObjectStore.over(self.memory, uri.partition("://")[2], uri)
-
-    def watch(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        act = getattr(obstore, name)
-
-        def watched(driver: Any, path: str, *args: Any, **options: Any) -> Any:
-            kind = path.removeprefix("bucket/t.lance/").partition("/")[0]
-            self.requests[name, kind] += 1
-            if name == "put" and self.refused and self.refused in path:
-                raise obstore.exceptions.PermissionDeniedError("403")
-            return act(driver, path, *args, **options)
-
-        monkeypatch.setattr(obstore, name, watched)
-
-    def copy(self, source: str, target: str) -> None:
-        for entry in obstore.list(self.memory, target).collect():
-            obstore.delete(self.memory, entry["path"])
-        for entry in obstore.list(self.memory, source).collect():
-            data = obstore.get(self.memory, entry["path"]).bytes()
-            obstore.put(self.memory, entry["path"].replace(source, target, 1), data)
-
-
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    made = Bucket()
-    load = registry._load
-    monkeypatch.setattr(
-        registry, "_load", lambda target: made.open if "object_store" in target else load(target)
-    )
-    for name in ("get", "get_ranges", "head", "put", "list_with_delimiter"):
-        made.watch(monkeypatch, name)
-    conditional_put.forget_probes()
-    yield made
-    conditional_put.forget_probes()
+    with bucket_in_memory(monkeypatch) as made:
+        yield made
 
 
 def test_an_append_reads_the_manifest_once(bucket: Bucket):

@@ -1,0 +1,29 @@
+"""Reads from a store whose requests take long: rounds of requests overlap."""
+
+from __future__ import annotations
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from tests.support.bucket import bucket_in_memory
+
+PLACE = "s3://bucket/t.lance"
+
+
+def test_fragments_of_a_far_store_are_taken_side_by_side(monkeypatch: pytest.MonkeyPatch):
+    with bucket_in_memory(monkeypatch) as bucket:
+        for number in range(3):
+            rows = pa.table({"a": [number, number + 10]})
+            lance_nb.write_dataset(rows, PLACE, mode="append" if number else "create")
+        dataset = lance_nb.dataset(PLACE)
+        together = threading.Barrier(3)
+
+        def meet(name: str, path: str) -> None:
+            if name == "get" and "/data/" in path:
+                together.wait(10)  # breaks when the files are opened one after the other
+
+        bucket.before = meet
+        assert dataset.take([5, 0, 2]).to_pydict() == {"a": [12, 0, 1]}
