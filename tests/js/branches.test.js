@@ -241,3 +241,14 @@ test("when the branch shown was deleted, the view travels to what is left", asyn
   await asked.answer({ words: "deleted", place, parts: { timeline: left }, code: null });
   assert.deepEqual(of.ctx.travels, [{ branch: null, version: 7 }]);
 });
+
+test("a new tag from the merge page leads back to the lists", async () => {
+  const { ctx, el, view, lists, form } = branches();
+  view.open({ merge: { source: "dev" } });
+  assert.equal(lists.hidden, true);
+  button(el, "New tag…").click();
+  assert.equal(lists.hidden, false);
+  assert.match(form(), /^New tag\|/);
+  assert.equal(document.lastFocused, el.querySelector(".lnb-br-form input"));
+  assert.equal(ctx.kernel.last("refs.check").args.at, "main:3");
+});

@@ -441,3 +441,45 @@ test("a click or Enter opens the change in the pane beside", async () => {
   await ctx.kernel.last("changes.files").fail({ message: "lost" });
   assert.equal(shown(ctx.details.at(-1).content), "problem: lost");
 });
+
+test("when the last row is in sight and not all are compared, the next are asked for", async () => {
+  const { ctx, answer } = level("rows");
+  const before = ctx.kernel.count("changes.rows");
+  const some = found({ is_finished: false, to_compare: 90 });
+  await answer(...changes({ id: ["1"], word: ["b"] }, "~", { found: some }));
+  assert.equal(ctx.kernel.count("changes.rows"), before + 1);
+  const { offset, limit } = ctx.kernel.last("changes.rows").args;
+  assert.ok(offset <= 1 && offset + limit > 1); // one row changed so far, the next is row 1
+  const all = level("rows");
+  const whole = all.ctx.kernel.count("changes.rows");
+  await all.answer(...threeRows());
+  assert.equal(all.ctx.kernel.count("changes.rows"), whole);
+});
+
+test("a level that is begun again after an error shows rows, and ends with the view", async () => {
+  const { ctx, part, grid, note, answer } = level("rows");
+  await ctx.kernel.last("changes.rows").fail({ title: "Damaged", message: "m", where: "" });
+  nextFrame();
+  assert.ok(grid.classList.contains("lnb-broken"));
+  part.begin();
+  assert.ok(!grid.classList.contains("lnb-broken"));
+  await answer(...threeRows());
+  assert.equal(note(), "");
+  send(part.element.querySelectorAll(".lnb-grid-body .lnb-cell")[1], "click");
+  nextFrame();
+  assert.match(grid.getAttribute("aria-activedescendant"), /-0-1$/);
+  const before = ctx.kernel.cancelled;
+  ctx.close();
+  assert.ok(ctx.kernel.cancelled > before);
+});
+
+test("another key compares the rows anew", async () => {
+  const { ctx, el, counted } = tab();
+  await counted();
+  button(el, "Change").click();
+  const columns = [{ name: "id", label: "id", type: "int64" }];
+  await ctx.kernel.last("biography.keys").answer({ columns });
+  button(el.querySelector(".lnb-key-columns"), "id").click();
+  button(el, "Use as key").click();
+  assert.deepEqual(ctx.kernel.last("changes.counts").args.key, ["id"]);
+});

@@ -188,3 +188,50 @@ test("a click on a number selects rows, Shift extends, a click on a cell moves t
   nextFrame();
   assert.match(grid.getAttribute("aria-activedescendant"), /-2-1$/);
 });
+
+test("a key sorts by the column: ascending, descending, as stored", async () => {
+  const { ctx, el, grid } = rows();
+  const orders = [];
+  const sorted = () =>
+    [...el.querySelectorAll("[role=columnheader]")].map((one) => one.getAttribute("aria-sort"));
+  const marks = [];
+  const answer = { num_rows: 3, num_columns: 2, arranged: 7, code: { python: "" } };
+  for (const _turn of [1, 2, 3]) {
+    press(grid, "s");
+    orders.push(ctx.kernel.last("rows.look").args.order);
+    await ctx.kernel.last("rows.look").answer(answer);
+    await ctx.kernel.last("rows")?.answer(ROWS.page, ROWS.buffers);
+    nextFrame();
+    marks.push(sorted().filter(Boolean).join());
+  }
+  assert.deepEqual(orders, [
+    { column: "id", ascending: true },
+    { column: "id", ascending: false },
+    null,
+  ]);
+  assert.deepEqual(marks, ["ascending", "descending", ""]);
+});
+
+test("among neighbors the keyboard goes to the distance, the first column", async () => {
+  const { ctx, grid, view } = rows();
+  const place = () => grid.getAttribute("aria-activedescendant").split("-").slice(-2).join(":");
+  const answer = { num_rows: 3, num_columns: 3, arranged: 7, code: { python: "" } };
+  view.open({ row: 2 });
+  press(grid, "ArrowRight");
+  nextFrame();
+  assert.equal(place(), "2:1");
+  press(grid, "n");
+  const like = ctx.kernel.last("rows.like");
+  assert.deepEqual([like.args.row, like.args.column], [2, 1]);
+  await like.answer({ like: "7", row: 2, column: "word" });
+  const near = ctx.kernel.last("rows.look");
+  assert.deepEqual([near.args.near.like, near.args.near.column], ["7", "word"]);
+  await near.answer(answer);
+  nextFrame();
+  assert.equal(place(), "0:0");
+  press(grid, "ArrowRight");
+  nextFrame();
+  assert.equal(place(), "0:1");
+  view.open({ filter: "id > 1" });
+  assert.equal(ctx.kernel.last("rows.look").args.filter, "id > 1");
+});

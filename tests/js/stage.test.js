@@ -313,3 +313,33 @@ test("without a kernel the stage says so and asks for no cards", async () => {
   assert.match(shown(el), /Changes are staged in the kernel\. Run the cell to continue\./);
   assert.equal(el.querySelector("form.lnb-sg-form").hidden, true);
 });
+
+test("the place of the keyboard in a card stays when cards are repainted", async () => {
+  const { kernel, el, cardAt } = await stage();
+  const box = cardAt(1).querySelector(".lnb-sg-message");
+  Object.defineProperty(document, "activeElement", { value: box, configurable: true });
+  try {
+    clock += 5000;
+    window.dispatchEvent(new Event("focus"));
+    const next = deck(card("a", { on: "main:9" }), card("b"));
+    await kernel.last("stage.cards").answer({ deck: next });
+  } finally {
+    delete document.activeElement;
+  }
+  assert.notEqual(cardAt(1).querySelector(".lnb-sg-message"), box);
+  assert.equal(document.lastFocused, cardAt(1).querySelector(".lnb-sg-message"));
+  assert.equal(el.contains(box), false);
+});
+
+test("progress names only what is known, and the notice of a saved page is gone", async () => {
+  const { kernel, el, cardAt, running } = await stage();
+  button(cardAt(0), "Commit").click();
+  mock.timers.tick(400);
+  const now = {
+    what: "delete", phase: "planning", engine: "local", done: 0, total: 0, rows: 0,
+    size_bytes: 0, elapsed_s: 0,
+  }; // biome-ignore format: one progress
+  await kernel.last("stage.running").answer({ running: now });
+  assert.equal(running(), "delete: planning · 0 s|[Cancel]");
+  assert.doesNotMatch(shown(el), /Changes are staged in the kernel/);
+});

@@ -235,3 +235,28 @@ test("another screen marks another version and keeps the details", () => {
   ctx.close();
   assert.equal(observers[0].connected, false);
 });
+
+test("the axis has numbers that do not stand in each other's way, nor under a handle", () => {
+  const few = mounted();
+  assert.deepEqual(texts(few.el, ".lnb-tl-number"), ["1", "4", "5", "6", "7"]); // A at 2, B at 3
+  const model = timeline();
+  model.lanes = [{ ...model.lanes[0], runs: [[1, 5000]], details: [] }];
+  model.tags = [];
+  const many = mounted({ timeline: model });
+  const numbers = texts(many.el, ".lnb-tl-number").map(Number);
+  assert.deepEqual(numbers.slice(0, 3), [7, 10, 13]); // 14 pixels a version, 40 a number
+});
+
+test("the version shown is scrolled into sight, unless it is there already", () => {
+  const model = timeline();
+  model.lanes = [{ ...model.lanes[0], runs: [[1, 5000]], details: [] }];
+  model.tags = [];
+  const { ctx, scroller, labels } = mounted({ timeline: model, version: 4000 });
+  const left = scroller.scrollLeft;
+  assert.ok(left < 14 * 3999 && left + 700 > 14 * 4000);
+  assert.ok(labels().includes("main version 4000"));
+  ctx.show({ version: 4001 });
+  assert.equal(scroller.scrollLeft, left);
+  ctx.show({ version: 5000 });
+  assert.equal(scroller.scrollLeft, 14 * 5000 + 72 - 700); // no further than the end
+});
