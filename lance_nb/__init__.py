@@ -44,6 +44,7 @@ if _typing.TYPE_CHECKING:
         sanitize_ts,
         serialize_row_addrs,
         td_to_micros,
+        vec_to_table,
     )
     from lance_nb.dataset.base_paths import DatasetBasePath
     from lance_nb.dataset.file_reader import (
@@ -93,9 +94,6 @@ if _typing.TYPE_CHECKING:
         StorageOptionsAccessor,
         bytes_read_counter,
         iops_counter,
-    )
-    from lance_nb.dataset.vectors import (
-        vec_to_table,
     )
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.dataset.verbs.udf_columns import BatchUDF, BatchUDFCheckpoint, batch_udf
@@ -329,7 +327,7 @@ _LAZY = {
     "FragmentWriteProgress": "lance_nb.transactions.write_progress",
     "NoopFragmentWriteProgress": "lance_nb.transactions.write_progress",
     "FileSystemFragmentWriteProgress": "lance_nb.transactions.write_progress",
-    "vec_to_table": "lance_nb.dataset.vectors",
+    "vec_to_table": "lance_nb.dataset.arguments",
     "Finding": "lance_nb.table.verification.findings",
     "Verification": "lance_nb.table.verification.findings",
     "verify": "lance_nb.dataset.health",

@@ -2534,7 +2534,7 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
             12
         """
-        from lance_nb.dataset.verbs import transacting
+        from lance_nb.dataset.verbs import committing
 
         check_refused(
             {
@@ -2546,19 +2546,19 @@ class LanceDataset(OpenedVersion):
         )
         check_lock(commit_lock)
         session, current = destination(base_uri, storage_options)
-        options = transacting.options_of(
+        options = committing.options_of(
             max_retries=max_retries,
             detached=detached,
             message=commit_message,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
-            build=transacting.build_options(enable_stable_row_ids),
+            build=committing.build_options(enable_stable_row_ids),
         )
-        options = transacting.within(options, commit_timeout)
+        options = committing.within(options, commit_timeout)
         uuid = options.environment.new_uuid()
-        transaction = transacting.transaction_of(operation, read_version, {}, uuid)
+        transaction = committing.transaction_of(operation, read_version, {}, uuid)
         is_pinned = read_version is not None or transaction is operation
-        made = transacting.commit(session, current, transaction, options, is_pinned=is_pinned)
+        made = committing.commit(session, current, transaction, options, is_pinned=is_pinned)
         return cls.from_opened(session, made)
 
     @classmethod
@@ -2589,21 +2589,21 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.commit_batch(ds, appends)["dataset"].count_rows()
             12
         """
-        from lance_nb.dataset.verbs import transacting
+        from lance_nb.dataset.verbs import committing
 
         check_refused({"base_store_params": base_store_params})
         check_lock(commit_lock)
         session, current = destination(dest, storage_options)
         if current is None:
             raise DatasetNotFoundError(session.root.uri)
-        options = transacting.options_of(
+        options = committing.options_of(
             max_retries=max_retries,
             detached=detached,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
         )
-        options = transacting.within(options, commit_timeout)
-        made, merged = transacting.commit_batch(session, current.branch, transactions, options)
+        options = committing.within(options, commit_timeout)
+        made, merged = committing.commit_batch(session, current.branch, transactions, options)
         return {"dataset": cls.from_opened(session, made), "merged": merged}
 
     def stage(self) -> Stage:
@@ -2632,9 +2632,9 @@ class LanceDataset(OpenedVersion):
             >>> type(ds.read_transaction(1).operation).__name__
             'Overwrite'
         """
-        from lance_nb.dataset.verbs import transacting
+        from lance_nb.dataset.verbs import committing
 
-        return transacting.read_transaction(self._session, self.branch, version)
+        return committing.read_transaction(self._session, self.branch, version)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
         """Return the transactions that made this version and those before it, newest first.

@@ -227,10 +227,10 @@ def open_session(
     bases = trusted_bases(allow_bases)
     root: Store
     if external.is_configured(uri, storage_options):
-        from lance_nb.transactions.external import opening
+        from lance_nb.transactions.external import registry
 
-        root = opening.open_root(uri, storage_options, bases)
-        asked = "" if opening.is_plain(uri) else str(uri)
+        root = registry.open_root(uri, storage_options, bases)
+        asked = "" if registry.is_plain(uri) else str(uri)
     else:
         root, asked = open_store(uri, storage_options, bases), ""
     if check:

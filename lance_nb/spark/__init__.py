@@ -49,10 +49,9 @@ if TYPE_CHECKING:
     from lance_nb.spark.run import choose, explain, run_edits
     from lance_nb.spark.sessions import find_session, start_session, why_not
     from lance_nb.spark.tasks.columns import plan_cast, plan_columns
-    from lance_nb.spark.tasks.diff import plan_diff
     from lance_nb.spark.tasks.files import plan_append
     from lance_nb.spark.tasks.maintenance import plan_clone, plan_compaction, plan_index
-    from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_update
+    from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_diff, plan_update
 
 __all__ = [
     "Job",

@@ -24,11 +24,10 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.spark.background_jobs import ProgressReporter
-from lance_nb.spark.engine import TaskProgress, rows_of
+from lance_nb.spark.engine import RESULT_DDL, TaskProgress, result_batch, result_of_row, rows_of
 from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions
-from lance_nb.spark.serialization import RESULT_DDL, result_batch, result_of_row
 from lance_nb.spark.sessions import find_session, is_connect, start_session
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPart, ReadPlan

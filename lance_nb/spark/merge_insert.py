@@ -50,6 +50,7 @@ from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, St
 from lance_nb.spark import journal
 from lance_nb.spark.background_jobs import PLANNING, ProgressReporter
 from lance_nb.spark.dataframes import collect_results, is_dataframe, read
+from lance_nb.spark.engine import RESULT_DDL, result_table
 from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
@@ -60,7 +61,6 @@ from lance_nb.spark.plan import (
 )
 from lance_nb.spark.row_writer import Destination
 from lance_nb.spark.run import RunOptions, commit_results, retry_on_conflict, run_tasks
-from lance_nb.spark.serialization import RESULT_DDL, result_table
 from lance_nb.spark.sessions import find_session, is_connect, num_cores
 from lance_nb.spark.spark_engine import RowCounter
 from lance_nb.spark.types import cast_to_dataset, dataset_fields

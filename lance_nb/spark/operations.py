@@ -21,7 +21,6 @@ from lance_nb.spark.row_writer import Destination, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.columns import Values, plan_columns
-from lance_nb.spark.tasks.diff import plan_diff
 from lance_nb.spark.tasks.files import Source, plan_append, plan_write
 from lance_nb.spark.tasks.maintenance import (
     plan_clone,
@@ -30,7 +29,7 @@ from lance_nb.spark.tasks.maintenance import (
     plan_statistics,
     sum_statistics,
 )
-from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_update
+from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_diff, plan_update
 from lance_nb.table.data_statistics import DataStatistics
 
 if TYPE_CHECKING:

@@ -63,9 +63,9 @@ from lance_nb.format.layout import DETACHED_BIT, ManifestName, NamingScheme
 from lance_nb.storage.base import is_far, turn
 from lance_nb.storage.threads import begin
 from lance_nb.table.file_cache import cache_manifest
-from lance_nb.transactions.backoff import attempts
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
+from lance_nb.transactions.environment import attempts
 from lance_nb.transactions.manifest_migration import settle_v1
 from lance_nb.transactions.new_version import (
     NewVersion,

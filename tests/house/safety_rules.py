@@ -18,7 +18,7 @@ PICKLES = frozenset(
 # of PySpark's own, which are pickles themselves. Who could change them runs code there already.
 PICKLES_IN_MEMORY = (
     "lance_nb/spark/spark_engine.py",  # tasks and outcomes
-    "lance_nb/spark/serialization.py",  # functions of a notebook, plain values, results
+    "lance_nb/spark/engine.py",  # functions of a notebook, plain values, results
 )
 # What has bytes from anywhere but this process and its workers.
 READERS = frozenset(

@@ -30,8 +30,7 @@ from lance_nb.format.layout import parse_manifest_name
 from lance_nb.storage.registry import open_store
 from lance_nb.transactions.external import OPTION
 from lance_nb.transactions.external.base import ExternalManifestStore
-from lance_nb.transactions.external.opening import base_uri
-from lance_nb.transactions.external.registry import open_external
+from lance_nb.transactions.external.registry import base_uri, open_external
 from tests.support import servers
 from tests.support.requirements import require_package
 from tests.torture import command

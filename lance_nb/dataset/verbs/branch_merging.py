@@ -39,7 +39,6 @@ from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.backoff import retrying
 from lance_nb.transactions.branch_merge.conflicts import FAIL, MergeConflict, check_choice
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.merge_plan import (
@@ -53,7 +52,7 @@ from lance_nb.transactions.branch_merge.merge_plan import (
 )
 from lance_nb.transactions.branch_merge.merge_record import PICK, REVERT
 from lance_nb.transactions.commit_options import CommitOptions
-from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_nb.dataset.opened import OpenedVersion
 from lance_nb.dataset.scanner import LanceScanner, ScanOptions
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs.transacting import read_transaction
+from lance_nb.dataset.verbs.committing import read_transaction
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff import Diff
 from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID

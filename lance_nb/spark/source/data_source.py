@@ -47,7 +47,7 @@ from lance_nb.spark.source.scan import ReadPlan, metadata_table
 from lance_nb.spark.types import readable_schema, to_spark
 
 if TYPE_CHECKING:
-    from lance_nb.spark.source.change_feed import ChangePart, ChangePlan
+    from lance_nb.spark.source.scan import ChangePart, ChangePlan
     from lance_nb.spark.source.sink import SourceWrite
     from lance_nb.transactions.staged import Addition
 
@@ -88,7 +88,7 @@ class LanceSource(DataSource):
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802
         """Return the reader of a stream."""
         options = self._options()
-        from lance_nb.spark.source.change_feed import ChangePlan  # not needed by most reads
+        from lance_nb.spark.source.scan import ChangePlan  # not needed by most reads
 
         plan = ChangePlan.of(options).select(schema.names)
         return LanceStreamReader(plan, options)
@@ -104,7 +104,7 @@ class LanceSource(DataSource):
     def _planned(self) -> LanceReader | TableReader | ChangeReader:
         options = self._options()
         if options.is_set("readchangefeed"):
-            from lance_nb.spark.source.change_feed import ChangePlan
+            from lance_nb.spark.source.scan import ChangePlan
 
             plan = ChangePlan.of(options)
             start = options.starting_version or 1
@@ -238,7 +238,7 @@ def _made(messages: Sequence[Any]) -> list[Addition | None]:
 
 
 _VERSION = "version"
-_WHOLE_DATASET = -1  # the offset before every version: see change_feed
+_WHOLE_DATASET = -1  # the offset before every version: see scan
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from lance_nb.dataset.verbs.schema_evolution import FragmentValues, look
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.spark.engine import PickledValue
 from lance_nb.spark.plan import (
     TASK_BYTES,
     Label,
@@ -29,7 +30,6 @@ from lance_nb.spark.plan import (
     fragment_groups,
     select_fragments,
 )
-from lance_nb.spark.serialization import PickledValue
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import write_columns
 from lance_nb.transactions.operations.merge import Merge

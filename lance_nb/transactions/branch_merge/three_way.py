@@ -26,7 +26,6 @@ from lance_nb.transactions.branch_merge.fragments import (
     Matches,
     MergedFragments,
 )
-from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
 from lance_nb.transactions.branch_merge.matching import (
     NewIds,
     RowHistory,
@@ -37,7 +36,12 @@ from lance_nb.transactions.branch_merge.matching import (
     without_fields,
 )
 from lance_nb.transactions.branch_merge.merge_base import Ends
-from lance_nb.transactions.branch_merge.outcome import Outcome, check_nulls
+from lance_nb.transactions.branch_merge.outcome import (
+    IndexFacts,
+    Outcome,
+    check_nulls,
+    merge_indices,
+)
 from lance_nb.transactions.branch_merge.row_merge import (
     NO_CONFLICTS,
     ConflictingRows,

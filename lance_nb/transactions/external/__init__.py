@@ -10,7 +10,7 @@ with URL one of ``sqlite:////path/manifests.db``, ``redis://host:6379/0``, ``pos
 and ``dynamodb://table?region=eu-central-1``. Everybody who writes to a table must use the same
 manifest store; who only reads may do without and sees finished versions, at most one commit late.
 
-``lance_nb.transactions.external.opening`` opens such a dataset.
+``lance_nb.transactions.external.registry`` opens such a dataset.
 """
 
 from __future__ import annotations

@@ -264,7 +264,8 @@ class ExternalSlots:
                 self._uri(final.object_path),
                 f"{self.entries.place} still has version {final.version} of a dataset that was at "
                 f"{self.base_uri!r}, and its manifest is gone; if the dataset was deleted on "
-                "purpose, call lance_nb.transactions.external.opening.forget(uri, storage_options)",
+                "purpose, call lance_nb.transactions.external.registry.forget(uri, "
+                "storage_options)",
             ) from error
         except StorageError as error:
             raise StorageError(error.path, error.problem, "unknown") from error

@@ -13,8 +13,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import RetryableCommitConflictError, TooMuchWriteContentionError
 from lance_nb.transactions.external.base import ExternalManifestStore
-from lance_nb.transactions.external.opening import open_root
-from lance_nb.transactions.external.registry import open_external
+from lance_nb.transactions.external.registry import open_external, open_root
 from tests.conformance.external_commit_tests import ExternalCommitTests
 from tests.support.fault_proxy import fault_proxy
 from tests.support.requirements import require_pylance

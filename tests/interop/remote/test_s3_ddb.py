@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.transactions.external.opening import open_root
+from lance_nb.transactions.external.registry import open_root
 from tests.interop.remote.conftest import S3Place, client
 from tests.interop.remote.shared_table import PATH, Shared
 from tests.support.fault_proxy import fault_proxy

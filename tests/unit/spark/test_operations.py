@@ -19,7 +19,7 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
-from lance_nb.spark.tasks.diff import plan_diff
+from lance_nb.spark.tasks.rows import plan_diff
 from tests.unit.spark.conftest import rows
 
 

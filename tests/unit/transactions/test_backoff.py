@@ -9,8 +9,13 @@ from lance_nb.errors import (
     RetryableCommitConflictError,
     TooMuchWriteContentionError,
 )
-from lance_nb.transactions.backoff import WAIT_S_MAX, SlotBackoff, attempts, retrying
-from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.environment import (
+    WAIT_S_MAX,
+    Environment,
+    SlotBackoff,
+    attempts,
+    retrying,
+)
 from tests.support.committing import FakeTime, environment
 
 

@@ -1,7 +1,7 @@
 """PostgreSQL as manifest store: ``postgresql://user:password@host:5432/database``.
 
 How: ``INSERT ... ON CONFLICT DO NOTHING`` in a transaction of its own, on a connection per call.
-The table is made when it is missing (sql_store.py).
+The table is made when it is missing (base.py).
 
 Limits: statements end after 15 s. With ``synchronous_commit = off`` on the server a
 reported commit can be lost in a crash, so it is switched on here.
@@ -17,8 +17,12 @@ from lance_nb.errors import (
     NotSupportedError,
     StorageError,
 )
-from lance_nb.transactions.external.base import masked_url, without_secrets
-from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
+from lance_nb.transactions.external.base import (
+    CREATE,
+    SqlManifestStore,
+    masked_url,
+    without_secrets,
+)
 
 _CONNECT_S = 10
 _SETTINGS = "SET statement_timeout = '15s'; SET synchronous_commit = on"

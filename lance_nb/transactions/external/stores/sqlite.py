@@ -18,7 +18,7 @@ from lance_nb.errors import (
     InvalidInputError,
     StorageError,
 )
-from lance_nb.transactions.external.sql_store import CREATE, SqlManifestStore
+from lance_nb.transactions.external.base import CREATE, SqlManifestStore
 
 _BUSY_S = 20.0
 _CERTAIN = frozenset({3, 5, 6, 8, 14, 23})  # PERM, BUSY, LOCKED, READONLY, CANTOPEN, AUTH

@@ -15,7 +15,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.staging.card import Card, ProgressReporter
 from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
-from lance_nb.spark import run, sessions
+from lance_nb.spark import run, spark_engine
 from lance_nb.spark.engine import LocalEngine
 
 _NUMBERS = count()
@@ -55,7 +55,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> object:
         def __init__(self, spark: object) -> None:
             assert spark is found
 
-    monkeypatch.setattr(sessions, "find_session", lambda *_: found)
+    monkeypatch.setattr(spark_engine, "find_session", lambda *_: found)
     monkeypatch.setattr(run, "find_session", lambda: found)
     monkeypatch.setattr(run, "SparkEngine", Here)
     return found

@@ -9,8 +9,8 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
-from lance_nb.spark.source.change_feed import WHOLE, ChangePlan
 from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.scan import WHOLE, ChangePlan
 from tests.unit.spark.conftest import rows
 
 

@@ -15,7 +15,7 @@ from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.table.indices import read_indices
 from lance_nb.transactions.branch_merge.conflicts import Findings
-from lance_nb.transactions.branch_merge.indices import IndexFacts, merge_indices
+from lance_nb.transactions.branch_merge.outcome import IndexFacts, merge_indices
 from tests.support.merged_branches import adding, pair
 from tests.support.versions import index
 

@@ -15,7 +15,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.storage.registry import open_store
 from lance_nb.transactions import external
-from lance_nb.transactions.external.opening import base_uri, forget, open_root, plain_place
+from lance_nb.transactions.external.registry import base_uri, forget, open_root, plain_place
 from lance_nb.transactions.external.synchronised_store import SynchronisedStore
 
 DDB = "s3+ddb://bucket/a/t.lance?ddbTableName=commits"

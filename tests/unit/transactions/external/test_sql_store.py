@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from lance_nb.errors import CorruptFileError, ObjectExistsError, ObjectNotFoundError
-from lance_nb.transactions.external.base import ManifestEntry
-from lance_nb.transactions.external.sql_store import SqlManifestStore, entry_of
+from lance_nb.transactions.external.base import ManifestEntry, SqlManifestStore, entry_of
 
 ENTRY = ManifestEntry(3, "t/_versions/3.manifest", 7, None)
 

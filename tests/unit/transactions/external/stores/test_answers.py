@@ -19,8 +19,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.format.layout import DETACHED_BIT
-from lance_nb.transactions.external.base import ManifestEntry
-from lance_nb.transactions.external.sql_store import CREATE
+from lance_nb.transactions.external.base import CREATE, ManifestEntry
 from lance_nb.transactions.external.stores import dynamodb
 from lance_nb.transactions.external.stores.dynamodb import DynamoManifestStore
 from lance_nb.transactions.external.stores.postgres import PostgresManifestStore
