@@ -278,6 +278,17 @@ def _any_item_validity(rng: Rng) -> tuple[Any, ...]:
     return levels, width, 1, _number(rng, 0, 1), np.empty(slots + 1, np.uint8)
 
 
+def _any_find_substring(rng: Rng) -> tuple[Any, ...]:
+    data = rng.integers(97, 100, int(rng.integers(0, 900))).astype(np.uint8)
+    count = int(rng.integers(0, 20))
+    offsets = np.sort(rng.integers(0, data.size + 1, count + 1))
+    if rng.random() < 0.3:
+        offsets = _positions(rng, count + 1, data.size)
+    piece = rng.integers(97, 100, int(rng.integers(0, 6))).astype(np.uint8)
+    found = np.zeros(count + int(rng.choice([0, 0, 0, 1])), np.uint8)
+    return data, offsets.astype(rng.choice(["i4", "i8"])), piece, found
+
+
 ANY = {
     "unpack_bits": _any_unpack_bits,
     "pack_bits": _any_pack_bits,
@@ -291,6 +302,7 @@ ANY = {
     "count_lists": _any_count_lists,
     "fold_lists": _any_fold_lists,
     "item_validity": _any_item_validity,
+    "find_substring": _any_find_substring,
 }
 
 

@@ -12,7 +12,7 @@ under AddressSanitizer by ``make fuzz-kernels``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 ctypedef fused word_t:
     uint8_t
@@ -46,6 +46,7 @@ cdef enum:
     LANES = 4
     LEVELS_AT_ONCE = 2048
     LEVEL_MAX = 255  # that layers may allow: more than 120 layers are not written
+    SEARCHED_AT_ONCE = 64
     VISIBLE = 1
     BEGINS_BIT = 1
     BEGINS = 2
@@ -637,7 +638,7 @@ def walk_entries(
     with nogil:
         for row in range(starts.shape[0]):
             at, stop = starts[row], stops[row]
-            if at < 0 or stop > data.shape[0]:
+            if at < 0 or stop < at or stop > data.shape[0]:
                 fits = False
             elif stop - at < control_bytes:
                 fits = False
@@ -976,3 +977,85 @@ def item_validity(
                 &validity[0], slots,
             )
     return valid
+
+
+# --- search in texts (kernels.substring) ----------------------------------------------------------
+
+
+cdef bint _find(
+    const uint8_t* data, Py_ssize_t size, const offset_t* offsets, Py_ssize_t rows,
+    const uint8_t* piece, Py_ssize_t length, uint8_t* found,
+) noexcept nogil:
+    """Look for the first and the last byte at many places at once, through all texts together."""
+    cdef uint8_t[SEARCHED_AT_ONCE] flags
+    cdef uint8_t first = piece[0], last = piece[length - 1], is_any
+    cdef uint64_t eight
+    cdef int64_t at, stop, place, skipped
+    cdef Py_ssize_t row, index, group, count
+    if rows and (offsets[0] < 0 or offsets[rows] > size):
+        return False
+    for row in range(rows):
+        if offsets[row + 1] < offsets[row]:
+            return False
+    row = 0
+    at = skipped = offsets[0]
+    stop = offsets[rows] - length  # where the last match may begin
+    while at <= stop:
+        count = min(<int64_t>SEARCHED_AT_ONCE, stop - at + 1)
+        is_any = 0
+        if count == SEARCHED_AT_ONCE:
+            for index in range(SEARCHED_AT_ONCE):
+                flags[index] = (data[at + index] == first) & (data[at + index + length - 1] == last)
+                is_any |= flags[index]
+        else:
+            for index in range(SEARCHED_AT_ONCE):
+                flags[index] = 0
+            for index in range(count):
+                flags[index] = (data[at + index] == first) & (data[at + index + length - 1] == last)
+                is_any |= flags[index]
+        if not is_any:
+            at += count
+            continue
+        for group in range(0, SEARCHED_AT_ONCE // 8):
+            memcpy(&eight, flags + 8 * group, 8)
+            if not eight:
+                continue
+            for index in range(8 * group, 8 * group + 8):
+                place = at + index
+                if not flags[index] or place < skipped or memcmp(data + place, piece, length):
+                    continue
+                while offsets[row + 1] <= place:
+                    row += 1
+                if place + length <= offsets[row + 1]:
+                    found[row] = 1
+                    skipped = offsets[row + 1]  # one match in a text is enough
+        at = max(at + count, skipped)
+    return True
+
+
+def find_substring(
+    const uint8_t[::1] data, offsets, const uint8_t[::1] piece, uint8_t[::1] found
+):
+    """Set ``found``, which is zero, for each text that has the piece, of at least one byte.
+
+    Offsets are int32 or int64. Returns False when they descend or leave the data.
+    """
+    cdef const int32_t[::1] short_offsets
+    cdef const int64_t[::1] long_offsets
+    cdef Py_ssize_t rows = found.shape[0], length = piece.shape[0]
+    cdef bint done
+    if not length or len(offsets) != rows + 1:
+        return False
+    if offsets.itemsize == 4:
+        short_offsets = offsets
+        with nogil:
+            done = _find[int32_t](
+                &data[0], data.shape[0], &short_offsets[0], rows, &piece[0], length, &found[0]
+            )
+    else:
+        long_offsets = offsets
+        with nogil:
+            done = _find[int64_t](
+                &data[0], data.shape[0], &long_offsets[0], rows, &piece[0], length, &found[0]
+            )
+    return done

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.encodings.kernels.substring import contains
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Value, aligned, one_array
 from lance_nb.table.predicate.lists import Lists, arrays_kernel, null_mask, opened
@@ -319,7 +320,11 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
             return pc.if_else(pc.is_null(value), None, pa.scalar(None, pa.bool_()))
-        return pc.match_like(value, pattern=_escaped(pattern.as_py()), ignore_case=ignore_case)
+        text = pattern.as_py()
+        piece = None if ignore_case or isinstance(value, pa.Scalar) else _contained_piece(text)
+        if piece and value.type in {pa.string(), pa.large_string()}:
+            return contains(value, piece)
+        return pc.match_like(value, pattern=_escaped(text), ignore_case=ignore_case)
     values, patterns = aligned(value, pattern)
     codes = patterns.dictionary_encode()
     if len(codes.dictionary) > PATTERNS_MAX:
@@ -330,6 +335,21 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
         matched = pc.match_like(values.filter(here), pattern=_escaped(one), ignore_case=ignore_case)
         found = pc.replace_with_mask(found, pc.fill_null(here, False), matched)
     return found
+
+
+def _contained_piece(pattern: str) -> str | None:
+    """Return the text that %text% looks for, None for other patterns."""
+    if not pattern.startswith("%"):
+        return None
+    out: list[str] = []
+    chars = iter(pattern[1:])
+    for char in chars:
+        if char == "%":
+            return "".join(out) if next(chars, None) is None else None
+        if char == "_":
+            return None
+        out.append(next(chars, char) if char == "\\" else char)
+    return None
 
 
 def _escaped(pattern: str) -> str:

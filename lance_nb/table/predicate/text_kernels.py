@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.encodings.kernels import substring
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
 from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
 
@@ -338,12 +339,6 @@ def _strpos(texts: pa.Array, piece: str) -> pa.Array:
     return pa.array(np.where(ends > 1, before + 1, 0).astype(np.int32))
 
 
-def _contains(texts: pa.Array, piece: str) -> pa.Array:
-    import pyarrow.compute as pc
-
-    return pc.match_substring(texts, pattern=piece)
-
-
 def _replace(texts: pa.Array, old: str, new: str) -> pa.Array:
     import pyarrow.compute as pc
 
@@ -399,7 +394,7 @@ def _translation(source: str, target: str) -> dict[int, str | None]:
 
 
 strpos = by_pattern(_strpos, lambda value, piece: value.find(piece) + 1, pa.int32(), 1)
-contains = by_pattern(_contains, lambda value, piece: piece in value, pa.bool_(), 1)
+contains = by_pattern(substring.contains, lambda value, piece: piece in value, pa.bool_(), 1)
 replace = by_pattern(_replace, lambda value, old, new: value.replace(old, new), pa.string(), 2)
 split_part = by_pattern(_split_part, _split_one, pa.string(), 1)
 translate = by_pattern(

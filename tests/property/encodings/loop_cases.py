@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings import repdef
 from lance_nb.encodings.base import AllNull, DecodedPage
-from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, zip_entries
+from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, substring, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.errors import LanceError
@@ -216,6 +217,23 @@ def unravel(rng: Rng) -> Run:
     return run
 
 
+def contains(rng: Rng) -> Run:
+    letters = list("ab" if rng.random() < 0.5 else "abcdefgh €ß")
+    lengths = rng.integers(0, int(rng.choice([3, 12, 200])), int(rng.integers(0, 60)))
+    texts = ["".join(rng.choice(letters, length)) for length in lengths]
+    values = [None if rng.random() < 0.1 else text for text in texts]
+    kind = pa.string() if rng.random() < 0.5 else pa.large_string()
+    array = pa.array(values, kind).slice(int(rng.integers(0, 12)))
+    piece = "".join(rng.choice(letters, int(rng.integers(0, 5))))
+
+    def run() -> tuple[Any, ...]:
+        found = substring.contains(array, piece)
+        found.validate(full=True)
+        return (str(found.type), found.to_pylist(), found.null_count)
+
+    return run
+
+
 def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     """Return positions of which many lie outside of ``0..most``."""
     ends = np.array(
@@ -233,6 +251,7 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "ranges are copied": copy_ranges,
     "ranges are scattered": scatter_ranges,
     "entries are walked": walk_entries,
+    "texts are searched": contains,
     "levels are unpacked": unpack_levels,
     "levels are unravelled": unravel,
 }

@@ -171,6 +171,18 @@ def test_like_patterns_match_whole_texts(pattern, matches):
     assert by_row.to_pylist() == found.to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("pattern", "piece"),
+    [
+        ("%ab%", "ab"), (r"%a\%b%", "a%b"), (r"%a\\%", "a\\"), ("%%", ""), ("%", None),
+        ("ab%", None), ("%ab", None), ("%a_b%", None), ("%a%b%", None), ("%ab%%", None),
+        ("%ab\\%", None), ("", None), ("%\\", None),
+    ],
+)  # fmt: skip
+def test_a_pattern_that_looks_for_a_piece_is_recognized(pattern, piece):
+    assert comparison._contained_piece(pattern) == piece
+
+
 def test_like_with_a_pattern_per_row_is_bounded(monkeypatch):
     monkeypatch.setattr(comparison, "PATTERNS_MAX", 2)
     texts = pa.array(["a", "b", "c"])
