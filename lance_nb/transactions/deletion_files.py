@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
+from lance_nb.format.checksums import FileSum
 from lance_nb.format.deletion_vector import BITMAP_THRESHOLD, DeletionVector
 from lance_nb.format.fragment import DeletionFile, DeletionFileType, Fragment
-from lance_nb.storage.base import Store, write_new
+from lance_nb.storage.base import Store, is_far, write_new
 from lance_nb.storage.sync_later import synced_together
+from lance_nb.storage.threads import run_all
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
@@ -96,15 +99,19 @@ class PendingDeletions:
             cache.put((home.uri, path), vector)
 
     def write(self, home: Store) -> list[str]:
-        """Write every vector, durably; return the paths. Raises StorageError."""
-        sums = []
+        """Write every vector, durably; return the paths. Raises StorageError.
+
+        To a far store several at a time: each is a request that is waited for.
+        """
+        tasks = [partial(self._write_one, home, path) for path in self.vectors]
         with synced_together():
-            for path, vector in self.vectors.items():
-                is_array = path.endswith(f".{DeletionFileType.ARROW.suffix}")
-                kind = DeletionFileType.ARROW if is_array else DeletionFileType.BITMAP
-                data = vector.to_bytes(kind)
-                write_new(home, path, data)
-                if self.checksums:
-                    sums.append(sum_of(path, data))
-            write_record(home, sums)
+            written = run_all(tasks) if is_far(home) else [task() for task in tasks]
+            write_record(home, [one for one in written if one is not None])
         return list(self.vectors)
+
+    def _write_one(self, home: Store, path: str) -> FileSum | None:
+        is_array = path.endswith(f".{DeletionFileType.ARROW.suffix}")
+        kind = DeletionFileType.ARROW if is_array else DeletionFileType.BITMAP
+        data = self.vectors[path].to_bytes(kind)
+        write_new(home, path, data)
+        return sum_of(path, data) if self.checksums else None

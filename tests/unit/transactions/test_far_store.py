@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -60,3 +61,18 @@ def test_a_version_that_is_refused_is_an_error_although_its_transaction_was_writ
         lance_nb.write_dataset(ROWS, PLACE, mode="append")
     assert caught.value.outcome == "failed"
     assert lance_nb.dataset(PLACE).version == 1
+
+
+def test_deletion_files_are_sent_together(bucket: Bucket):
+    for number in range(3):
+        lance_nb.write_dataset(ROWS, PLACE, mode="append" if number else "create")
+    together = threading.Barrier(3)
+
+    def meet(name: str, path: str) -> None:
+        if name == "put" and "/_deletions/" in path:
+            together.wait(10)  # breaks when they are sent one after the other
+
+    bucket.before = meet
+    dataset = lance_nb.dataset(PLACE)
+    dataset.delete("a = 3")
+    assert lance_nb.dataset(PLACE).count_rows() == 12
