@@ -1,4 +1,4 @@
-"""A dataset in memory, and a deck for it, each test its own."""
+"""A dataset in memory, and a area for it, each test its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.explorer.staging.card import Card, ProgressReporter
 from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
-from lance_nb.spark import run, spark_engine
+from lance_nb.spark import run, sessions
 from lance_nb.spark.engine import LocalEngine
 
 _NUMBERS = count()
@@ -30,14 +30,14 @@ def dataset() -> LanceDataset:
 
 
 @pytest.fixture
-def deck(dataset: LanceDataset) -> StagingArea:
+def area(dataset: LanceDataset) -> StagingArea:
     return staging_area_of(dataset)
 
 
 @pytest.fixture
-def add(dataset: LanceDataset, deck: StagingArea) -> Callable[..., Card]:
+def add(dataset: LanceDataset, area: StagingArea) -> Callable[..., Card]:
     def staged(verb: str, engine: str = "auto", **args: Any) -> Card:
-        return deck.add(
+        return area.add(
             dataset, EditForm.of(verb, args, engine), {"more": MORE}, ProgressReporter()
         )
 
@@ -55,7 +55,7 @@ def session(monkeypatch: pytest.MonkeyPatch) -> object:
         def __init__(self, spark: object) -> None:
             assert spark is found
 
-    monkeypatch.setattr(spark_engine, "find_session", lambda *_: found)
+    monkeypatch.setattr(sessions, "find_session", lambda *_: found)
     monkeypatch.setattr(run, "find_session", lambda: found)
     monkeypatch.setattr(run, "SparkEngine", Here)
     return found
