@@ -41,7 +41,7 @@ const card = (id, more = {}) => ({
   code: { python: `stage.${id}()` },
   ...more,
 });
-const deck = (...cards) => ({
+const area = (...cards) => ({
   cards,
   not_together: cards.length > 1 ? "" : "only one card is staged",
 });
@@ -73,7 +73,7 @@ async function stage({ screen = {}, state = "live", cards = [card("a"), card("b"
   document.body.append(el);
   const view = mountStage(el, ctx);
   await kernel.last("stage.menu")?.answer(structuredClone(MENU));
-  await kernel.last("stage.cards")?.answer({ deck: deck(...cards) });
+  await kernel.last("stage.cards")?.answer({ area: area(...cards) });
   const cardAt = (at) => el.querySelectorAll(".lnb-sg-card")[at];
   const problem = () => shown(el.querySelector(".lnb-sg-problem"));
   const running = () => shown(el.querySelector(".lnb-sg-running"));
@@ -117,7 +117,7 @@ test("a card is committed with its message, and the view goes to its version", a
   assert.equal(button(cardAt(0), "Commit").disabled, true);
   const outcome = { version: 4, branch: null, text: "version 4", undo: null };
   const done = card("b", { state: "committed", outcome });
-  await asked.answer({ deck: deck(card("a"), done), version: 4, branch: null });
+  await asked.answer({ area: area(card("a"), done), version: 4, branch: null });
   assert.deepEqual(ctx.travels, [{ branch: null, version: 4 }]);
   assert.equal(ctx.root.getAttribute("data-fresh"), "main:4");
   assert.deepEqual(ctx.announced, ["committed as version 4"]);
@@ -134,7 +134,7 @@ test("an outcome without a version refreshes the frame", async () => {
   const { ctx, kernel, cardAt } = await stage();
   button(cardAt(0), "Commit").click();
   const parts = { timeline: { lanes: [] }, card: { name: "d" } };
-  await kernel.last("stage.commit").answer({ deck: deck(), version: null, ...parts });
+  await kernel.last("stage.commit").answer({ area: area(), version: null, ...parts });
   assert.deepEqual(ctx.refreshed, [parts]);
   assert.deepEqual(ctx.travels, []);
 });
@@ -184,12 +184,12 @@ test("all cards are committed as one version or one by one", async () => {
   assert.deepEqual(kernel.last("stage.all").args, { ...HERE, message: "both", together: true });
   await kernel
     .last("stage.all")
-    .answer({ deck: { ...deck(card("a"), card("b")), not_together: "x" } });
+    .answer({ area: { ...area(card("a"), card("b")), not_together: "x" } });
   assert.match(all(), /\(Commit 2 as one version\)\|\[Commit 2 one by one\]\|not as one: x/);
   button(el, "Commit 2 one by one").click();
   assert.equal(kernel.last("stage.all").args.together, false);
   const failed = card("b", { state: "failed" });
-  await kernel.last("stage.all").answer({ deck: deck(card("a"), failed) });
+  await kernel.last("stage.all").answer({ area: area(card("a"), failed) });
   assert.match(all(), /\[Commit 2 as one version\]\|\(Commit 2 one by one\)/);
 });
 
@@ -200,7 +200,7 @@ test("a change is staged from the form, and its card has the line of code", asyn
   const asked = kernel.last("stage.add");
   assert.equal(asked.args.verb, "delete");
   assert.deepEqual([asked.args.branch, asked.args.version], [null, 3]);
-  await asked.answer({ deck: deck(card("new")) });
+  await asked.answer({ area: area(card("new")) });
   assert.deepEqual(ctx.codes.at(-1), { python: "stage.new()" });
   assert.deepEqual(ctx.announced, ["staged: delete new"]);
 });
@@ -241,10 +241,10 @@ test("what is typed stays while cards are repainted, unchanged cards are left al
   before.querySelector(".lnb-sg-message").value = "half a sen";
   clock += 5000;
   window.dispatchEvent(new Event("focus"));
-  await kernel.last("stage.cards").answer({ deck: deck(card("a"), card("b")) });
+  await kernel.last("stage.cards").answer({ area: area(card("a"), card("b")) });
   assert.equal(cardAt(0), before);
   window.dispatchEvent(new Event("focus"));
-  await kernel.last("stage.cards").answer({ deck: deck(card("a"), card("b", { on: "main:4" })) });
+  await kernel.last("stage.cards").answer({ area: area(card("a"), card("b", { on: "main:4" })) });
   assert.notEqual(cardAt(0), before);
   assert.equal(cardAt(0).querySelector(".lnb-sg-message").value, "half a sen");
   send(cardAt(0), "focusin");
@@ -321,8 +321,8 @@ test("the place of the keyboard in a card stays when cards are repainted", async
   try {
     clock += 5000;
     window.dispatchEvent(new Event("focus"));
-    const next = deck(card("a", { on: "main:9" }), card("b"));
-    await kernel.last("stage.cards").answer({ deck: next });
+    const next = area(card("a", { on: "main:9" }), card("b"));
+    await kernel.last("stage.cards").answer({ area: next });
   } finally {
     delete document.activeElement;
   }

@@ -573,19 +573,19 @@ const MENU = {
 
 function staging() {
   const ctx = fakeContext();
-  const [wishes, codes] = [[], []];
-  const part = stageForm(ctx, { stage: (wish) => wishes.push(wish), code: (c) => codes.push(c) });
+  const [edits, codes] = [[], []];
+  const part = stageForm(ctx, { stage: (edit) => edits.push(edit), code: (c) => codes.push(c) });
   document.body.append(part.element);
   part.offer(structuredClone(MENU));
-  return { ctx, wishes, codes, part, element: part.element };
+  return { ctx, edits, codes, part, element: part.element };
 }
 
 test("a change is checked while it is typed", () => {
-  const { ctx, wishes, codes, part, element } = staging();
+  const { ctx, edits, codes, part, element } = staging();
   assert.equal(part.verb, "delete");
   const asked = () => ctx.kernel.last("stage.check");
-  const wish = { verb: "delete", args: { where: "" }, engine: "auto" };
-  assert.deepEqual(asked().args, { branch: null, version: 3, ...wish });
+  const edit = { verb: "delete", args: { where: "" }, engine: "auto" };
+  assert.deepEqual(asked().args, { branch: null, version: 3, ...edit });
   asked().fail({ message: "where is missing" });
   const said = element.querySelector(".lnb-sg-said");
   assert.equal(said.textContent, "");
@@ -607,7 +607,7 @@ test("a change is checked while it is typed", () => {
   asked().answer({ note: "", where: { name: "local", reason: "small" }, code: "c" });
   assert.equal(said.textContent, "runs here: small");
   assert.equal(send(element, "submit").defaultPrevented, true);
-  assert.deepEqual(wishes, [{ ...wish, args: { where: "n > 1" } }]);
+  assert.deepEqual(edits, [{ ...edit, args: { where: "n > 1" } }]);
   part.enable(false);
   assert.match(shown(element), /\(Stage\)/);
   part.clear();

@@ -33,19 +33,19 @@ def test_cards_run_on_spark_and_are_committed_here(session: SparkSession, tmp_pa
     frame = session.range(100, 130).selectExpr("id", "cast(id as double) as price")
     names: dict[str, Any] = {"frame": frame, "spark": session}
     assert variable_choices(names, dataset.schema)[0]["text"] == "stays on Spark"
-    deck, told = staging_area_of(dataset), ProgressReporter("commit")
-    card = deck.add(dataset, EditForm.of("append", {"source": "frame"}), names, ProgressReporter())
+    area, told = staging_area_of(dataset), ProgressReporter("commit")
+    card = area.add(dataset, EditForm.of("append", {"source": "frame"}), names, ProgressReporter())
     assert (card.state, card.where.name) == (PLANNED, "spark")
-    deck.commit(card.id, "from Spark", told)
+    area.commit(card.id, "from Spark", told)
     assert (card.version, told.now.engine, told.now.rows) == (2, "spark", 30)
-    gone = deck.add(
+    gone = area.add(
         dataset, EditForm.of("delete", {"where": "id < 10"}, "spark"), names, ProgressReporter()
     )
-    deck.prepare(gone.id, ProgressReporter())
+    area.prepare(gone.id, ProgressReporter())
     assert gone.state == READY
     assert gone.preview is not None
     assert gone.preview.num_rows_after == 120
-    deck.commit(gone.id, None, ProgressReporter())
+    area.commit(gone.id, None, ProgressReporter())
     found = lance.dataset(uri)
     assert (found.version, found.count_rows()) == (3, 120)
     assert sorted(found.to_table()["id"].to_pylist()) == list(range(10, 130))
@@ -58,7 +58,7 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
     lance.write_dataset(data, uri, max_rows_per_file=25)
     changed = session.range(95, 105).selectExpr("id", "cast(-1 as double) as price")
     names: dict[str, Any] = {"changed": changed, "held": data.slice(0, 2), "spark": session}
-    deck = staging_area_of(lance_nb.dataset(uri))
+    area = staging_area_of(lance_nb.dataset(uri))
     for verb, args, rows in (
         ("update", {"set": {"price": "0"}, "where": "id < 10"}, 10),
         ("upsert", {"source": "held", "on": ["id"]}, 2),
@@ -70,10 +70,10 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
     ):
         told = ProgressReporter("commit")
         form = EditForm.of(verb, args, "spark")
-        card = deck.add(lance_nb.dataset(uri), form, names, ProgressReporter())
+        card = area.add(lance_nb.dataset(uri), form, names, ProgressReporter())
         shown = card_json(card)["where"]
         assert (card.state, shown["name"], shown["movable"]) == (PLANNED, "spark", True)
-        deck.commit(card.id, f"{verb} on Spark", told)
+        area.commit(card.id, f"{verb} on Spark", told)
         assert card.problem is None
         assert (told.now.engine, told.now.rows) == ("spark", rows)
         assert told.now.done == told.now.total > 0
@@ -94,23 +94,23 @@ def test_a_card_on_spark_fails_and_is_cancelled_without_a_trace(
     uri = str(tmp_path / "c.lance")
     made = lance_nb.write_dataset(pa.table({"id": range(900)}), uri)
     names: dict[str, Any] = {"spark": session}
-    deck = staging_area_of(made)
+    area = staging_area_of(made)
     form = EditForm.of("cast_column", {"column": "id", "type": "int8"}, "spark")
-    card = deck.add(made, form, names, ProgressReporter())
+    card = area.add(made, form, names, ProgressReporter())
     with pytest.raises(PredicateError, match="not in range"):
-        deck.prepare(card.id, ProgressReporter())
+        area.prepare(card.id, ProgressReporter())
     assert card.state == PLANNED
-    deck.remove(card.id)
+    area.remove(card.id)
 
     def cancelled(_done: int, _total: int) -> None:
         raise CancelledError("cancelled")
 
-    card = deck.add(
+    card = area.add(
         made, EditForm.of("delete", {"where": "id < 5"}, "spark"), names, ProgressReporter()
     )
     with pytest.raises(LanceError):
-        deck.commit(card.id, None, ProgressReporter("commit", cancelled))
+        area.commit(card.id, None, ProgressReporter("commit", cancelled))
     assert card.state == PLANNED
     assert lance_nb.dataset(uri).version == 1
-    deck.commit(card.id, None, ProgressReporter())
+    area.commit(card.id, None, ProgressReporter())
     assert lance_nb.dataset(uri).count_rows() == 895

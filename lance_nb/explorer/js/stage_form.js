@@ -29,7 +29,7 @@ const ENGINES = [
   ["spark", "Spark"],
 ];
 /**
- * @typedef {{verb: string, args: Lnb.Args, engine: string}} Wish
+ * @typedef {{verb: string, args: Lnb.Args, engine: string}} Edit
  * @typedef {{name?: string, kind: string, label: string, hint: string, choices?: string[]}} Field
  * @typedef {{element: HTMLElement, value: () => Lnb.Json}} Input
  * @typedef {{name: string, type: string, text: string}} Line a suggestion
@@ -46,7 +46,7 @@ let instances = 0;
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{stage: (wish: Wish) => void, code: (lines: Lnb.CodeLines|null) => void}} act
+ * @param {{stage: (edit: Edit) => void, code: (lines: Lnb.CodeLines|null) => void}} act
  */
 export function stageForm(ctx, { stage, code }) {
   const uid = `lnb-sg${(instances += 1)}`;
@@ -271,8 +271,8 @@ export function stageForm(ctx, { stage, code }) {
       .slice(0, 12);
   }
 
-  /** @returns {Wish} */
-  function wish() {
+  /** @returns {Edit} */
+  function edit() {
     const args = Object.fromEntries(fields.map(({ field, input }) => [field.name, input.value()]));
     return { verb: verbs.value, args, engine: engine.hidden ? "auto" : engine.value };
   }
@@ -283,7 +283,7 @@ export function stageForm(ctx, { stage, code }) {
     const { branch, version } = ctx.screen();
     request(
       "stage.check",
-      { branch, version, ...wish() },
+      { branch, version, ...edit() },
       ({ result }) => {
         const where = result.where
           ? `runs ${result.where.name === "spark" ? "on Spark" : "here"}: ${result.where.reason}`
@@ -313,7 +313,7 @@ export function stageForm(ctx, { stage, code }) {
   /** @param {Event} event */
   function submit(event) {
     event.preventDefault();
-    if (menu) stage(wish());
+    if (menu) stage(edit());
   }
 
   return {

@@ -205,14 +205,16 @@ def merge_code(
     kind: str,
     source: str | Place,
     into: str | None,
-    wishes: Mapping[str, Any],
+    settings: Mapping[str, Any],
     *,
     message: str | None = None,
     dry_run: bool = False,
 ) -> Code:
     """Merge, cherry-pick or revert."""
     named = {
-        name: value for name, value in wishes.items() if value not in ("auto", "fail", False, None)
+        name: value
+        for name, value in settings.items()
+        if value not in ("auto", "fail", False, None)
     }
     options: dict[str, object] = {}
     for name, value in named.items():

@@ -53,7 +53,7 @@ export function mountStage(el, ctx) {
   const why = h("span", { class: "lnb-sg-why" });
   const bottom = h("div", { class: "lnb-sg-all", hidden: true }, message, together, each, why);
   const form = stageForm(ctx, {
-    stage: (wish) => act("stage.add", wish),
+    stage: (edit) => act("stage.add", edit),
     code: (lines) => ctx.code(lines),
   });
   const static_ = h(
@@ -81,7 +81,7 @@ export function mountStage(el, ctx) {
     ),
   );
   /** @type {{cards: Lnb.Json[], not_together: string}} */
-  let deck = { cards: [], not_together: "" };
+  let area = { cards: [], not_together: "" };
   /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
   let asked = 0;
@@ -107,7 +107,7 @@ export function mountStage(el, ctx) {
     if (work || ctx.kernel.state === "static") return;
     try {
       const { result } = await ctx.kernel.ask("stage.cards", {}, { quiet: true });
-      if (!work) paint(result.deck);
+      if (!work) paint(result.area);
     } catch (error) {
       show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
@@ -148,11 +148,11 @@ export function mountStage(el, ctx) {
     try {
       const { result } = await work;
       work = null;
-      deck = result.deck;
+      area = result.area;
       repaint();
       if (type === "stage.add") {
         form.clear();
-        const made = result.deck.cards.at(-1);
+        const made = result.area.cards.at(-1);
         ctx.code(made.code);
         ctx.announce(`staged: ${made.title}`);
         cards.lastElementChild?.scrollIntoView({ block: "nearest" });
@@ -176,7 +176,7 @@ export function mountStage(el, ctx) {
    */
   function outcome(id) {
     cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
-    const card = deck.cards.find((one) => one.id === id);
+    const card = area.cards.find((one) => one.id === id);
     if (card) ctx.code(card.code);
   }
 
@@ -221,8 +221,8 @@ export function mountStage(el, ctx) {
    * @param {Lnb.Json} next
    */
   function paint(next) {
-    const same = JSON.stringify(next) === JSON.stringify(deck);
-    deck = next;
+    const same = JSON.stringify(next) === JSON.stringify(area);
+    area = next;
     if (!same) repaint();
   }
 
@@ -247,11 +247,11 @@ export function mountStage(el, ctx) {
     notice.hidden = !notice.textContent;
     show(
       cards,
-      deck.cards.length
-        ? deck.cards.map((card, index) => {
+      area.cards.length
+        ? area.cards.map((card, index) => {
             const shown = stageCard(
               { ...card, message: typed.get(card.id) ?? card.message },
-              { first: !deck.cards.slice(0, index).some(isOpen), locked: shut },
+              { first: !area.cards.slice(0, index).some(isOpen), locked: shut },
               actions(card),
             );
             shown.addEventListener("focusin", () => ctx.code(card.code));
@@ -266,16 +266,16 @@ export function mountStage(el, ctx) {
     );
     if (focus)
       inputsOf(cards.querySelector(`[data-card="${focus}"]`))[at]?.focus({ preventScroll: true });
-    const open = deck.cards.filter(isOpen);
+    const open = area.cards.filter(isOpen);
     bottom.hidden = open.length < 2;
     setText(together, `Commit ${open.length} as one version`);
-    together.disabled = shut || Boolean(deck.not_together);
+    together.disabled = shut || Boolean(area.not_together);
     setText(each, `Commit ${open.length} one by one`);
     each.disabled = shut || open.some((card) => card.state === "failed");
     setText(
       why,
-      deck.not_together
-        ? `not as one: ${deck.not_together}`
+      area.not_together
+        ? `not as one: ${area.not_together}`
         : "Each card is planned on the version it was staged on, without the other cards",
     );
   }

@@ -9,16 +9,16 @@ request         args                             result
 =============== ================================ ==============================================
 stage.menu                                       verbs with their fields, columns, variables, names
 stage.check     verb, args, engine               note, code, where; an error says what is wrong
-stage.cards                                      deck: cards, together, running
+stage.cards                                      area: cards, together, running
 stage.running                                    running: how far the work under way is
-stage.add       verb, args, engine (long work)   deck
-stage.prepare   id, engine? (long work)          deck
-stage.rerun     id (long work)                   deck
-stage.commit    id, message (long work)          deck, branch, version
-stage.all       message, together (long work)    deck, branch, version
-stage.look      id                               deck, branch, version
-stage.remove    id                               deck
-stage.earlier   id                               deck
+stage.add       verb, args, engine (long work)   area
+stage.prepare   id, engine? (long work)          area
+stage.rerun     id (long work)                   area
+stage.commit    id, message (long work)          area, branch, version
+stage.all       message, together (long work)    area, branch, version
+stage.look      id                               area, branch, version
+stage.remove    id                               area
+stage.earlier   id                               area
 =============== ================================ ==============================================
 
 Requests that write are refused while the lock is shut.
@@ -121,7 +121,7 @@ class StageHandlers(RequestHandlers):
         area = self._area
         for card in area.open_cards if area.running is None else ():
             card.look()
-        return Answer({"deck": _area_json(area)})
+        return Answer({"area": _area_json(area)})
 
     def on_running(self, args: Mapping[str, Any]) -> Answer:
         """Return the progress of the running work."""
@@ -195,7 +195,7 @@ class StageHandlers(RequestHandlers):
     def _answer(self, committed: Sequence[Card] = ()) -> Answer:
         """Return the cards, and the newest version that was created."""
         made = [one for one in committed if one.version is not None]
-        result: dict[str, Any] = {"deck": _area_json(self._area)}
+        result: dict[str, Any] = {"area": _area_json(self._area)}
         if made:
             result |= {"branch": made[-1].dataset.branch, "version": made[-1].version}
         elif any(one.done for one in committed):

@@ -138,8 +138,8 @@ def test_merges_as_code_name_only_what_is_asked_for() -> None:
         "python": f"{PYTHON}.branches.merge('dev', 'main', dry_run=True)",
         "magic": "%lance merge dev --into main --dry-run",
     }
-    wishes = {"on_conflict": "theirs", "key": ["id", "b"], "strategy": "auto", "copy": True}
-    assert merge_code(DATASET, "merge", "dev", "exp", wishes, message="it's") == {
+    options = {"on_conflict": "theirs", "key": ["id", "b"], "strategy": "auto", "copy": True}
+    assert merge_code(DATASET, "merge", "dev", "exp", options, message="it's") == {
         "python": (
             f"{PYTHON}.branches.merge('dev', 'exp', on_conflict='theirs', key=['id', 'b'], "
             'copy=True, message="it\'s")'

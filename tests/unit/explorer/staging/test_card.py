@@ -23,7 +23,7 @@ Add = Callable[..., Card]
 @pytest.mark.parametrize("change", EVERY)
 def test_every_change_shows_what_the_commit_then_does(
     change: tuple[str, dict[str, Any], int | None],
-    deck: StagingArea,
+    area: StagingArea,
     add: Add,
     newest: Callable[[], LanceDataset],
 ) -> None:
@@ -33,7 +33,7 @@ def test_every_change_shows_what_the_commit_then_does(
     assert shown["state"] == "ready"
     assert shown["title"]
     assert newest().version == 1
-    deck.commit(card.id, "why", ProgressReporter())
+    area.commit(card.id, "why", ProgressReporter())
     outcome = card_json(card)["outcome"]
     if rows is None:
         assert card.preview is None
@@ -56,12 +56,12 @@ def test_fragments_that_get_other_columns_are_touched(add: Add) -> None:
 
 
 def test_only_the_commit_that_was_met_is_blamed(
-    dataset: LanceDataset, deck: StagingArea, add: Add
+    dataset: LanceDataset, area: StagingArea, add: Add
 ) -> None:
     card = add("delete", where="id < 5")
     lance_nb.dataset(dataset.uri).delete("id = 7")
     lance_nb.dataset(dataset.uri).update({"price": "0"}, where="id = 3")
-    deck.commit(card.id, None, ProgressReporter())
+    area.commit(card.id, None, ProgressReporter())
     words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
     assert words == {
         2: "this card is rebased onto it automatically",
@@ -72,7 +72,7 @@ def test_only_the_commit_that_was_met_is_blamed(
 @pytest.mark.parametrize("landed", [True, False])
 def test_an_unknown_outcome_is_looked_at_again(
     landed: bool,
-    deck: StagingArea,
+    area: StagingArea,
     add: Add,
     newest: Callable[[], LanceDataset],
     monkeypatch: pytest.MonkeyPatch,
@@ -87,14 +87,14 @@ def test_an_unknown_outcome_is_looked_at_again(
     card = add("append", source="more")
     with monkeypatch.context() as patched:
         patched.setattr(staging, "commit_staged", lost)
-        deck.commit(card.id, None, ProgressReporter())
+        area.commit(card.id, None, ProgressReporter())
     assert card.state == UNKNOWN
     problem = card_json(card)["problem"]
     assert "outcome of this commit is unknown" in problem["title"]
     card.look_again()
     assert (card.state, card.version) == ((COMMITTED, 2) if landed else (UNKNOWN, None))
     if not landed:
-        deck.commit(card.id, None, ProgressReporter())
+        area.commit(card.id, None, ProgressReporter())
     assert (card.state, card.version, newest().version) == (COMMITTED, 2, 2)
     assert newest().count_rows() == 22
     with pytest.raises(InvalidInputError, match="already known"):
@@ -102,25 +102,25 @@ def test_an_unknown_outcome_is_looked_at_again(
 
 
 def test_a_restore_undoes_what_was_committed(
-    deck: StagingArea, add: Add, newest: Callable[[], LanceDataset]
+    area: StagingArea, add: Add, newest: Callable[[], LanceDataset]
 ) -> None:
-    card = deck.commit(add("delete", where="id < 5").id, None, ProgressReporter())
+    card = area.commit(add("delete", where="id < 5").id, None, ProgressReporter())
     undo = card_json(card)["outcome"]["undo"]
-    deck.commit(add(undo["verb"], version=undo["version"]).id, None, ProgressReporter())
+    area.commit(add(undo["verb"], version=undo["version"]).id, None, ProgressReporter())
     assert (newest().version, newest().count_rows()) == (3, 20)
 
 
-def test_a_committed_card_is_not_committed_again(deck: StagingArea, add: Add) -> None:
-    card = deck.commit(add("append", source="more").id, None, ProgressReporter())
+def test_a_committed_card_is_not_committed_again(area: StagingArea, add: Add) -> None:
+    card = area.commit(add("append", source="more").id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="is committed"):
-        deck.commit(card.id, None, ProgressReporter())
+        area.commit(card.id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="is committed"):
-        deck.rerun(card.id, ProgressReporter())
+        area.rerun(card.id, ProgressReporter())
     assert card.discard() == 0
 
 
 def test_names_are_changed_only_where_they_were_seen(
-    dataset: LanceDataset, deck: StagingArea, add: Add
+    dataset: LanceDataset, area: StagingArea, add: Add
 ) -> None:
     dataset.tags.create("v1", 1)
     card = add("tag", action="delete", name="v1")
@@ -128,10 +128,10 @@ def test_names_are_changed_only_where_they_were_seen(
     other.delete("id = 1")
     other.tags.update("v1", 2)
     with pytest.raises(lance_nb.LanceError):
-        deck.commit(card.id, None, ProgressReporter())
+        area.commit(card.id, None, ProgressReporter())
     assert dataset.tags.names() == ["v1"]
-    deck.rerun(card.id, ProgressReporter())
-    deck.commit(card.id, None, ProgressReporter())
+    area.rerun(card.id, ProgressReporter())
+    area.commit(card.id, None, ProgressReporter())
     assert dataset.tags.names() == []
 
 
@@ -148,20 +148,20 @@ def test_names_are_changed_only_where_they_were_seen(
     ],
 )
 def test_what_makes_no_sense_is_refused_when_it_is_staged(
-    verb: str, args: dict[str, Any], words: str, deck: StagingArea, add: Add
+    verb: str, args: dict[str, Any], words: str, area: StagingArea, add: Add
 ) -> None:
     with pytest.raises(lance_nb.LanceError, match=words):
         add(verb, **args)
-    assert deck.cards == []
+    assert area.cards == []
 
 
-def test_branches_are_made_and_deleted(dataset: LanceDataset, deck: StagingArea, add: Add) -> None:
-    deck.commit(add("branch", action="create", name="dev").id, None, ProgressReporter())
+def test_branches_are_made_and_deleted(dataset: LanceDataset, area: StagingArea, add: Add) -> None:
+    area.commit(add("branch", action="create", name="dev").id, None, ProgressReporter())
     with pytest.raises(InvalidInputError, match="branch 'dev' already exists"):
         add("branch", action="create", name="dev")
     card = add("branch", action="delete", name="dev")
     assert "1 version" in " ".join(card_json(card)["lines"])
-    deck.commit(card.id, None, ProgressReporter())
+    area.commit(card.id, None, ProgressReporter())
     assert dataset.branches.names() == []
 
 

@@ -52,25 +52,25 @@ def test_these_are_all_heavy_verbs() -> None:
 def test_a_heavy_card_does_in_tasks_what_it_does_here(
     change: tuple[str, dict[str, Any]],
     dataset: LanceDataset,
-    deck: StagingArea,
+    area: StagingArea,
     newest: Callable[[], LanceDataset],
     session: object,
 ) -> None:
     verb, args = change
     names = {"more": pa.table({"id": [1, 100], "price": [7.0, 8.0]}), "held": dataset}
-    here = deck.add(dataset, EditForm.of(verb, args), names, ProgressReporter())
+    here = area.add(dataset, EditForm.of(verb, args), names, ProgressReporter())
     assert (here.state, here.where.name, here.where.is_movable) == (READY, "local", True)
     wanted = shown(here)
-    deck.remove(here.id)
-    card = deck.add(dataset, EditForm.of(verb, args, "spark"), names, ProgressReporter())
+    area.remove(here.id)
+    card = area.add(dataset, EditForm.of(verb, args, "spark"), names, ProgressReporter())
     assert (card.state, card.where.name, card.stage) == (PLANNED, "spark", None)
     told = ProgressReporter("prepare")
-    deck.prepare(card.id, told)
+    area.prepare(card.id, told)
     assert card.state == READY
     assert shown(card) == wanted
     assert (told.now.engine, told.now.done, told.now.total) == ("spark", 1, 1)
     assert told.now.rows > 0
-    deck.commit(card.id, "elsewhere", ProgressReporter())
+    area.commit(card.id, "elsewhere", ProgressReporter())
     assert card.version == newest().version
     assert newest().version_info(card.version).message == "elsewhere"
     newest().validate()
@@ -93,7 +93,7 @@ def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) ->
 
 
 def test_spark_that_cannot_be_had_is_said_before_anything_runs(
-    add: Add, deck: StagingArea, monkeypatch: pytest.MonkeyPatch
+    add: Add, area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lance_nb.spark import spark_engine
 
@@ -101,13 +101,13 @@ def test_spark_that_cannot_be_had_is_said_before_anything_runs(
     monkeypatch.setattr(spark_engine, "find_session", lambda *_: None)
     with pytest.raises(NotSupportedError, match="there is no Java"):
         add("compact", "spark", target_rows_per_fragment=1000)
-    assert deck.cards == []
+    assert area.cards == []
 
 
 @pytest.mark.usefixtures("session")
-def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: StagingArea, add: Add) -> None:
+def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(area: StagingArea, add: Add) -> None:
     card = add("compact", "spark", target_rows_per_fragment=1000)
-    deck.prepare(card.id, ProgressReporter(), "local")
+    area.prepare(card.id, ProgressReporter(), "local")
     assert card.state == READY
     with pytest.raises(InvalidInputError, match="no fragments need compaction"):
         add("compact", target_rows_per_fragment=2)
@@ -116,10 +116,10 @@ def test_a_card_that_fails_elsewhere_says_why_and_goes_on_here(deck: StagingArea
 
 
 @pytest.mark.usefixtures("session")
-def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, deck: StagingArea) -> None:
+def test_an_empty_dataset_has_no_tasks(dataset: LanceDataset, area: StagingArea) -> None:
     dataset.delete("true")
     form = EditForm.of("add_column", {"name": "twice", "sql": "price * 2"}, "spark")
-    card = deck.add(dataset, form, {}, ProgressReporter())
-    deck.commit(card.id, None, ProgressReporter())
+    card = area.add(dataset, form, {}, ProgressReporter())
+    area.commit(card.id, None, ProgressReporter())
     found = dataset.checkout_latest()
     assert found.schema.field("twice").type == pa.float64()

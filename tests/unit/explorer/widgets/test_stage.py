@@ -63,24 +63,24 @@ def test_nothing_is_staged_or_committed_while_the_lock_is_shut(session: Session,
 
 def test_a_card_goes_from_form_to_version(session: Session) -> None:
     session.lock(locked=False)
-    (card,) = ask(session, "add", verb="append", args={"source": "more"})["deck"]["cards"]
+    (card,) = ask(session, "add", verb="append", args={"source": "more"})["area"]["cards"]
     assert ask(session, "running") == {"running": None}
     lance_nb.dataset(session.dataset.uri).delete("id = 1")
-    (seen,) = ask(session, "cards")["deck"]["cards"]
+    (seen,) = ask(session, "cards")["area"]["cards"]
     assert [one["verdict"] for one in seen["meetings"]] == ["compatible"]
     done = ask(session, "commit", id=card["id"], message="more rows")
     assert (done["branch"], done["version"]) == (None, 3)
-    assert done["deck"]["cards"][0]["outcome"]["text"] == "committed as main:3"
-    tagged = ask(session, "add", verb="tag", args={"action": "create", "name": "v1"})["deck"]
+    assert done["area"]["cards"][0]["outcome"]["text"] == "committed as main:3"
+    tagged = ask(session, "add", verb="tag", args={"action": "create", "name": "v1"})["area"]
     assert "timeline" in ask(session, "commit", id=tagged["cards"][-1]["id"])
-    assert ask(session, "remove", id=card["id"])["deck"]["cards"][0]["verb"] == "tag"
+    assert ask(session, "remove", id=card["id"])["area"]["cards"][0]["verb"] == "tag"
 
 
 def test_every_explorer_of_a_dataset_has_the_same_cards(session: Session) -> None:
     session.lock(locked=False)
     ask(session, "add", verb="append", args={"source": "more"})
     other = Session(lance_nb.dataset(session.dataset.uri))
-    assert [one["title"] for one in ask(other, "cards")["deck"]["cards"]] == [
+    assert [one["title"] for one in ask(other, "cards")["area"]["cards"]] == [
         "Append rows from more"
     ]
     done = ask(session, "all", message="", together=True)
@@ -116,7 +116,7 @@ def test_samples_are_bounded_whatever_the_rows_are(tmp_path: Any) -> None:
     wide = pa.table({f"c{at}": ["x" * 10_000] * 50 for at in range(60)})
     session = Session(lance_nb.write_dataset(wide, tmp_path / "w.lance"))
     session.lock(locked=False)
-    (card,) = ask(session, "add", verb="delete", args={"where": "c0 != ''"})["deck"]["cards"]
+    (card,) = ask(session, "add", verb="delete", args={"where": "c0 != ''"})["area"]["cards"]
     (sample,) = card["samples"]
     assert (len(sample["columns"]), len(sample["rows"]), sample["cut"]) == (8, 5, 52)
     assert max(len(cell) for row in sample["rows"] for cell in row) <= 61
@@ -128,7 +128,7 @@ def test_a_stage_made_in_code_is_a_card_too(session: Session) -> None:
     panel = StagePanel(stage)
     assert StagePanel(stage).dataset.version == panel.dataset.version == 1
     session.lock(locked=False)
-    (card,) = ask(session, "cards")["deck"]["cards"]
+    (card,) = ask(session, "cards")["area"]["cards"]
     assert (card["title"], card["code"]["python"]) == ("Staged in code", "stage.commit()")
     assert "run that code again" in ask(session, "rerun", id=card["id"])["message"]
     assert ask(session, "commit", id=card["id"])["version"] == 2
