@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.base import Ints
-from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.encodings.kernels.memory import from_integers, from_mask
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.threads import cpu_count, run_side_by_side
@@ -122,14 +122,14 @@ def windows_of(
 
 def promising(snapshot: Snapshot, windows: Iterable[Window], condition: Filter) -> Iterator[Window]:
     """Yield windows without the rows that statistics rule out."""
-    from lance_nb.table.page_pruning import rows_that_may_pass
-
     known: tuple[Fragment | None, np.ndarray | None] = (None, None)
     for window in windows:
         fragment = window.fragment
         if not any(file.is_legacy for file in fragment.files):
             yield window
             continue
+        from lance_nb.table.page_pruning import rows_that_may_pass  # needed for 0.1 only
+
         if known[0] is not fragment:  # ids may repeat
             known = (fragment, rows_that_may_pass(
                 snapshot, fragment, condition))  # fmt: skip
@@ -324,7 +324,7 @@ def _thinned(
     mask, places = survivors
     # Arrow's filter costs by the row, its take by the survivor.
     dense = places.size * 8 > mask.size
-    chosen = pa.array(mask if dense else places)
+    chosen = from_mask(mask) if dense else from_integers(places)
     thin = {
         key: values.filter(chosen) if dense else taken(values, chosen)
         for key, values in known.items()

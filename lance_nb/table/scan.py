@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.encodings.base import Ints, Rows
-from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.encodings.kernels.memory import from_integers, from_mask
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
@@ -76,8 +76,7 @@ class LiveRows:
         """Drop the rows that were read with the others but are not wanted."""
         if self.mask is None or not columns:
             return columns
-        bits = pa.py_buffer(np.packbits(self.mask, bitorder="little"))
-        mask = pa.Array.from_buffers(pa.bool_(), self.mask.size, [None, bits])
+        mask = from_mask(self.mask)
         return [column.filter(mask) for column in columns]
 
 

@@ -202,12 +202,13 @@ class ScanPlan:
     def _tables(self, shape: Shape, slice_rows: int | None) -> Iterator[pa.Table]:
         """Yield the result in parts of at most about ``slice_rows`` rows, None for no bound."""
         from lance_nb.table.filtered_scan import select_rows, selected_table
-        from lance_nb.table.ordering import fetch_rows, slices, sorted_rows
 
         limit, offset = self.options.limit, self.options.offset or 0
         if self.nearest is not None:
             yield self._nearest_table(shape, self.nearest)
         elif self.orderings:
+            from lance_nb.table.ordering import fetch_rows, slices, sorted_rows
+
             rows = sorted_rows(self.snapshot, self._choice, self.orderings, limit, offset)
             for part in slices(rows, slice_rows or max(rows.num_rows, 1)):
                 yield shape.table(fetch_rows(self.snapshot, self.source, part))
@@ -262,21 +263,28 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         raise InvalidInputError("include_deleted_rows needs with_row_id, which tells them apart")
     if options.include_deleted_rows and options.nearest is not None:
         raise InvalidInputError("include_deleted_rows cannot be combined with nearest")
-    from lance_nb.table.nearest import DISTANCE, nearest_query
-    from lance_nb.table.ordering import key_projection, orderings_of
-    from lance_nb.table.predicate import compile_filter
-
     schema = snapshot.manifest.schema
-    query = None if options.nearest is None else nearest_query(schema, options.nearest)
-    scores = [] if query is None else [pa.field(DISTANCE, pa.float32())]
+    query = None
+    scores = []
+    if options.nearest is not None:
+        from lance_nb.table.nearest import DISTANCE, nearest_query
+
+        query = nearest_query(schema, options.nearest)
+        scores = [pa.field(DISTANCE, pa.float32())]
     condition = None
     if options.filter is not None:
+        from lance_nb.table.predicate import compile_filter
+
         after = scores if not options.prefilter else []
         arrow = project(schema, None).schema
         condition = compile_filter(options.filter, pa.schema([*arrow, *after]))
-    orderings = orderings_of(options.order_by)
-    if orderings:
-        key_projection(schema, orderings)  # checks the columns
+    orderings: tuple[ColumnOrdering, ...] = ()
+    if options.order_by is not None:
+        from lance_nb.table.ordering import key_projection, orderings_of
+
+        orderings = orderings_of(options.order_by)
+        if orderings:
+            key_projection(schema, orderings)  # checks the columns
     shape = _shape(snapshot, options, query, scores)
     chooses = condition or orderings or query or options.include_deleted_rows
     if not chooses and shape.computed is None:
@@ -306,7 +314,6 @@ def _shape(
 ) -> Shape:
     """Return what the result of a scan that is not plain looks like."""
     from lance_nb.table.computed_columns import shape_of
-    from lance_nb.table.nearest import QUERY_INDEX
 
     schema = snapshot.manifest.schema
     shape = shape_of(
@@ -316,6 +323,8 @@ def _shape(
         shape = replace(shape, source=with_dictionaries(shape.source))
     if query is None or not query.is_batch:
         return shape
+    from lance_nb.table.nearest import QUERY_INDEX
+
     if QUERY_INDEX in schema.names:
         raise InvalidInputError(f"several queries add a column {QUERY_INDEX!r}, which exists")
     index = pa.field(QUERY_INDEX, pa.int32(), nullable=False)

@@ -54,6 +54,26 @@ def test_reading_loads_no_heavy_package(name: str) -> None:
     assert done.stdout.strip() == "[]"
 
 
+FILTERS = ("id > 3", "id = 3 OR id = 4", "id IN (1, 2, 3)", "NOT id < 5", "id IS NOT NULL")
+
+
+@pytest.mark.parametrize("name", ["history", "types_2_2"])
+def test_simple_filters_load_no_pandas(name: str) -> None:
+    """pyarrow imports pandas to convert a Python value to a scalar: literals are built without."""
+    code = (
+        f"import sys, lance_nb; d = lance_nb.dataset({str(GOLDEN / f'{name}.lance')!r});"
+        f"[(d.count_rows(text), d.to_table(filter=text), d.to_table(filter=text, limit=2))"
+        f" for text in {FILTERS!r}];"
+        "print([n for n in ('pandas', 'pyarrow.dataset', 'IPython') if n in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("name", ["history", "types_2_2"])
 def test_a_preview_loads_what_it_needs_and_little_else(name: str) -> None:
     code = (

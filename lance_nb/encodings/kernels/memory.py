@@ -34,6 +34,12 @@ def zeros(num_bytes: int) -> Bytes:
     return out
 
 
+def from_mask(mask: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """Return an array of bits without nulls. ``pa.array`` would import pandas first."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), mask.size, [None, bits])
+
+
 def from_integers(values: npt.NDArray[np.integer]) -> pa.Array:
     """Wrap integers of 32 or 64 bits without copying.
 

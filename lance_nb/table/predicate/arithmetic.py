@@ -28,6 +28,7 @@ from lance_nb.table.predicate.expression import (
     null_of_null,
     only_value,
     per_row,
+    scalar_of,
     to_numpy,
     with_nulls_of,
 )
@@ -84,12 +85,12 @@ def number(digits: str) -> Literal:
     try:
         whole = int(digits)
     except ValueError:
-        return Literal(pa.scalar(float(digits)), digits)
+        return Literal(scalar_of(float(digits)), digits)
     if -(1 << 63) <= whole < 1 << 63:
-        return Literal(pa.scalar(whole), digits)
+        return Literal(scalar_of(whole), digits)
     if 0 <= whole < 1 << 64:
-        return Literal(pa.scalar(whole, pa.uint64()), digits)
-    return Literal(pa.scalar(float(digits)), digits)
+        return Literal(scalar_of(whole, pa.uint64()), digits)
+    return Literal(scalar_of(float(digits)), digits)
 
 
 def _negate(value: Value) -> Value:
@@ -239,7 +240,7 @@ def _days_kernel(sign: str, type_: pa.DataType) -> Callable[[Value, Value], Valu
     def kernel(date: Value, days: Value) -> Value:
         import pyarrow.compute as pc
 
-        seconds = pc.multiply(days, pa.scalar(day_s))
+        seconds = pc.multiply(days, scalar_of(day_s))
         return _KERNELS[sign](date.cast(pa.timestamp("s")), seconds).cast(type_)
 
     return kernel

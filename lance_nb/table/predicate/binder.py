@@ -46,6 +46,7 @@ from lance_nb.table.predicate.expression import (
     call,
     child,
     null_of_null,
+    scalar_of,
 )
 from lance_nb.table.predicate.functions import call_of
 from lance_nb.table.predicate.logic import (
@@ -114,7 +115,7 @@ class _Binder:
         """Bind a node that must be a condition."""
         found = pattern_functions.as_test(plain(self.bind(node)))
         if pt.is_null(found.type):
-            return Literal(pa.scalar(None, pa.bool_()))
+            return Literal(scalar_of(None, pa.bool_()))
         if not pt.is_boolean(found.type):
             raise PredicateError(f"{sql_of(node)} is {found.type}, not a condition")
         return found
@@ -125,18 +126,18 @@ class _Binder:
         return self.bind(node.this)
 
     def _bind_literal(self, node: Any) -> Expression:
-        return Literal(pa.scalar(node.this)) if node.is_string else number(node.this)
+        return Literal(scalar_of(node.this)) if node.is_string else number(node.this)
 
     def _bind_boolean(self, node: Any) -> Expression:
-        return Literal(pa.scalar(bool(node.this)))
+        return Literal(scalar_of(bool(node.this)))
 
     def _bind_null(self, node: Any) -> Expression:
-        return Literal(pa.scalar(None))
+        return Literal(scalar_of(None))
 
     def _bind_hexstring(self, node: Any) -> Expression:
         digits = str(node.this)
         try:
-            return Literal(pa.scalar(bytes.fromhex("0" * (len(digits) % 2) + digits)))
+            return Literal(scalar_of(bytes.fromhex("0" * (len(digits) % 2) + digits)))
         except ValueError as exc:
             raise PredicateError(f"{digits!r} is no hexadecimal number") from exc
 
@@ -280,7 +281,7 @@ class _Binder:
                 test = call("CASE", comparison.equal, *operands)
             branches.append((test, self.bind(one.args["true"])))
         default = node.args.get("default")
-        otherwise = Literal(pa.scalar(None)) if default is None else self.bind(default)
+        otherwise = Literal(scalar_of(None)) if default is None else self.bind(default)
         return number_functions.choose("CASE", branches, otherwise)
 
     def _bind_anonymous(self, node: Any) -> Expression:
@@ -310,19 +311,19 @@ class _Binder:
         return time_functions.interval(str(node.this.name), str(unit.name) if unit else "")
 
     def _bind_extract(self, node: Any) -> Expression:
-        field = Literal(pa.scalar(str(node.this.this).lower()))
+        field = Literal(scalar_of(str(node.this.this).lower()))
         return time_functions.date_part("extract", [field, self.bind(node.expression)])
 
 
 def _in_list(name: str, listed: Literal, element: Expression) -> Expression:
     """Bind array_has of a list of literals as IN; none is found in an empty list."""
     if not listed.scalar.is_valid:
-        return Literal(pa.scalar(None, pa.bool_()))
+        return Literal(scalar_of(None, pa.bool_()))
     list_functions.list_of(listed, name=name)
     values = listed.scalar.values
     if not len(values):
-        return Literal(pa.scalar(False))
-    members = [Literal(one if one.is_valid else pa.scalar(None)) for one in values]
+        return Literal(scalar_of(False))
+    members = [Literal(one if one.is_valid else scalar_of(None)) for one in values]
     return in_members(plain(element), members, is_column=isinstance(element, Column))
 
 

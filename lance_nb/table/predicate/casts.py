@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.table.predicate.expression import Kernel, Value, one_array
+from lance_nb.table.predicate.expression import Kernel, Value, one_array, scalar_of
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONE = re.compile(r"(?:Z|[+-]\d\d:?\d\d)$")
@@ -48,7 +48,7 @@ def try_cast_kernel(type_: pa.DataType) -> Kernel:
             return cast_value(value, type_)
         except (pa.ArrowException, ValueError):
             if isinstance(value, pa.Scalar):
-                return pa.scalar(None, type_)
+                return scalar_of(None, type_)
             rows = [kernel(one) for one in one_array(value)]
             return pa.array([row.as_py() for row in rows], type_)
 
@@ -80,7 +80,7 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
     if pt.is_string(type_) or pt.is_large_string(type_) or type_ == pa.string_view():
         return _to_text(value, type_)
     if pt.is_decimal(type_) and (pt.is_string(own) or pt.is_large_string(own)):
-        value = pc.if_else(pc.equal(value, pa.scalar("", own)), pa.scalar("0", own), value)
+        value = pc.if_else(pc.equal(value, scalar_of("", own)), scalar_of("0", own), value)
     has_ticks = pt.is_timestamp(type_) or pt.is_duration(type_)
     is_number = pt.is_floating(own) or pt.is_decimal(own) or pt.is_integer(own)
     if is_number and own != pa.int64() and has_ticks:
@@ -183,7 +183,7 @@ def _time_text(rows: pa.Array) -> pa.Array:
 
 def _map_text(value: Value, function: Any, type_: pa.DataType) -> Value:
     if isinstance(value, pa.Scalar):
-        return pa.scalar(function(value.as_py()) if value.is_valid else None, type_)
+        return scalar_of(function(value.as_py()) if value.is_valid else None, type_)
     rows = one_array(value).to_pylist()
     return pa.array([None if row is None else function(row) for row in rows], type_)
 
@@ -321,7 +321,7 @@ def with_zone(value: Value, zone: str) -> Value:
 def _parse_time(value: Value, type_: pa.DataType) -> Value:
     """Parse timestamps and dates; text with a zone is that moment, without one a local time."""
     if isinstance(value, pa.Scalar):
-        return _parse_one(value.as_py(), type_) if value.is_valid else pa.scalar(None, type_)
+        return _parse_one(value.as_py(), type_) if value.is_valid else scalar_of(None, type_)
     ticks = [_parse_one(row, type_).value for row in one_array(value).to_pylist()]
     whole = pa.int32() if pt.is_date32(type_) else pa.int64()
     return pa.array(ticks, whole).cast(type_)
@@ -331,17 +331,17 @@ def _parse_time_of_day(rows: pa.Array, *, type_: pa.DataType) -> pa.Array:
     """Parse times like 04:05, 04:05:06 and 04:05:06.789; digits behind the unit are dropped."""
     import pyarrow.compute as pc
 
-    day = pa.scalar("1970-01-01T", rows.type)
-    moments = pc.binary_join_element_wise(day, rows, pa.scalar("", rows.type))
+    day = scalar_of("1970-01-01T", rows.type)
+    moments = pc.binary_join_element_wise(day, rows, scalar_of("", rows.type))
     return moments.cast(pa.timestamp("ns")).cast(pa.time64("ns")).cast(type_, safe=False)
 
 
 def _parse_one(text: str | None, type_: pa.DataType) -> pa.Scalar:
     if text is None:
-        return pa.scalar(None, type_)
+        return scalar_of(None, type_)
     text = text.strip()
     if pt.is_date(type_):
-        return pa.scalar(text[:10]).cast(pa.date32()).cast(type_)
+        return scalar_of(text[:10]).cast(pa.date32()).cast(type_)
     if _ZONE.search(text):
         return _parse_moment(text, type_, "UTC")
     moment = _parse_moment(text, pa.timestamp(type_.unit), None)
@@ -357,9 +357,9 @@ def _parse_moment(text: str, type_: pa.DataType, zone: str | None) -> pa.Scalar:
     digits = fraction[1] if fraction else ""
     if fraction:
         text = text[: fraction.start()] + text[fraction.end() :]
-    seconds = pa.scalar(text).cast(pa.timestamp("s", zone)).value
+    seconds = scalar_of(text).cast(pa.timestamp("s", zone)).value
     nanoseconds = int(digits.ljust(9, "0"))
     ticks = (seconds * _NANOSECONDS["s"] + nanoseconds) // _NANOSECONDS[type_.unit]
     if not _INT64_MIN <= ticks <= _INT64_MAX:
         raise pa.ArrowInvalid(f"{text!r} is out of the range of {type_}")
-    return pa.scalar(ticks, pa.int64()).cast(type_)
+    return scalar_of(ticks, pa.int64()).cast(type_)

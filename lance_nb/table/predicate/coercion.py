@@ -22,7 +22,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.casts import cast_kernel, cast_value
-from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call
+from lance_nb.table.predicate.expression import Call, Column, Expression, Literal, call, scalar_of
 
 _INTEGERS = {
     (True, 8): pa.int8(), (True, 16): pa.int16(), (True, 32): pa.int32(), (True, 64): pa.int64(),
@@ -263,7 +263,7 @@ def _in_unit_of(literal: Literal, type_: pa.DataType) -> Literal:
 
 def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
     try:
-        return Literal(pa.scalar(int(literal.scalar.as_py()), pa.int64()).cast(type_))
+        return Literal(scalar_of(int(literal.scalar.as_py()), pa.int64()).cast(type_))
     except (pa.ArrowException, OverflowError):
         try:
             return Literal(cast_value(literal.scalar, type_))
@@ -273,7 +273,7 @@ def _fitted(literal: Literal, type_: pa.DataType) -> Literal:
 
 def _fit_digits(literal: Literal) -> Literal:
     try:
-        return Literal(pa.scalar(literal.digits).cast(pa.decimal128(38, _scale(literal.digits))))
+        return Literal(scalar_of(literal.digits).cast(pa.decimal128(38, _scale(literal.digits))))
     except pa.ArrowException:
         return literal
 

@@ -21,9 +21,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.encodings.kernels.substring import contains
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.expression import Value, aligned, one_array
+from lance_nb.table.predicate.expression import Value, aligned, one_array, scalar_of
 from lance_nb.table.predicate.lists import Lists, arrays_kernel, null_mask, opened
 
 PATTERNS_MAX = 10_000
@@ -83,7 +84,7 @@ def _is_below(column: Value, literal: pa.Scalar) -> Value:
 
     value = literal.as_py()
     if value is not None and (value == 0 or copysign(1, value) < 0):
-        last = pa.scalar(-0.0, literal.type) if value == 0 else literal
+        last = scalar_of(-0.0, literal.type) if value == 0 else literal
         return pc.greater(_unsigned_bits(column), _unsigned_bits(last))
     return pc.less(float_bits(column), float_bits(literal))
 
@@ -94,7 +95,7 @@ def _is_above(column: Value, literal: pa.Scalar) -> Value:
     value = literal.as_py()
     if value is not None and value != 0 and copysign(1, value) < 0:
         return pc.less(_unsigned_bits(column), _unsigned_bits(literal))
-    last = pa.scalar(0.0, literal.type) if value == 0 else literal
+    last = scalar_of(0.0, literal.type) if value == 0 else literal
     return pc.greater(float_bits(column), float_bits(last))
 
 
@@ -169,7 +170,7 @@ def float_rank(value: Value) -> Value:
     bits = float_bits(value)
     if bits is value:
         return value
-    magnitude = pa.scalar((1 << (bits.type.bit_width - 1)) - 1, bits.type)
+    magnitude = scalar_of((1 << (bits.type.bit_width - 1)) - 1, bits.type)
     # Of a negative number all bits but the sign are inverted.
     return pc.if_else(_is_negative(bits), pc.bit_wise_xor(bits, magnitude), bits)
 
@@ -177,14 +178,14 @@ def float_rank(value: Value) -> Value:
 def _is_negative(bits: Value) -> Value:
     import pyarrow.compute as pc
 
-    return pc.less(bits, pa.scalar(0, bits.type))
+    return pc.less(bits, scalar_of(0, bits.type))
 
 
 def _equal_nested(left: Value, right: Value) -> Value:
     if isinstance(left, pa.Scalar) and isinstance(right, pa.Scalar):
         both = left.is_valid and right.is_valid
         same = both and _identity(left.as_py()) == _identity(right.as_py())
-        return pa.scalar(same if both else None, pa.bool_())
+        return scalar_of(same if both else None, pa.bool_())
     pairs = zip(*(array.to_pylist() for array in aligned(left, right)), strict=True)
     found = [None if None in (a, b) else _identity(a) == _identity(b) for a, b in pairs]
     return pa.array(found, pa.bool_())
@@ -252,7 +253,7 @@ def is_distinct(left: Value, right: Value) -> Value:
     import pyarrow.compute as pc
 
     one_null = pc.xor(pc.is_null(left), pc.is_null(right))
-    return pc.or_(one_null, pc.coalesce(not_equal(left, right), pa.scalar(False)))
+    return pc.or_(one_null, pc.coalesce(not_equal(left, right), scalar_of(False)))
 
 
 def all_of(*operands: Value) -> Value:
@@ -286,7 +287,7 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
             members = pa.concat_arrays([members, pa.array([0.0, -0.0], members.type)])
         value, members = float_bits(value), float_bits(members)
     found = _find(value, members)
-    lost = pa.scalar(None, pa.bool_())
+    lost = scalar_of(None, pa.bool_())
     if has_null:
         found = pc.if_else(found, found, lost)
     return found if not value_nulls(value) else pc.if_else(pc.is_valid(value), found, lost)
@@ -319,7 +320,7 @@ def like(value: Value, pattern: Value, *, ignore_case: bool) -> Value:
 
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
-            return pc.if_else(pc.is_null(value), None, pa.scalar(None, pa.bool_()))
+            return pc.if_else(pc.is_null(value), None, scalar_of(None, pa.bool_()))
         text = pattern.as_py()
         piece = None if ignore_case or isinstance(value, pa.Scalar) else _contained_piece(text)
         if piece and value.type in {pa.string(), pa.large_string()}:
@@ -385,8 +386,17 @@ def as_mask(value: Value, num_rows: int) -> np.ndarray[Any, Any]:
         return np.full(num_rows, bool(value.as_py()))
     array = one_array(value)
     if array.null_count:
-        array = pc.fill_null(array, False)
-    return np.asarray(array.to_numpy(zero_copy_only=False))
+        array = pc.fill_null(array, scalar_of(False))
+    return _unpacked(array)
+
+
+def _unpacked(bits: pa.BooleanArray) -> np.ndarray[Any, Any]:
+    """Return bits without nulls as bools; Arrow's own ``to_numpy`` imports pandas."""
+    if not len(bits):
+        return np.zeros(0, np.bool_)
+    stop = bits.offset + len(bits)
+    packed = np.frombuffer(bits.buffers()[1], np.uint8)
+    return np.unpackbits(packed, count=stop, bitorder="little")[bits.offset :].view(np.bool_)
 
 
 def as_bits(value: Value, num_rows: int) -> pa.BooleanArray:
@@ -396,7 +406,7 @@ def as_bits(value: Value, num_rows: int) -> pa.BooleanArray:
     if isinstance(value, pa.Scalar):
         return pa.array(np.full(num_rows, bool(value.as_py())))
     array = one_array(value)
-    return pc.fill_null(array, False) if array.null_count else array
+    return pc.fill_null(array, scalar_of(False)) if array.null_count else array
 
 
 def count_true(value: Value, num_rows: int) -> int:
@@ -415,4 +425,17 @@ def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Arr
         width = pa.int32() if type_.bit_width == 32 else pa.int64()
         whole = [scalar.cast(width).as_py() for scalar in scalars if scalar.is_valid]
         return pa.array(whole, width).cast(type_), len(whole) < len(scalars)
-    return pa.array(values, type_), len(values) < len(scalars)
+    return _array_of(values, type_), len(values) < len(scalars)
+
+
+def _array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
+    """Return ``pa.array(values, type_)``, which imports pandas, of common types without it."""
+    if type_ in {pa.int32(), pa.int64(), pa.uint32(), pa.uint64()}:
+        return from_integers(np.array(values, type_.to_pandas_dtype()))
+    if type_ == pa.string():
+        pieces = [value.encode() for value in values]
+        ends = np.cumsum([0, *map(len, pieces)])
+        if int(ends[-1]) < 1 << 31:
+            buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(pieces))]
+            return pa.Array.from_buffers(type_, len(values), buffers)
+    return pa.array(values, type_)

@@ -13,6 +13,7 @@ Limits: kernels keep no state and see one window of rows at a time.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -39,6 +40,44 @@ class Column:
 
     path: Path
     type: pa.DataType
+
+
+def scalar_of(value: Any, type_: pa.DataType | None = None) -> pa.Scalar:
+    """Return ``pa.scalar(value, type_)``, simple values without a conversion.
+
+    To convert any Python value pyarrow first imports pandas where it is installed, which takes
+    longer than most filters; a scalar that is an item of an array needs no conversion.
+    """
+    if value is None:
+        return pa.nulls(1, pa.null() if type_ is None else type_)[0]
+    if type_ is None:
+        type_ = _TYPES_OF_VALUES.get(type(value))
+    match type_:
+        case _ if type_ == pa.bool_() and isinstance(value, bool):
+            data = bytes([value])
+        case _ if type_ == pa.int64() and type(value) is int and -(1 << 63) <= value < 1 << 63:
+            data = value.to_bytes(8, "little", signed=True)
+        case _ if type_ == pa.uint64() and type(value) is int and 0 <= value < 1 << 64:
+            data = value.to_bytes(8, "little")
+        case _ if type_ == pa.float64() and type(value) is float:
+            data = struct.pack("<d", value)
+        case _ if type_ == pa.string() and type(value) is str and value.isascii():
+            return _byte_string(type_, value.encode())
+        case _ if type_ == pa.binary() and type(value) is bytes:
+            return _byte_string(type_, value)
+        case _:
+            return pa.scalar(value, type_)
+    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(data)])[0]
+
+
+_TYPES_OF_VALUES = {
+    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary(),
+}  # fmt: skip
+
+
+def _byte_string(type_: pa.DataType, value: bytes) -> pa.Scalar:
+    offsets = struct.pack("<ii", 0, len(value))
+    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(offsets), pa.py_buffer(value)])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +141,7 @@ def null_of_null(found: Expression) -> Expression:
     is no error then, as in pylance.
     """
     if isinstance(found, Call) and any(is_null_literal(operand) for operand in found.operands):
-        return Literal(pa.scalar(None, found.type))
+        return Literal(scalar_of(None, found.type))
     return found
 
 

@@ -28,6 +28,7 @@ from lance_nb.table.predicate.expression import (
     one_array,
     only_value,
     per_row,
+    scalar_of,
 )
 from lance_nb.table.predicate.lists import (
     ITEMS_MAX,
@@ -164,7 +165,7 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
         other = wanted.take(pa.array(_parents(rows))) if literal is None else literal
         hits = _hits(equal(flat, other))
         found = _answer(_rows_with(rows, hits) > 0, rows)
-        return pc.if_else(pc.is_valid(wanted), found, pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_valid(wanted), found, scalar_of(None, pa.bool_()))
 
     return call(name, _scalar_safe(kernel), lists, element)
 
@@ -222,7 +223,7 @@ def _hashable(value: Any) -> Any:
 
 def _length(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind array_length(list, dimension): null for a dimension that there is not."""
-    dimension = plain(operands[1]) if len(operands) == 2 else Literal(pa.scalar(1))
+    dimension = plain(operands[1]) if len(operands) == 2 else Literal(scalar_of(1))
     is_nested = is_list(list_of(operands[0], name=name).type.value_type)
     number = dimension.scalar.as_py() if isinstance(dimension, Literal) else 2
     if is_nested and isinstance(number, int) and number > 1:
@@ -234,7 +235,7 @@ def _length(name: str, operands: Sequence[Expression]) -> Expression:
         import pyarrow.compute as pc
 
         lengths = pc.list_value_length(rows).cast(pa.uint64())
-        return pc.if_else(pc.equal(numbers, 1), lengths, pa.scalar(None, pa.uint64()))
+        return pc.if_else(pc.equal(numbers, 1), lengths, scalar_of(None, pa.uint64()))
 
     return call(name, kernel, list_of(operands[0], name=name), cast(dimension, pa.int64()))
 
@@ -297,7 +298,7 @@ def literal_list(values: Sequence[Literal]) -> Literal:
         raise PredicateError(f"lists in brackets are nested at most {_LIST_DEPTH_MAX} deep")
     scalars = [value.scalar.as_py() for value in values]
     try:
-        return Literal(pa.scalar(scalars, pa.list_(pa.array(scalars).type)))
+        return Literal(scalar_of(scalars, pa.list_(pa.array(scalars).type)))
     except pa.ArrowException as exc:
         raise PredicateError("the values of a list in brackets are of one type") from exc
 
@@ -340,7 +341,7 @@ def ints(array: pa.Array) -> Ints:
 
 def _resize(name: str, operands: Sequence[Expression]) -> Expression:
     rows = list_of(operands[0], name=name)
-    fill: Expression = Literal(pa.scalar(None, rows.type.value_type))
+    fill: Expression = Literal(scalar_of(None, rows.type.value_type))
     if len(operands) == 3:
         rows, (fill,) = with_elements(rows, operands[2], name=name)
 
@@ -376,7 +377,7 @@ def _range(name: str, operands: Sequence[Expression]) -> Expression:
     """Bind range(stop), range(start, stop, step), and generate_series, which has its stop."""
     numbers = [whole(one) for one in operands]
     if len(numbers) == 1:
-        numbers = [Literal(pa.scalar(0)), *numbers]
+        numbers = [Literal(scalar_of(0)), *numbers]
     step = literal_of(numbers[2], name=name) if len(numbers) == 3 else 1
     if not step:
         raise PredicateError(f"{name} needs a step that is not 0")
@@ -399,7 +400,7 @@ def _depth(type_: pa.DataType) -> int:
 
 def _ndims(name: str, operands: Sequence[Expression]) -> Expression:
     rows = list_of(operands[0], name=name)
-    depth = pa.scalar(_depth(rows.type), pa.uint64())
+    depth = scalar_of(_depth(rows.type), pa.uint64())
 
     def kernel(rows: pa.Array) -> pa.Array:
         return pa.array(np.full(len(rows), depth.as_py()), pa.uint64(), mask=null_mask(rows))

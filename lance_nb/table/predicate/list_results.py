@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain, unify_all
-from lance_nb.table.predicate.expression import Expression, Literal, call
+from lance_nb.table.predicate.expression import Expression, Literal, call, scalar_of
 from lance_nb.table.predicate.list_functions import (
     Binder,
     ints,
@@ -52,7 +52,7 @@ def _removed(most: int) -> Binder:
     """Bind the removal of the first elements: as many as the third operand says, none for NULL."""
 
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
-        times = whole(operands[2]) if len(operands) == 3 else Literal(pa.scalar(most))
+        times = whole(operands[2]) if len(operands) == 3 else Literal(scalar_of(most))
         rows, (element,) = with_elements(list_of(operands[0], name=name), operands[1], name=name)
 
         def kernel(rows: pa.Array, elements: pa.Array, times: pa.Array) -> pa.Array:
@@ -212,7 +212,7 @@ def _slice(name: str, operands: Sequence[Expression]) -> Expression:
 
     numbers = [whole(one) for one in operands[1:4]]
     if len(operands) == 3:
-        numbers.append(Literal(pa.scalar(1)))
+        numbers.append(Literal(scalar_of(1)))
     return call(name, arrays_kernel(kernel), list_of(operands[0], name=name), *numbers)
 
 
@@ -318,7 +318,7 @@ def without_list(operands: Sequence[Expression]) -> Literal | None:
     if not any(map(pa.types.is_null, types)):
         return None
     other = next((one for one in types if is_list(one)), pa.list_(pa.null()))
-    return Literal(pa.scalar(None, pa.list_(other.value_type)))
+    return Literal(scalar_of(None, pa.list_(other.value_type)))
 
 
 def alike(name: str, operands: Sequence[Expression]) -> list[Expression]:
@@ -342,7 +342,7 @@ def _string_to_array(name: str, operands: Sequence[Expression]) -> Expression:
         empty = np.asarray(pc.equal(rows, "").fill_null(False).to_numpy(zero_copy_only=False))
         values = lists.values
         if lost is not None:
-            values = pc.if_else(pc.equal(values, lost), pa.scalar(None, values.type), values)
+            values = pc.if_else(pc.equal(values, lost), scalar_of(None, values.type), values)
         return Lists(values, lists.starts, lists.lengths, lists.lost).kept(~empty[lists.rows])
 
     return call(name, arrays_kernel(kernel), cast(text(operands[0], name=name), pa.string()))

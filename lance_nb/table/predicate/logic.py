@@ -27,6 +27,7 @@ from lance_nb.table.predicate.expression import (
     Value,
     call,
     is_null_literal,
+    scalar_of,
 )
 from lance_nb.table.predicate.sql_text import Bulk
 
@@ -67,7 +68,7 @@ def true_or_null(value: Value) -> Value:
     """Make null of what is false."""
     import pyarrow.compute as pc
 
-    return pc.if_else(value, value, pa.scalar(None, pa.bool_()))
+    return pc.if_else(value, value, scalar_of(None, pa.bool_()))
 
 
 _STRICT = frozenset({"AND", "OR", "NOT", "LIKE", "ILIKE", "BETWEEN", "||"})
@@ -131,8 +132,8 @@ _SHORTEST_SET = 3
 def literal_value(is_text: bool, text: str) -> Literal:
     """Bind one item of a long list."""
     if is_text:
-        return Literal(pa.scalar(text))
-    return Literal(pa.scalar(None)) if text.upper() == "NULL" else number(text)
+        return Literal(scalar_of(text))
+    return Literal(scalar_of(None)) if text.upper() == "NULL" else number(text)
 
 
 def in_bulk(value: Expression, bulk: Bulk) -> Expression | None:
@@ -173,7 +174,7 @@ def in_members(
         kernel = partial(comparison.in_set, members=array, has_null=has_null)
         others.append(call("IN", kernel, cast(value, type_)))
     if all(is_null_literal(member) for member in members):
-        return Literal(pa.scalar(None, pa.bool_()))
+        return Literal(scalar_of(None, pa.bool_()))
     if len(others) == 1:
         return others[0]
     return call("IN", comparison.any_of, *others, folds=True)

@@ -33,6 +33,7 @@ from lance_nb.table.predicate.expression import (
     call,
     only_value,
     per_row,
+    scalar_of,
     to_numpy,
     with_nulls_of,
 )
@@ -92,13 +93,13 @@ def _with_nan(kernel: Kernel, sign32: int, sign64: int) -> Kernel:
 
         found = kernel(value)
         sign = sign32 if pt.is_float32(value.type) else sign64
-        infinity = pa.scalar(np.inf, found.type)
+        infinity = scalar_of(np.inf, found.type)
         # In the total order, only NaNs of the other sign lie beyond an infinity.
         others = less(infinity, found) if sign < 0 else less(found, pc.negate(infinity))
         if not pc.any(others).as_py():
             return found
         wrong = pc.fill_null(pc.and_not(others, pc.is_nan(value)), False)
-        return pc.if_else(wrong, pa.scalar(np.copysign(np.nan, sign), found.type), found)
+        return pc.if_else(wrong, scalar_of(np.copysign(np.nan, sign), found.type), found)
 
     return signed
 
@@ -148,7 +149,7 @@ _ln = _with_nan(_arrow("ln", np.log), -1, 1)
 def _cot(value: Value) -> Value:
     import pyarrow.compute as pc
 
-    return pc.divide(pa.scalar(1, value.type), pc.tan(value))
+    return pc.divide(scalar_of(1, value.type), pc.tan(value))
 
 
 def _log(name: str, operands: Sequence[Expression]) -> Expression:
@@ -157,7 +158,7 @@ def _log(name: str, operands: Sequence[Expression]) -> Expression:
     value = floating(operands[-1], name=name)
     if half:
         value = cast(value, pa.float32())
-    given = operands[0] if len(operands) == 2 else Literal(pa.scalar(10.0))
+    given = operands[0] if len(operands) == 2 else Literal(scalar_of(10.0))
     base = cast(floating(given, name=name), value.type)
 
     def kernel(base: Value, value: Value) -> Value:
@@ -331,7 +332,7 @@ def _truncated(value: Value) -> Value:
     """Cut the fraction off: a zero loses its sign, a fraction below zero keeps it."""
     import pyarrow.compute as pc
 
-    return pc.if_else(pc.equal(value, 0.0), pa.scalar(0, value.type), pc.trunc(value))
+    return pc.if_else(pc.equal(value, 0.0), scalar_of(0, value.type), pc.trunc(value))
 
 
 _KERNELS: dict[str, Kernel] = {
@@ -394,7 +395,7 @@ def _nullif(name: str, operands: Sequence[Expression]) -> Expression:
         import pyarrow.compute as pc
 
         same = pc.fill_null(identical(value, other), False)
-        return pc.if_else(same, pa.scalar(None, value.type), value)
+        return pc.if_else(same, scalar_of(None, value.type), value)
 
     return as_float16(call(name, kernel, left, right), operands)
 
@@ -474,7 +475,7 @@ def _mod(_name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _pi(_name: str, _operands: Sequence[Expression]) -> Expression:
-    return Literal(pa.scalar(math.pi))
+    return Literal(scalar_of(math.pi))
 
 
 _INT64_MAX = np.uint64((1 << 63) - 1)

@@ -30,6 +30,7 @@ from lance_nb.table.predicate.expression import (
     call,
     one_array,
     per_distinct,
+    scalar_of,
 )
 from lance_nb.table.predicate.lists import Mask
 from lance_nb.table.predicate.regular_expressions import Regex
@@ -45,7 +46,7 @@ def _of_one(function: Callable[..., Any], type_: pa.DataType) -> Binder:
     def bind(name: str, operands: Sequence[Expression]) -> Expression:
         rest = [literal_of(one, name=name) for one in operands[1:]]
         if None in rest:
-            return Literal(pa.scalar(None, type_))
+            return Literal(scalar_of(None, type_))
         kernel = per_distinct(lambda value: function(value, *rest), type_)
         return call(name, kernel, cast(text(operands[0], name=name), pa.large_string()))
 
@@ -74,7 +75,7 @@ def _find_in_set(name: str, operands: Sequence[Expression]) -> Expression:
     if isinstance(operands[0], Literal):
         word = literal_of(operands[0], name=name)
         swapped = _of_one(lambda words, one: _place_in(one, words), pa.int32())
-        return swapped(name, [operands[1], Literal(pa.scalar(word))])
+        return swapped(name, [operands[1], Literal(scalar_of(word))])
     return _of_one(_place_in, pa.int32())(name, operands)
 
 
@@ -97,7 +98,7 @@ def _instr(name: str, operands: Sequence[Expression]) -> Expression:
         raise PredicateError(f"{name} needs a pattern in quotes")
     try:
         regex = Regex(pattern or "")
-        regex.found(pa.scalar(""))
+        regex.found(scalar_of(""))
     except pa.ArrowInvalid as exc:
         raise PredicateError(f"{name}: {pattern!r} is no regular expression: {exc}") from exc
     if pattern == "":
@@ -136,7 +137,7 @@ def _pattern(name: str, operands: Sequence[Expression], place: int) -> tuple[Reg
         return None, flags or ""
     pattern = f"(?{inside}){pattern}" if inside else pattern
     regex = Regex(pattern)
-    regex.found(pa.scalar(""))  # a pattern that is none is found now, not with the first row
+    regex.found(scalar_of(""))  # a pattern that is none is found now, not with the first row
     return regex, flags or ""
 
 
@@ -145,7 +146,7 @@ def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
     value = text(operands[0], name=name)
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
-        return Literal(pa.scalar(None, pa.bool_()))
+        return Literal(scalar_of(None, pa.bool_()))
     return call(name, pattern.found, value)
 
 
@@ -154,7 +155,7 @@ def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
     value = text(operands[0], name=name)
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
-        return Literal(pa.scalar(None, pa.list_(pa.string())))
+        return Literal(scalar_of(None, pa.list_(pa.string())))
     return call(name, RegexpMatch(pattern), value)
 
 
@@ -177,7 +178,7 @@ class RegexpMatch:
                 return self._each(value, texts, odd)
         found = pc.extract_regex(value, pattern=self._named)
         if isinstance(found, pa.Scalar):
-            return pa.scalar(list(found.as_py().values()) if found.is_valid else None, type_)
+            return scalar_of(list(found.as_py().values()) if found.is_valid else None, type_)
         rows = one_array(found)
         groups = [rows.field(place).cast(pa.string()) for place in range(rows.type.num_fields)]
         count = len(groups)
@@ -227,7 +228,7 @@ def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:
     pattern, flags = _pattern(name, operands, 3)
     replacement = literal_of(operands[2], name=name)
     if pattern is None or replacement is None:
-        return Literal(pa.scalar(None, pa.string()))
+        return Literal(scalar_of(None, pa.string()))
     # SQL writes groups as \1 (RE2's own form) or, in Rust, as $1 and ${1}.
     for group in range(10):
         replacement = replacement.replace(f"${{{group}}}", f"\\{group}")

@@ -23,7 +23,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -75,6 +74,8 @@ def _with_room(function: Callable[[], T]) -> T:
         stack = threading.stack_size(STACK_BYTES)
         try:
             sys.setrecursionlimit(max(before, CALLS_MAX))
+            from concurrent.futures import ThreadPoolExecutor  # loads logging; rarely needed
+
             with ThreadPoolExecutor(1, "lance-nb-deep-call") as pool:
                 return pool.submit(function).result()
         finally:

@@ -31,6 +31,7 @@ from lance_nb.table.predicate.expression import (
     call,
     per_distinct,
     per_row,
+    scalar_of,
 )
 
 _DIGESTS = ("md5", "sha224", "sha256", "sha384", "sha512", "blake2s", "blake2b")
@@ -144,7 +145,7 @@ def _bits(name: str, operands: Sequence[Expression]) -> Expression:
 def _times(value: Value, factor: int) -> Value:
     import pyarrow.compute as pc
 
-    return pc.multiply(value, pa.scalar(factor, value.type))
+    return pc.multiply(value, scalar_of(factor, value.type))
 
 
 def _with_literal(function: str) -> Binder:
@@ -157,7 +158,7 @@ def _with_literal(function: str) -> Binder:
             return call(name, rows, value, text(operands[1], name=name))
         pattern = literal_of(text(operands[1], name=name), name=name)
         if pattern is None:
-            return Literal(pa.scalar(None, pa.bool_()))
+            return Literal(scalar_of(None, pa.bool_()))
 
         def kernel(rows: Value) -> Value:
             import pyarrow.compute as pc
@@ -229,7 +230,7 @@ def _concat_ws(name: str, operands: Sequence[Expression]) -> Expression:
 
 def _padded(name: str, operands: Sequence[Expression]) -> Expression:
     kernel = text_kernels.whole(partial(text_kernels.pad, at_left=name == "lpad"), pa.string())
-    fill = operands[2] if len(operands) == 3 else Literal(pa.scalar(" "))
+    fill = operands[2] if len(operands) == 3 else Literal(scalar_of(" "))
     value, filling = text(operands[0], name=name), text(fill, name=name)
     return call(name, kernel, value, cast(plain(operands[1]), pa.int64()), filling)
 
