@@ -108,7 +108,12 @@ def cases() -> Iterator[Case]:
         "lz4 over byte stream split 64",
         ref.general(ref.LZ4, ref.byte_stream_split(64)),
         chunks(split, 512),
+        compiled=True,
     )
+    yield decoding(
+        "byte stream split 64", ref.byte_stream_split(64), chunks(random_bytes(4096), 512),
+        compiled=True,
+    )  # fmt: skip
     yield runs()
     wanted = Wanted(RNG.integers(0, 1024, 1000), RNG.integers(0, 1024, 1000))
     packed = chunks(ref.to_words([10], 64) + random_bytes(1280), 1024)
@@ -127,7 +132,7 @@ def runs() -> Case:
     count = VALUES // 2000
     buffers = tuple(ChunkBuffer(*framed(part, count)) for part in (values, lengths))
     data = Chunks(buffers, np.full(count, 2000, np.int64))
-    return decoding("runs of 100, 32 bits", ref.rle(32), data)
+    return decoding("runs of 100, 32 bits", ref.rle(32), data, compiled=True)
 
 
 def size_of(block: DataBlock | np.ndarray) -> int:

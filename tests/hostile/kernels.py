@@ -289,6 +289,21 @@ def _any_find_substring(rng: Rng) -> tuple[Any, ...]:
     return data, offsets.astype(rng.choice(["i4", "i8"])), piece, found
 
 
+def _any_repeat_runs(rng: Rng) -> tuple[Any, ...]:
+    word, count = _number(rng, 1, 2, 4, 8), int(rng.integers(0, 30))
+    repeats = _positions(rng, count, 9)
+    room = int(repeats.clip(0, 99).sum()) * max(word, 0) + _number(rng, 0, 0, 0, 8)
+    values = rng.integers(0, 256, count * max(word, 0), np.uint8)
+    return values, word, repeats, np.empty(max(room, 0), np.uint8)
+
+
+def _any_join_bytes(rng: Rng) -> tuple[Any, ...]:
+    data, count, width = _bytes(rng), int(rng.integers(0, 9)), _number(rng, 4, 8)
+    counts = _positions(rng, count, 20)
+    room = int(counts.clip(0, 99).sum()) * max(width, 0) + int(rng.choice([0, 0, 0, 1]))
+    return data, _positions(rng, count, data.size - 99), counts, width, np.empty(room, np.uint8)
+
+
 ANY = {
     "unpack_bits": _any_unpack_bits,
     "pack_bits": _any_pack_bits,
@@ -303,6 +318,8 @@ ANY = {
     "fold_lists": _any_fold_lists,
     "item_validity": _any_item_validity,
     "find_substring": _any_find_substring,
+    "repeat_runs": _any_repeat_runs,
+    "join_bytes": _any_join_bytes,
 }
 
 

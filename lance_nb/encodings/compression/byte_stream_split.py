@@ -20,7 +20,7 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import lz4_zstd, memory, ranges
+from lance_nb.encodings.kernels import compiled, lz4_zstd, memory, ranges
 from lance_nb.encodings.statistics import WRAPPER, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 
@@ -53,6 +53,11 @@ class ByteStreamSplit:
         ends = ranges.starts_of(chunks.num_values)
         total = int(ends[-1])
         out = memory.allocate(total * width).reshape(total, width)
+        loops = compiled.loops
+        if loops is not None and loops.join_bytes(
+            buffer.data, buffer.starts, chunks.num_values, width, out.reshape(-1)
+        ):
+            return FixedWidth(width * 8, total, out.reshape(-1))
         for count in np.unique(chunks.num_values).tolist():
             group = np.flatnonzero(chunks.num_values == count)
             split = ranges.rows(buffer.data, buffer.starts[group], count * width)

@@ -30,7 +30,7 @@ from lance_nb.encodings.compress_base import (
     uniform_counts,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import ranges
+from lance_nb.encodings.kernels import compiled, memory, ranges
 from lance_nb.encodings.statistics import Measured, Words, saving
 from lance_nb.errors import InternalError, NotSupportedError
 
@@ -206,6 +206,11 @@ def _find_runs(words: Words | None, num_values: Ints) -> tuple[ChunkBuffer, Chun
 
 def _repeated(values: Bytes, width: int, lengths: Ints) -> Bytes:
     """Return the bytes of all values, repeated."""
+    loops = compiled.loops
+    if loops is not None:
+        out = memory.allocate(int(lengths.sum()) * width)
+        if loops.repeat_runs(values, width, lengths, out):
+            return out
     if width in _WORDS:
         return np.repeat(values.view(f"u{width}"), lengths).view(np.uint8)
     return np.repeat(values.reshape(-1, width), lengths, axis=0).ravel()

@@ -979,6 +979,99 @@ def item_validity(
     return valid
 
 
+# --- runs, and bytes that were split (compression.rle, compression.byte_stream_split) --------------
+
+
+cdef bint _repeat(
+    const word_t* values, const int64_t* repeats, Py_ssize_t count, word_t* out, Py_ssize_t room
+) noexcept nogil:
+    cdef Py_ssize_t run, index
+    cdef int64_t at = 0, length
+    cdef word_t value
+    for run in range(count):
+        length = repeats[run]
+        if length < 0 or length > room - at:
+            return False
+        value = values[run]
+        for index in range(length):
+            out[at + index] = value
+        at += length
+    return at == room
+
+
+def repeat_runs(
+    const uint8_t[::1] values, int word_bytes, const int64_t[::1] repeats, uint8_t[::1] out
+):
+    """Repeat each word, filling ``out``; False when the runs do not fill it exactly."""
+    cdef const void* source = &values[0]
+    cdef void* target = &out[0]
+    cdef Py_ssize_t count = repeats.shape[0], room
+    cdef bint done
+    if (
+        word_bytes not in (1, 2, 4, 8) or values.shape[0] != count * word_bytes
+        or out.shape[0] % word_bytes or <size_t>source % word_bytes or <size_t>target % word_bytes
+    ):
+        return False
+    room = out.shape[0] // word_bytes
+    with nogil:
+        if word_bytes == 1:
+            done = _repeat[uint8_t](
+                <const uint8_t*>source, &repeats[0], count, <uint8_t*>target, room
+            )
+        elif word_bytes == 2:
+            done = _repeat[uint16_t](
+                <const uint16_t*>source, &repeats[0], count, <uint16_t*>target, room
+            )
+        elif word_bytes == 4:
+            done = _repeat[uint32_t](
+                <const uint32_t*>source, &repeats[0], count, <uint32_t*>target, room
+            )
+        else:
+            done = _repeat[uint64_t](
+                <const uint64_t*>source, &repeats[0], count, <uint64_t*>target, room
+            )
+    return done
+
+
+cdef void _join(const uint8_t* data, int64_t count, int width, uint8_t* out) noexcept nogil:
+    cdef int64_t index
+    cdef int place
+    cdef uint64_t word
+    for index in range(count):
+        word = 0
+        for place in range(width):
+            word |= <uint64_t>data[place * count + index] << 8 * place
+        memcpy(out + index * width, &word, width)
+
+
+def join_bytes(
+    const uint8_t[::1] data, const int64_t[:] starts, const int64_t[:] counts, int width,
+    uint8_t[::1] out,
+):
+    """Join the bytes of values of 4 or 8 bytes, whose chunks hold all first bytes first.
+
+    Returns False when a chunk is not in ``data``, or the chunks do not fill ``out``.
+    """
+    cdef Py_ssize_t chunk, chunks = starts.shape[0]
+    cdef int64_t at = 0, size = data.shape[0], room = out.shape[0]
+    if width not in (4, 8) or counts.shape[0] != chunks:
+        return False
+    with nogil:
+        for chunk in range(chunks):
+            if counts[chunk] < 0 or counts[chunk] > (room - at) // width:
+                break
+            if starts[chunk] < 0 or starts[chunk] > size - counts[chunk] * width:
+                break
+            if width == 4:
+                _join(&data[0] + starts[chunk], counts[chunk], 4, &out[0] + at)
+            else:
+                _join(&data[0] + starts[chunk], counts[chunk], 8, &out[0] + at)
+            at += counts[chunk] * width
+        else:
+            chunk = chunks
+    return chunk == chunks and at == room
+
+
 # --- search in texts (kernels.substring) ----------------------------------------------------------
 
 

@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings import repdef
-from lance_nb.encodings.base import AllNull, DecodedPage
+from lance_nb.encodings.base import AllNull, ChunkBuffer, Chunks, DecodedPage
+from lance_nb.encodings.compression import rle
 from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, substring, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
+from lance_nb.encodings.registry import codecs
 from lance_nb.errors import LanceError
+from tests.property.encodings.reference_encoders import byte_stream_split
 
 Rng = np.random.Generator
 LAYERS = (
@@ -234,6 +237,31 @@ def contains(rng: Rng) -> Run:
     return run
 
 
+def repeat_runs(rng: Rng) -> Run:
+    width = int(rng.choice([1, 2, 3, 4, 8]))
+    repeats = rng.integers(0, 40, int(rng.integers(0, 60)))
+    values = rng.integers(0, 256, repeats.size * width, np.uint8)
+    return lambda: (rle._repeated(values, width, repeats),)
+
+
+def join_bytes(rng: Rng) -> Run:
+    width = int(rng.choice([4, 8]))
+    counts = rng.integers(0, 50, int(rng.integers(1, 12)))
+    if rng.random() < 0.5:
+        counts[:] = counts[0]
+    gaps = rng.integers(0, 9, counts.size)
+    starts = np.cumsum(counts * width + gaps) - counts * width
+    data = rng.integers(0, 256, int(starts[-1] + counts[-1] * width), np.uint8)
+    short = int(rng.integers(1, 9)) if rng.random() < 0.1 else 0
+    chunks = Chunks((ChunkBuffer(data, starts, counts * width - short),), counts)
+    encoding = byte_stream_split(8 * width)
+
+    def run() -> tuple[Any, ...]:
+        return (codecs.decode_chunks(encoding, chunks).data,)
+
+    return run
+
+
 def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     """Return positions of which many lie outside of ``0..most``."""
     ends = np.array(
@@ -251,6 +279,8 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "ranges are copied": copy_ranges,
     "ranges are scattered": scatter_ranges,
     "entries are walked": walk_entries,
+    "runs are repeated": repeat_runs,
+    "split bytes are joined": join_bytes,
     "texts are searched": contains,
     "levels are unpacked": unpack_levels,
     "levels are unravelled": unravel,

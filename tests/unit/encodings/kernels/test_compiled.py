@@ -198,3 +198,24 @@ def test_levels_and_rooms_that_do_not_fit_are_refused() -> None:
     out = np.zeros(1024, np.uint8)
     for start, width in ((1, 1), (-1, 1), (1 << 62, 1), (0, 3), (0, 2)):
         assert not loops.unpack_levels(np.zeros(128, np.uint8), np.array([start]), width, out)
+
+
+@needs_extension
+def test_runs_and_split_bytes_that_do_not_fit_are_refused() -> None:
+    loops = compiled.loops
+    ints = lambda *values: np.array(values, np.int64)
+    values, out = np.array([1, 0, 2, 0], np.uint8), np.zeros(6, np.uint8)
+
+    assert loops.repeat_runs(values, 2, ints(1, 2), out)
+    assert out.view(np.uint16).tolist() == [1, 2, 2]
+    for repeats in (ints(1, 1), ints(2, 2), ints(-1, 4), ints(1 << 62, 1), ints(3), ints(1, 1, 1)):
+        assert not loops.repeat_runs(values, 2, repeats, out)
+    assert not loops.repeat_runs(values, 2, ints(1, 2), out[1:])
+    assert not loops.repeat_runs(values, 3, ints(1, 2), out)
+    data, joined = np.arange(9, dtype=np.uint8), np.zeros(8, np.uint8)
+    assert loops.join_bytes(data, ints(1), ints(2), 4, joined)
+    assert joined.tolist() == [1, 3, 5, 7, 2, 4, 6, 8]
+    for start, count in ((2, 2), (-1, 2), (1, 1), (1, 3), (1, -1), (1 << 62, 2), (1, 1 << 62)):
+        assert not loops.join_bytes(data, ints(start), ints(count), 4, joined)
+    assert not loops.join_bytes(data, ints(1, 1), ints(2), 4, joined)
+    assert not loops.join_bytes(data, ints(1), ints(1), 5, joined[:5])
