@@ -26,8 +26,9 @@ Limits: only what is certain counts as ``FAILED``; a server error, a timeout or 
 is ``UNKNOWN``, because the server may have done the work before. A refusal (403, 404) counts as
 certain, although a lost reply before it is possible if the driver repeated the request. 5 GiB, the
 largest single PUT. The result of a probe is kept for the life of the process; a probe cannot prove
-that a store is right, it detects stores that are wrong always or often. Cloud Storage and Azure are
-tested against a fake driver only.
+that a store is right, it detects stores that are wrong always or often. Through obstore, the
+services' own addresses are not probed (object_store.py). Cloud Storage and Azure are tested against
+a fake driver and a server of the tests only.
 Source: "Conditional writes" of the S3 user guide; "Request preconditions" of the Cloud Storage
 documentation; "Specifying conditional headers" of the Blob service; s3fs 2026.9.0, gcsfs 2026.10.1,
 adlfs 2026.8.0.
