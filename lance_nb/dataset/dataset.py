@@ -1688,11 +1688,11 @@ class LanceDataset(OpenedVersion):
             >>> ds.verify().num_files_checked
             2
         """
-        from lance_nb.dataset.verbs import checksums
+        from lance_nb.dataset.verbs import maintenance
 
-        if not checksums.are_wanted(self._snapshot):
-            self.update_config(checksums.SETTING)
-        return checksums.add(self._session, self._snapshot, progress)
+        if not maintenance.checksums_are_wanted(self._snapshot):
+            self.update_config(maintenance.CHECKSUM_SETTING)
+        return maintenance.add_checksums(self._session, self._snapshot, progress)
 
     def update_metadata(self, values: Values, *, replace: bool = False) -> dict[str, str]:
         """Change the table metadata, as a new version; return the new metadata.
@@ -1823,9 +1823,9 @@ class LanceDataset(OpenedVersion):
             >>> lance_nb.LanceDataset.drop("photos.lance")
             >>> lance_nb.LanceDataset.drop("photos.lance", ignore_not_found=True)
         """
-        from lance_nb.dataset.verbs import dropping
+        from lance_nb.dataset.verbs import maintenance
 
-        dropping.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
+        maintenance.drop(base_uri, storage_options, ignore_not_found=bool(ignore_not_found))
 
     def _change(self, operation: Any) -> None:
         from lance_nb.dataset.verbs import committing
@@ -2756,19 +2756,19 @@ class LanceDataset(OpenedVersion):
             >>> ds.cleanup_old_versions(retain_versions=1).old_versions
             1
         """
-        from lance_nb.dataset.verbs import cleaning
+        from lance_nb.dataset.verbs import maintenance
 
-        policy = cleaning.rules(
+        policy = maintenance.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = cleaning.deleting(delete_rate_limit, delete_concurrency, progress)
+        options = maintenance.deleting(delete_rate_limit, delete_concurrency, progress)
         if dry_run:
-            return cleaning.explain(*self.opened, policy, options)
-        return cleaning.clean(*self.opened, policy, options)
+            return maintenance.explain(*self.opened, policy, options)
+        return maintenance.clean(*self.opened, policy, options)
 
     def explain_cleanup_old_versions(
         self,
@@ -2795,19 +2795,19 @@ class LanceDataset(OpenedVersion):
             >>> ds.explain_cleanup_old_versions(retain_versions=1).stats.old_versions
             1
         """
-        from lance_nb.dataset.verbs import cleaning
+        from lance_nb.dataset.verbs import maintenance
 
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive")
-        policy = cleaning.rules(
+        policy = maintenance.rules(
             older_than,
             retain_versions,
             versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        options = cleaning.deleting(delete_rate_limit, None, None)
-        return cleaning.explain(
+        options = maintenance.deleting(delete_rate_limit, None, None)
+        return maintenance.explain(
             *self.opened, policy, options, max_files=max_files, include_files=include_files
         )
 
@@ -2828,9 +2828,9 @@ class LanceDataset(OpenedVersion):
             >>> account.damaged
             ()
         """
-        from lance_nb.dataset.verbs import space
+        from lance_nb.dataset.verbs import maintenance
 
-        return space.space(self._session, progress)
+        return maintenance.space(self._session, progress)
 
     def validate(self) -> None:
         """Check the integrity of this version without decoding values; as pylance's.

@@ -17,7 +17,7 @@ from datetime import timedelta
 from lance_nb.dataset.opening import NO_URI
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs.committing import place_of
-from lance_nb.dataset.verbs.space import Progress
+from lance_nb.dataset.verbs.maintenance import Progress
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, RefNotFoundError
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.survey import take_survey

@@ -39,11 +39,10 @@ from lance_nb.format.manifest_history import (
     parse_summary_tail,
 )
 from lance_nb.format.transaction_summary import TransactionSummary, summarize_transaction
-from lance_nb.storage.base import ByteRange, Store
-from lance_nb.table.versions import describe_versions, find_latest, version_numbers
+from lance_nb.storage.base import Store
+from lance_nb.table.versions import describe_versions, find_latest, read_section, version_numbers
 
 DAMAGED = "Damaged"
-_LENGTH_BYTES = 4
 _GROWTH_BYTES = 16 * 1024
 _TRANSACTION_BYTES_MAX = 8 * 1024  # larger ones are read again when they are asked for
 
@@ -218,11 +217,8 @@ class VersionLog:
         """Read the inline transaction, else the file that the manifest names."""
         section = summary.transaction
         if section is not None:
-            data = section.data
-            return summarize_transaction(
-                self._section_bytes(summary, section.offset_bytes) if data is None else data,
-                summary.path,
-            )
+            data = read_section(self._home, summary.path, section)
+            return summarize_transaction(data, summary.path)
         if not summary.transaction_file:
             return None
         path = transaction_path(summary.transaction_file, summary.path)
@@ -230,14 +226,6 @@ class VersionLog:
             return summarize_transaction(self._home.read(path), f"{self._home.uri}/{path}")
         except ObjectNotFoundError:
             return None  # cleaned up: the version is whole without it
-
-    def _section_bytes(self, summary: ManifestSummary, offset_bytes: int) -> memoryview:
-        """Read a section that lies before the tail that was read."""
-        path = summary.path.removeprefix(f"{self._home.uri}/")
-        start = offset_bytes + _LENGTH_BYTES
-        raw = self._home.read_range(path, ByteRange(offset_bytes, start))
-        stop = start + int.from_bytes(raw, "little")
-        return self._home.read_range(path, ByteRange(start, stop))
 
 
 def _damaged(version: int, tags: tuple[str, ...], error: LanceError) -> VersionInfo:

@@ -52,10 +52,10 @@ from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.versions import read_section
 
 Locate = Callable[[str, int | None], tuple[Store, str]]
 Addresses = npt.NDArray[np.uint64]
-_LENGTH_BYTES = 4
 
 NOT_READ: Mapping[str, tuple[str, ...]] = {
     "BTree": ("min", "max", "num_pages"),
@@ -129,15 +129,7 @@ def read_indices(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     section = manifest.index_section
     if section is None:
         return ()
-    data = section.data
-    if data is None:
-        home = snapshot.locations.home
-        path = manifest.path.removeprefix(f"{home.uri}/")
-        start = section.offset_bytes
-        size = home.read_range(path, ByteRange(start, start + _LENGTH_BYTES))
-        start += _LENGTH_BYTES
-        stop = start + int.from_bytes(size, "little")
-        data = bytes(home.read_range(path, ByteRange(start, stop)))
+    data = bytes(read_section(snapshot.locations.home, manifest.path, section))
     found = parse_index_section(data, manifest.path)
     return tuple(follow(with_content(found, snapshot.locations.locate, manifest.path)))
 

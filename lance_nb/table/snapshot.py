@@ -21,11 +21,9 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.format.feature_flags import V2_FORMAT
 from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest import Manifest
-from lance_nb.storage.base import ByteRange
 from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.locations import Locations
-
-_LENGTH_BYTES = 4
+from lance_nb.table.versions import read_section
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +69,8 @@ def read_transaction(snapshot: Snapshot) -> bytes | memoryview | None:
     """
     manifest, home = snapshot.manifest, snapshot.locations.home
     section = manifest.transaction_section
-    if section is not None and section.data is not None:
-        return section.data
-    if section is not None:  # before the tail that was read
-        path = manifest.path.removeprefix(f"{home.uri}/")
-        start = section.offset_bytes
-        size = home.read_range(path, ByteRange(start, start + _LENGTH_BYTES))
-        start += _LENGTH_BYTES
-        return home.read_range(path, ByteRange(start, start + int.from_bytes(size, "little")))
+    if section is not None:
+        return read_section(home, manifest.path, section)
     if not manifest.transaction_file:
         return None
     return home.read(transaction_path(manifest.transaction_file, manifest.path))

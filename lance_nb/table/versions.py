@@ -26,11 +26,18 @@ from lance_nb.format.layout import (
     list_numbers,
     manifest_path,
 )
-from lance_nb.format.manifest import TAIL_BYTES, Manifest, parse_manifest, parse_manifest_tail
-from lance_nb.storage.base import Store, read_marked_tail
+from lance_nb.format.manifest import (
+    TAIL_BYTES,
+    Manifest,
+    Section,
+    parse_manifest,
+    parse_manifest_tail,
+)
+from lance_nb.storage.base import ByteRange, Store, read_marked_tail
 from lance_nb.table.file_cache import cache_manifest, cached_manifest
 
 _SHOWN_AT_EACH_END = 3
+_LENGTH_BYTES = 4  # before a section: its size, little-endian
 
 
 def version_names(home: Store) -> list[ManifestName]:
@@ -166,3 +173,16 @@ def _why_missing(home: Store) -> str:
     if home.scheme == "memory":
         return "no manifest is there; what is in memory:// is seen by the process that wrote it"
     return "the folder holds no manifest" if home.list_names("") else "no manifest is there"
+
+
+def read_section(home: Store, manifest: str, section: Section) -> bytes | memoryview:
+    """Return a section of the manifest file at the URI ``manifest``, a file of the store ``home``.
+
+    It is read where it lies before the tail that was read with the manifest.
+    """
+    if section.data is not None:
+        return section.data
+    path = manifest.removeprefix(f"{home.uri}/")
+    start = section.offset_bytes + _LENGTH_BYTES
+    size = home.read_range(path, ByteRange(section.offset_bytes, start))
+    return home.read_range(path, ByteRange(start, start + int.from_bytes(size, "little")))

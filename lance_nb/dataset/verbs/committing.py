@@ -149,9 +149,9 @@ def commit_transaction(
     committed = _commit(place_of(session, branch), transaction, options)
     made = session.snapshot(committed.manifest, branch)
     if INTERVAL in committed.manifest.config and not options.detached:
-        from lance_nb.dataset.verbs import cleaning  # imports this module
+        from lance_nb.dataset.verbs import maintenance  # for who asked for it
 
-        cleaning.clean_after(session, made, transaction.read_version)
+        maintenance.clean_after(session, made, transaction.read_version)
     return made
 
 

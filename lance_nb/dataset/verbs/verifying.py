@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lance_nb.dataset.session import Session
-from lance_nb.dataset.verbs.space import read_all
+from lance_nb.dataset.verbs.maintenance import read_all
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest_history import VersionFiles

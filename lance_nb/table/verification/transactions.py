@@ -22,15 +22,13 @@ from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import transaction_path
-from lance_nb.format.manifest import Section
 from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.format.wire import FILE_BYTES_MAX
-from lance_nb.storage.base import ByteRange
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.findings import Finding
+from lance_nb.table.versions import read_section
 
-_LENGTH_BYTES = 4
 _MERGE = "merge"
 _SETTING = frozenset({"update_config", "overwrite", "restore", "clone"})
 _KEEPS_COLUMNS = frozenset(
@@ -78,7 +76,8 @@ def transaction_findings(snapshot: Snapshot) -> tuple[TransactionEffects | None,
 
     place = manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
     try:
-        inline = None if section is None else _inline(snapshot, section)
+        if section is not None:
+            inline = read_section(snapshot.locations.home, manifest.path, section)
         effects = None if inline is None else TransactionEffects.from_bytes(inline, manifest.path)
     except LanceError as error:
         effects = None
@@ -105,16 +104,6 @@ def transaction_findings(snapshot: Snapshot) -> tuple[TransactionEffects | None,
         text = "it differs from the copy that the manifest holds"
         add("transaction-mismatch", text, f"_transactions/{name}")
     return effects if effects is not None else found, findings
-
-
-def _inline(snapshot: Snapshot, section: Section) -> bytes | memoryview:
-    if section.data is not None:
-        return section.data
-    home = snapshot.locations.home
-    path = snapshot.manifest.path.removeprefix(f"{home.uri}/")
-    start = section.offset_bytes + _LENGTH_BYTES
-    raw = home.read_range(path, ByteRange(section.offset_bytes, start))
-    return home.read_range(path, ByteRange(start, start + int.from_bytes(raw, "little")))
 
 
 def _stored(snapshot: Snapshot, name: str) -> memoryview:

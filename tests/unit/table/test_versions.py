@@ -13,6 +13,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format.layout import ManifestName, NamingScheme
+from lance_nb.format.manifest import Section
 from lance_nb.storage.registry import open_store
 from lance_nb.table.versions import (
     describe_versions,
@@ -20,6 +21,7 @@ from lance_nb.table.versions import (
     load_latest,
     load_manifest,
     load_version,
+    read_section,
     version_asof,
     version_names,
 )
@@ -115,6 +117,15 @@ def test_what_is_no_dataset_is_refused_as_such(tmp_path, make):
 def test_an_empty_memory_store_is_no_dataset():
     with pytest.raises(DatasetNotFoundError, match="memory://nothing-here"):
         load_latest(open_store("memory://nothing-here"))
+
+
+def test_a_section_is_read_from_the_file_where_it_was_not_read_with_the_manifest():
+    store = open_store("memory://sections")
+    store.write_if_absent("_versions/1.manifest", b"before\x03\0\0\0abcbehind")
+    manifest = f"{store.uri}/_versions/1.manifest"
+
+    assert bytes(read_section(store, manifest, Section(6, None))) == b"abc"
+    assert read_section(store, manifest, Section(6, b"known")) == b"known"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
