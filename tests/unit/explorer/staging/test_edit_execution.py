@@ -95,10 +95,10 @@ def test_rows_that_lie_here_are_written_here(dataset: LanceDataset, add: Add) ->
 def test_spark_that_cannot_be_had_is_said_before_anything_runs(
     add: Add, area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lance_nb.spark import spark_engine
+    from lance_nb.spark import sessions
 
-    monkeypatch.setattr(spark_engine, "why_not", lambda: "there is no Java")
-    monkeypatch.setattr(spark_engine, "find_session", lambda *_: None)
+    monkeypatch.setattr(sessions, "why_not", lambda: "there is no Java")
+    monkeypatch.setattr(sessions, "find_session", lambda *_: None)
     with pytest.raises(NotSupportedError, match="there is no Java"):
         add("compact", "spark", target_rows_per_fragment=1000)
     assert area.cards == []
