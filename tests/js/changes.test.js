@@ -78,6 +78,7 @@ function tab(screen = {}, state = "live") {
 
 test("the version shown is compared with the one before it", async () => {
   const { ctx, el, head, chips, counted } = tab();
+  assert.equal(ctx.kernel.count("changes.counts"), 1);
   assert.deepEqual(ctx.kernel.last("changes.counts").args, { a: at(2), b: at(3), key: null });
   assert.match(head(), /^A\|main:2\|→\|B\|main:3\|\[⇄\]\{swap A and B\}/);
   await counted();
@@ -159,6 +160,26 @@ test("without a kernel nothing is requested", () => {
   assert.equal(ctx.kernel.asked.length, 0);
 });
 
+test("a kernel that goes and comes back is asked again for what it has not answered", () => {
+  const { ctx, said } = tab();
+  const turn = (state) => {
+    ctx.kernel.state = state;
+    for (const listener of ctx.kernel.stateListeners) listener(state);
+  };
+  turn("static");
+  assert.equal(said(), "Changes are read by the kernel. Run the cell to see them.");
+  assert.equal(ctx.kernel.count("changes.counts"), 1);
+  turn("live");
+  assert.equal(ctx.kernel.count("changes.counts"), 2);
+});
+
+test("a view that is mounted before the kernel answers asks once", () => {
+  const { ctx } = tab({}, "connecting");
+  ctx.kernel.state = "live";
+  for (const listener of ctx.kernel.stateListeners) listener("live");
+  assert.equal(ctx.kernel.count("changes.counts"), 1);
+});
+
 test("an answer about versions that are no longer compared is dropped", async () => {
   const { ctx, chips } = tab();
   const before = ctx.kernel.last("changes.counts");
@@ -235,10 +256,13 @@ test("rows compared by address have their reason beside an upper bound", async (
 test("while a handle is dragged the numbers follow, the level waits", async () => {
   const { ctx, el, head, counted } = tab();
   await counted();
+  const before = ctx.kernel.count("changes.counts");
   ctx.range.set({ a: at(1) }, { dragging: true });
   assert.match(head(), /^A\|main:1\|→\|B\|main:3/);
   assert.ok(el.querySelector(".lnb-ch-place").classList.contains("lnb-ch-stale"));
-  assert.equal(ctx.kernel.count("changes.counts"), 2); // the numbers only
+  const asked = ctx.kernel.asked.at(-1);
+  assert.equal(ctx.kernel.count("changes.counts"), before);
+  assert.deepEqual([asked.type, asked.args.a ?? asked.args.b], ["changes.near", at(1)]);
   ctx.range.set({ a: at(2) });
   await settled();
   assert.ok(!el.querySelector(".lnb-ch-place").classList.contains("lnb-ch-stale"));

@@ -332,10 +332,14 @@ export function mountChanges(el, ctx) {
   }
 
   ctx.onScreen(() => load(), ["card"]);
+  let before = ctx.kernel.state;
   ctx.onClose(
     ctx.kernel.onState((now) => {
       if (now === "connecting") return;
-      if (!state.counts) state.shown = "";
+      // A kernel that was not away answers what was requested before.
+      const isAnswering = now === "live" && before !== "static";
+      before = now;
+      if (!state.counts && !isAnswering) state.shown = "";
       load();
     }),
   );
