@@ -1,4 +1,4 @@
-"""lance_nb: explore, version and change Lance datasets in Jupyter, on a pure-Python engine.
+"""lance_nb: explore, version and change Lance datasets in Jupyter, on an engine in Python.
 
 ``lance_nb.dataset(uri)`` opens a dataset; ``lance_nb.explore(uri)`` opens it as a widget;
 ``%load_ext lance_nb`` adds the ``%lance`` magic. Names follow pylance where the concept is the
