@@ -29,10 +29,10 @@ from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, from_mask
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.storage.threads import cpu_count, run_side_by_side
+from lance_nb.storage.threads import run_side_by_side
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_group import GROUP_ROWS, grouped
-from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows
+from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows, reads_at_a_time
 from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
@@ -46,10 +46,10 @@ from lance_nb.table.projection import (
 from lance_nb.table.scan import (
     LiveRows,
     decoded_row_bytes,
-    is_large,
     one_range,
     read_live_group,
     row_columns,
+    threads_for,
     wanted_rows,
     window_rows,
 )
@@ -184,11 +184,11 @@ def side_by_side(
     first = next(groups, None)
     if first is None:
         return
-    busy = is_large(
+    threads = threads_for(
         snapshot, columns, [FragmentTask(one.fragment, one.start, one.stop, 0) for one in first]
     )
     tasks = (partial(work, group) for group in chain([first], groups))
-    yield from run_side_by_side(tasks, cpu_count() if busy else 1)
+    yield from run_side_by_side(tasks, threads)
 
 
 # From this share of surviving rows on, reading a whole range and thinning it out is faster than
@@ -281,8 +281,13 @@ def _selections(
     columns = filter_projection(snapshot.manifest.schema, condition)
     reused = {_key(column) for column in wanted.columns}
     windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
-    for group in grouped(snapshot, windows, decoded_row_bytes(columns), first_rows):
-        stored, values = _decoded(snapshot, columns, condition, group)
+    groups = grouped(snapshot, windows, decoded_row_bytes(columns), first_rows)
+    for group, stored, values in _ahead(
+        snapshot,
+        groups,
+        lambda group: (group, *_decoded(snapshot, columns, condition, group)),
+        is_limited=first_rows != GROUP_ROWS,
+    ):
         total = sum(window.num_rows for window in group)
         passing = condition.mask(values, total)
         decoded = {
@@ -305,6 +310,21 @@ def _selections(
                 else:
                     yield _thinned(snapshot, window, known, (mask, places))
             start += window.num_rows
+
+
+def _ahead(
+    snapshot: Snapshot,
+    groups: Iterator[Sequence[Window]],
+    work: Callable[[Sequence[Window]], T],
+    *,
+    is_limited: bool,
+) -> Iterator[T]:
+    """Do the work of groups in order; on a far store several at a time, unless few are wanted."""
+    first = next(groups, None)
+    if first is None:
+        return
+    threads = 1 if is_limited else reads_at_a_time(snapshot, first[0].fragment)
+    yield from run_side_by_side((partial(work, one) for one in chain([first], groups)), threads)
 
 
 def _whole(

@@ -25,7 +25,13 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
 from lance_nb.table.fragment_group import GROUP_ROWS, grouped, read_group
-from lance_nb.table.fragment_reader import Column, confirmed_rows, num_physical_rows, read_rows
+from lance_nb.table.fragment_reader import (
+    Column,
+    confirmed_rows,
+    num_physical_rows,
+    read_rows,
+    reads_at_a_time,
+)
 from lance_nb.table.projection import (
     CREATED_AT,
     LAST_UPDATED_AT,
@@ -98,8 +104,7 @@ def _read_side_by_side(
     """Read tasks in order, small ones together; on all processors where there is much to do."""
     groups = grouped(snapshot, tasks, decoded_row_bytes(projection))
     first = list(islice(groups, 2))
-    busy = len(first) == 2 and is_large(snapshot, projection, first[0])
-    threads = cpu_count() if busy else 1
+    threads = threads_for(snapshot, projection, first[0]) if len(first) == 2 else 1
     work = (partial(read_tasks, snapshot, projection, group) for group in chain(first, groups))
     return run_side_by_side(work, threads)
 
@@ -142,6 +147,17 @@ def read_live_group(
         mask[first + start : first + stop] = True if own.mask is None else own.mask
         first += fragment.physical_rows
     return LiveRows(one_range(0, first), mask).kept(stored)
+
+
+def threads_for(snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]) -> int:
+    """Choose how many groups like this one are read at the same time.
+
+    Those of far stores mostly wait for requests, so more of them than there are processors.
+    """
+    awaited = reads_at_a_time(snapshot, tasks[0].fragment)
+    if awaited > 1:
+        return awaited
+    return cpu_count() if is_large(snapshot, projection, tasks) else 1
 
 
 def is_large(snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]) -> bool:

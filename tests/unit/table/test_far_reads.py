@@ -27,3 +27,28 @@ def test_fragments_of_a_far_store_are_taken_side_by_side(monkeypatch: pytest.Mon
 
         bucket.before = meet
         assert dataset.take([5, 0, 2]).to_pydict() == {"a": [12, 0, 1]}
+
+
+@pytest.mark.parametrize("read", ["scan", "filter", "count"])
+def test_fragments_of_a_far_store_are_scanned_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, read: str
+):
+    with bucket_in_memory(monkeypatch) as bucket:
+        for number in range(3):
+            rows = pa.table({"a": [number, number + 10]})
+            lance_nb.write_dataset(rows, PLACE, mode="append" if number else "create")
+        dataset = lance_nb.dataset(PLACE)
+        met: dict[str, threading.Barrier] = {}
+        together = threading.Barrier(3)
+
+        def meet(name: str, path: str) -> None:
+            if name == "get" and "/data/" in path and path not in met:
+                met[path] = together
+                together.wait(10)
+
+        bucket.before = meet
+        if read == "count":
+            assert dataset.count_rows("a >= 10") == 3
+        else:
+            found = dataset.to_table(filter="a >= 0" if read == "filter" else None)
+            assert found["a"].to_pylist() == [0, 10, 1, 11, 2, 12]
