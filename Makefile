@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -176,6 +176,12 @@ test-ceph: $(VENV)/.stamp-test  ## commit to a Ceph object store (Debian's packa
 test-binder:  ## build binder/ as Binder does, in a fresh virtual environment, and run the tour
 	@folder=$$(mktemp -d) && bash tests/interop/notebooks/build_as_binder.sh . $$folder; \
 	status=$$?; rm -rf $$folder; exit $$status
+
+bench: $(VENV)/.stamp-test  ## time real tables against pylance, worst ratio first; BENCH_FLAGS='--only NAME --growth --json FILE'
+	$(PY) -m tests.benchmarks.tables $(BENCH_FLAGS)
+
+bench-check: $(VENV)/.stamp-test  ## fail when a ratio fell by a third below tests/benchmarks/ratios.json; BENCH_FLAGS='--size ci'
+	$(PY) -m tests.benchmarks.tables --check $(BENCH_FLAGS)
 
 bench-read: $(VENV)/.stamp-test  ## time reading against pylance; BENCH_FLAGS='--rows N --only NAME'
 	$(PY) -m tests.benchmarks.read $(BENCH_FLAGS)

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_nb
-from tests.benchmarks.read import DATA
+from tests.benchmarks.stored import DATA
 from tests.benchmarks.timing import Timing
 
 LIMIT = 1.05

@@ -11,12 +11,10 @@ times in a turn. Where compiled loops have a part in a row, a second row shows n
 from __future__ import annotations
 
 import argparse
-import os
-import sys
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import lance
 import numpy as np
@@ -24,13 +22,11 @@ import pyarrow as pa
 
 import lance_nb
 from lance_nb.encodings.kernels.compiled import Form, forced, is_available
-from tests.benchmarks.timing import Comparison, compare, run_process, table
+from tests.benchmarks.stored import DATA, write_once
+from tests.benchmarks.timing import Comparison, compare, table
 
-DATA = Path(__file__).resolve().parent / "data"
 SEED = 11
 SEVERAL = 10  # times in one turn, of what is over in a few milliseconds
-# What getrusage says of a child holds the memory of its parent before the program was loaded.
-PRINT_PEAK = "print([one for one in open('/proc/self/status') if 'VmHWM' in one][0].split()[1])"
 WORDS = ("alpha", "river", "stone", "quick", "brown", "fox", "jumps", "over", "lazy", "dog")
 
 Maker = Callable[[int], pa.Array]
@@ -94,14 +90,7 @@ COLUMNS: dict[str, tuple[Maker, float | None, float]] = {
 
 
 def _write_once(name: str, make: Callable[[str], object]) -> str:
-    """Write a dataset unless it is there; a marker file says that it is complete."""
-    path = DATA / f"{name.replace(' ', '_').replace('<', '_').replace('>', '')}.lance"
-    done = path.with_suffix(".done")
-    if not done.exists():
-        DATA.mkdir(exist_ok=True)
-        make(str(path))
-        done.touch()
-    return str(path)
+    return write_once(DATA / f"{re.sub('[ <]', '_', name).replace('>', '')}.lance", make)
 
 
 def _column_once(name: str, rows: int) -> str:
@@ -152,32 +141,9 @@ def _scan(name: str, write: Callable[[], str], goal: float | None) -> Comparison
     )
 
 
-def many_and_wide(rows: int) -> Iterator[Case]:
-    """A scan of very small fragments, and one column of many."""
-    yield "scan 1,000 fragments of one row", _tiny
+def projections(rows: int) -> Iterator[Case]:
+    """One column of many; ``make bench`` has many fragments and whole tables."""
     yield "project 1 of 50 columns", partial(_project, rows)
-
-
-def _tiny() -> Comparison:
-    def write(path: str) -> None:
-        lance.write_dataset(pa.table({"id": [0], "text": ["row"]}), path)
-        fragments = [
-            one
-            for at in range(1, 1000)
-            for one in lance.fragment.write_fragments(
-                pa.table({"id": [at], "text": [f"row {at}"]}), path, mode="append"
-            )
-        ]
-        operation = lance.LanceOperation.Append(fragments)
-        lance.LanceDataset.commit(path, operation, read_version=1)
-
-    path = _write_once("tiny 1000", write)
-    return compare(
-        "scan 1,000 fragments of one row",
-        lambda: lance_nb.dataset(path).to_table(["id"]),
-        lambda: lance.dataset(path).to_table(["id"]),
-        goal=3,
-    )
 
 
 def _project(rows: int) -> Comparison:
@@ -292,9 +258,8 @@ def _take(name: str, column: str, rows: int, fresh: bool) -> Comparison:
 
 
 def previews(rows: int) -> Iterator[Case]:
-    """The first rows: on an open dataset, and as a whole process with its imports."""
+    """The first rows of an open dataset; ``make bench`` has those of a whole process."""
     yield "head(100), warm", partial(_head, rows)
-    yield "first preview, whole process", partial(_preview, rows)
 
 
 def _head(rows: int) -> Comparison:
@@ -309,28 +274,6 @@ def _head(rows: int) -> Comparison:
     )
 
 
-def _preview(rows: int) -> Comparison:
-    """Compare processes; as an installed package is, ours is compiled to bytecode beforehand."""
-    path = _column_once("text (FSST)", rows)
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(DATA / "bytecode")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    peaks: dict[str, float] = {}
-
-    def process(module: str) -> None:
-        code = f"import {module}; {module}.dataset({path!r}).head(100); {PRINT_PEAK}"
-        peaks[module] = run_process([sys.executable, "-c", code], environment)
-
-    compared = compare(
-        "first preview, whole process",
-        lambda: process("lance_nb"),
-        lambda: process("lance"),
-        goal=1.4,
-        runs=5,
-    )
-    share = peaks["lance_nb"] / peaks["lance"]
-    return replace(compared, name=f"{compared.name} (memory {share:.2f} of pylance's, goal 0.45)")
-
-
 def main() -> None:
     """Run what was asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -340,7 +283,7 @@ def main() -> None:
     cases = [
         *metadata(),
         *scans(options.rows),
-        *many_and_wide(options.rows),
+        *projections(options.rows),
         *takes(options.rows),
         *previews(options.rows),
     ]

@@ -57,7 +57,7 @@ from pyarrow import parquet
 
 import lance_nb
 from lance_nb import spark
-from tests.benchmarks.read import DATA
+from tests.benchmarks.stored import DATA
 
 HOME = DATA / "spark"
 NUM_FILES = 4

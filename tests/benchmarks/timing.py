@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,28 +77,22 @@ def compare(
 
 def _timed(action: Action, times: int) -> Timing:
     gc.collect()
-    wall, cpu = time.perf_counter(), _cpu_seconds()
+    wall, cpu = time.perf_counter(), cpu_seconds()
     for _ in range(times - 1):
         action()
     result = action()
     taken = Timing(
         (time.perf_counter() - wall) / times,
-        (_cpu_seconds() - cpu) / times,
+        (cpu_seconds() - cpu) / times,
     )
     del result
     return taken
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
     """Return the processor time of this process and of those it has waited for."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
-
-
-def run_process(command: list[str], environment: dict[str, str]) -> float:
-    """Run a process to its end; return the number that it printed, its peak of memory."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return float(done.stdout)
 
 
 def _median(timings: list[Timing]) -> Timing:

@@ -31,7 +31,8 @@ import pyarrow as pa
 from lance.file import LanceFileWriter
 
 import lance_nb
-from tests.benchmarks.read import COLUMNS, DATA
+from tests.benchmarks.read import COLUMNS
+from tests.benchmarks.stored import DATA
 from tests.benchmarks.timing import Comparison, Timing, compare, table
 
 HOME = DATA / "write"

@@ -7,6 +7,7 @@ can hand it a planted text under any path.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,7 +106,9 @@ def repository_sources() -> list[Source]:
     # In a linked worktree .git is a file.
     paths = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     for folder in FOLDERS:
-        paths.extend(path for path in (ROOT / folder).rglob("*") if path.is_file())
+        # Unlike rglob, this passes over folders that a benchmark beside it removes.
+        for parent, _, names in os.walk(ROOT / folder):
+            paths.extend(path for name in names if (path := Path(parent, name)).is_file())
     return [
         Source(relative, path.read_text(encoding="utf-8"))
         for relative, path in sorted((path.relative_to(ROOT).as_posix(), path) for path in paths)

@@ -1,0 +1,84 @@
+"""Real tables, ours against pylance, the worst ratio first: ``make bench``.
+
+Reads and changes of tables as people have them: many fragments, long texts, many columns. Each
+engine has its own process for each row of the table; both are called by turns. Times are the best
+of several calls; the first call in a process, after the import of the engine, stands beside. Ratios
+are pylance's time over ours. Goals are held against warm calls.
+
+The data is written by pylance once, below ``tests/benchmarks/data`` (ignored by git), and kept.
+
+    --only NAME    rows whose key or title has NAME in it
+    --size ci      small tables and few calls
+    --growth       the cost per fragment and per column, as their number grows, instead
+    --json FILE    put the ratios into FILE
+    --check        exit with 1 when a warm ratio by processor time is over a third below the one in
+                   tests/benchmarks/ratios.json, after it was measured once more
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.benchmarks.tables.measure import measure, write_data
+from tests.benchmarks.tables.operations import BY_KEY, GROWTH, OPERATIONS, Operation
+from tests.benchmarks.tables.report import (
+    RATIOS,
+    Row,
+    fallen,
+    growth_table,
+    ratios,
+    store,
+    stored_ratios,
+    table,
+)
+from tests.benchmarks.tables.sizes import SIZES, Size
+
+
+def run(operations: Iterable[Operation], size: Size) -> list[Row]:
+    """Write the data that is missing and measure each operation."""
+    chosen = list(operations)
+    write_data(chosen, size)
+    return [measure(operation, size) for operation in chosen]
+
+
+def check(rows: list[Row], size: Size, stored: Path = RATIOS) -> list[str]:
+    """Return a sentence for each ratio that fell, after a second look at it."""
+    reference = stored_ratios(stored, size.name)
+    if not reference:
+        return [f"{stored.name} has no ratios of size {size.name}: write them with --json"]
+    again = run((BY_KEY[key] for key in fallen(reference, ratios(rows))), size)
+    return list(fallen(reference, ratios(again)).values())
+
+
+def main() -> int:
+    """Measure what was asked for, print the table, store and check the ratios."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument("--only", default="", help="a part of the key or title of rows wanted")
+    parser.add_argument("--growth", action="store_true", help="cost per fragment and per column")
+    parser.add_argument("--json", type=Path, help="file that the ratios are put into")
+    parser.add_argument("--check", action="store_true", help="fail when a ratio fell by a third")
+    options = parser.parse_args()
+    size = SIZES[options.size]
+    rows = run(
+        (
+            operation
+            for operation in (GROWTH if options.growth else OPERATIONS)
+            if options.only in operation.key or options.only in operation.title(size)
+        ),
+        size,
+    )
+    print(growth_table(rows) if options.growth else table(rows))
+    if options.json:
+        store(options.json, size.name, ratios(rows))
+    problems = check(rows, size) if options.check else []
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

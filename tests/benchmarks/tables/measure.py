@@ -1,0 +1,174 @@
+"""Measure an operation: a process for each engine, and a call in each of them by turns."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from tests.benchmarks.stored import DATA, process_environment
+from tests.benchmarks.tables.operations import Operation
+from tests.benchmarks.tables.report import Figures, Row
+from tests.benchmarks.tables.sizes import PROCESSORS, Size
+from tests.benchmarks.timing import Timing
+
+ROOT = Path(__file__).resolve().parents[3]
+ENGINES = ("lance_nb", "lance")
+PRINT_PEAK = "print([one for one in open('/proc/self/status') if 'VmHWM' in one][0].split()[1])"
+FEWER_PROCESSORS = f"""
+import os
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{PROCESSORS}])
+"""
+
+Turns = dict[str, list[Timing]]
+Ends = dict[str, dict[str, Any]]
+
+
+def write_data(operations: Iterable[Operation], size: Size) -> None:
+    """Write what the operations need and is not there, in a process of its own."""
+    names = sorted({name for operation in operations for name in operation.data})
+    missing = [name for name in names if not (size.folder / f"{name}.done").exists()]
+    if missing:
+        _run_module("data", size.name, *missing)
+
+
+def measure(operation: Operation, size: Size) -> Row:
+    """Measure both engines in one operation.
+
+    Raises RuntimeError where their answers differ: the time of a wrong answer means nothing.
+    """
+    turns = _process_turns if operation.run is None else _worker_turns
+    firsts: Turns = {engine: [] for engine in ENGINES}
+    laters: Turns = {engine: [] for engine in ENGINES}
+    peaks = dict.fromkeys(ENGINES, 0.0)
+    for number in range(size.processes):
+        # Who begins changes with each pair.
+        order = ENGINES if number % 2 == 0 else ENGINES[::-1]
+        found, ends = turns(operation, size, order)
+        if ends["lance_nb"]["answer"] != ends["lance"]["answer"]:
+            raise RuntimeError(f"{operation.key}: the answers differ in size: {ends}")
+        for engine in ENGINES:
+            firsts[engine].append(found[engine][0])
+            laters[engine] += found[engine][1:]
+            peaks[engine] = max(peaks[engine], ends[engine]["peak"])
+    ours, theirs = (
+        Figures(_best(firsts[engine]), _best(laters[engine]), peaks[engine]) for engine in ENGINES
+    )
+    return Row(operation.key, operation.title(size), operation.goal, ours, theirs)
+
+
+def _best(timings: list[Timing]) -> Timing:
+    return Timing(min(one.wall for one in timings), min(one.cpu for one in timings))
+
+
+def _by_turns(call: Callable[[str], Timing], size: Size, order: tuple[str, ...]) -> Turns:
+    """Call each engine once, then by turns until both had enough rounds and time."""
+    found: Turns = {engine: [call(engine)] for engine in order}
+    begun = time.perf_counter()
+    for number in range(size.most_rounds):
+        if number >= size.rounds and time.perf_counter() - begun > size.seconds:
+            break
+        for engine in order:
+            found[engine].append(call(engine))
+    return found
+
+
+def _worker_turns(operation: Operation, size: Size, order: tuple[str, ...]) -> tuple[Turns, Ends]:
+    """Let a worker of each engine, who stays, run the operation."""
+    with ExitStack() as stack:
+        # On the disk of the data: copies are links, and what is written is written to a disk.
+        workers = {
+            engine: stack.enter_context(_Worker(engine, operation, size)) for engine in order
+        }
+        for worker in workers.values():
+            worker.read()  # it has imported its engine
+        found = _by_turns(lambda engine: workers[engine].call(), size, order)
+        return found, {engine: worker.end() for engine, worker in workers.items()}
+
+
+class _Worker:
+    """A process of tests.benchmarks.tables.worker, as a context: it ends with it."""
+
+    def __init__(self, engine: str, operation: Operation, size: Size) -> None:
+        # On the disk of the data: copies are links, and what is written goes to a disk.
+        self._folder = tempfile.TemporaryDirectory(dir=DATA)
+        self._process = subprocess.Popen(
+            _command("worker", engine, size.name, operation.key, self._folder.name),
+            cwd=ROOT,
+            env=process_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe
+            with suppress(BrokenPipeError):
+                pipe.close()
+        self._folder.cleanup()
+
+    def call(self) -> Timing:
+        """Let it run the operation once."""
+        assert self._process.stdin
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return Timing(**self.read())
+
+    def end(self) -> dict[str, Any]:
+        """Return its peak of memory and the size of its answer."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        return self.read()
+
+    def read(self) -> Any:
+        """Return what it says next."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"a worker ended early: {self._process.args}")
+        return json.loads(line)
+
+
+def _process_turns(operation: Operation, size: Size, order: tuple[str, ...]) -> tuple[Turns, Ends]:
+    """Let a new process of each engine run a script, its start and imports included."""
+    ends: Ends = {}
+
+    def call(engine: str) -> Timing:
+        script = operation.script.replace("ENGINE", engine).replace("FOLDER", str(size.folder))
+        wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-c", FEWER_PROCESSORS + script + PRINT_PEAK],
+            cwd=ROOT,
+            env=process_environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
+        *answer, peak = done.stdout.split()
+        ends[engine] = {"answer": answer, "peak": int(peak) / 1e3}
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Timing(wall, cpu)
+
+    return _by_turns(call, size, order), ends
+
+
+def _command(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", f"tests.benchmarks.tables.{module}", *arguments]
+
+
+def _run_module(module: str, *arguments: str) -> None:
+    subprocess.run(_command(module, *arguments), cwd=ROOT, env=process_environment(), check=True)

@@ -1,0 +1,81 @@
+"""How large the tables of the benchmark are, and how long each row is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.stored import DATA
+
+FORM = 1  # raised when other values are written, so that no old data is measured
+
+# Of each measured process: pylance starts a thread for each that it sees, and pays for them, so
+# ratios of machines of many sizes can be compared only with the same number.
+PROCESSORS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Counts of rows, columns and fragments; seconds and processes of a row."""
+
+    name: str
+    tiny_fragments: int  # of TINY_ROWS rows
+    fragments: int
+    fragment_rows: int
+    documents: int
+    columns: int
+    column_rows: int
+    nested: int
+    single_rows: int  # fragments of one row
+    processes: int  # of each engine, one after the other
+    seconds: float  # of warm calls in each pair of processes
+    rounds: int  # at least so many, however long they take
+    most_rounds: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the numbers, strings, lists and vectors, in many fragments or in one."""
+        return self.fragments * self.fragment_rows
+
+    @property
+    def folder(self) -> Path:
+        """Return where the data of this size lies."""
+        return DATA / f"tables-{self.name}-{FORM}"
+
+
+TINY_ROWS = 20
+SIZES = {
+    "full": Size(
+        name="full",
+        tiny_fragments=400,
+        fragments=200,
+        fragment_rows=10_000,
+        documents=300_000,
+        columns=500,
+        column_rows=20_000,
+        nested=200_000,
+        single_rows=1000,
+        processes=2,
+        seconds=2.0,
+        rounds=2,
+        most_rounds=50,
+    ),
+    "ci": Size(
+        name="ci",
+        tiny_fragments=100,
+        fragments=40,
+        fragment_rows=2_500,
+        documents=30_000,
+        columns=100,
+        column_rows=2_000,
+        nested=20_000,
+        single_rows=200,
+        processes=1,
+        seconds=0.3,
+        rounds=3,
+        most_rounds=20,
+    ),
+}
+# What the cost per fragment and per column is measured with.
+GROWTH_FRAGMENTS = (10, 100, 1000, 10_000)
+GROWTH_COLUMNS = (10, 100, 500, 2000)
