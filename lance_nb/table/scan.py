@@ -180,7 +180,9 @@ def scan_batches(
     size = DEFAULT_BATCH_ROWS if batch_rows is None else batch_rows
     if size <= 0:
         raise InvalidInputError(f"batch_size must be positive, got {batch_rows}")
-    for found, sizes in scan_windows(snapshot, projection, tasks, size, FIRST_GROUP_ROWS):
+    for found, sizes in scan_windows(
+        snapshot, projection, tasks, size, min(size, FIRST_GROUP_ROWS)
+    ):
         start = 0
         for num_rows in sizes:
             if not found.num_columns:

@@ -45,7 +45,7 @@ def test_batches_have_the_size_asked_for(at):
 
 def test_batches_are_read_as_they_are_asked_for(stores):
     store = WatchedStore(stores["history"])
-    batches = open_over(store, 2).scanner(["id"]).to_batches()
+    batches = open_over(store, 2).scanner(["id"], batch_size=10).to_batches()
     store.forget()
     next(batches)
     assert len([path for path in store.reads if path.startswith("data/")]) == 1

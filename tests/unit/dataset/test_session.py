@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from lance_nb.dataset.session import Session
+from lance_nb.table import fragment_group
 from lance_nb.table.refs import Target
 from tests.golden.opening import WatchedStore, open_over
 
@@ -12,6 +15,13 @@ def test_each_branch_has_one_log(stores):
     assert session.log("side").numbers() == [2, 3]
 
 
+@pytest.fixture
+def _alone(monkeypatch):
+    """Small fragments that are read together keep no file open."""
+    monkeypatch.setattr(fragment_group, "FRAGMENT_ROWS_MAX", 0)
+
+
+@pytest.mark.usefixtures("_alone")
 def test_versions_share_what_was_read(stores):
     store = WatchedStore(stores["history"])
     dataset = open_over(store, 2)
@@ -21,6 +31,7 @@ def test_versions_share_what_was_read(stores):
     assert not [path for path in store.reads if path.startswith("data/")]
 
 
+@pytest.mark.usefixtures("_alone")
 def test_files_of_a_parent_branch_are_shared_with_it(stores):
     store = WatchedStore(stores["history"])
     dataset = open_over(store, 2)

@@ -134,10 +134,12 @@ def test_a_rename_that_cannot_be_looked_at_is_unknown(store: LocalStore, failing
 def test_a_rename_whose_file_has_gone_and_is_not_there_has_failed(tmp_path: Path):
     with OpenFolder(os.open(tmp_path, os.O_RDONLY)) as folder:
         file = write_temporary(folder, b"1")
+        held = os.open(tmp_path / file.name, os.O_RDONLY)  # its inode is not given to another file
         (tmp_path / file.name).unlink()
         assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "failed"
         (tmp_path / "x").write_bytes(b"another")
         assert outcome_of(local_naming.rename_over, file, f"{tmp_path}/x") == "unknown"
+        os.close(held)
 
 
 @every_error
