@@ -269,7 +269,7 @@ OPERATIONS = (
     Operation(
         "process-head",
         _fixed(f"process: import, open, head({HEAD})"),
-        None,
+        1.4,
         None,
         ("rows",),
         script=OPENING,
