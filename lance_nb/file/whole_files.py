@@ -32,11 +32,11 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart, leaf_part
 from lance_nb.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, parse_footer
 from lance_nb.file.metadata import page_layout, page_messages
+from lance_nb.file.page_reader import threads_for
 from lance_nb.storage import meter
-from lance_nb.storage.threads import cpu_count, run_side_by_side
+from lance_nb.storage.threads import run_side_by_side
 
 FILE_VERSIONS = ((2, 1), (2, 2))
-PARALLEL_BYTES = 1 << 22
 _ENTRY = struct.Struct("<QQ")
 
 
@@ -182,8 +182,7 @@ def read_files(
             for column in found
             for group in column.groups
         ]
-        is_much = size_bytes >= PARALLEL_BYTES and len(tasks) > 1
-        parts = run_side_by_side(tasks, cpu_count() if is_much else 1)
+        parts = run_side_by_side(tasks, threads_for(size_bytes, len(tasks)))
         return [
             ColumnOfFiles([next(parts) for _ in column.groups], column.places) for column in found
         ]

@@ -112,12 +112,22 @@ def test_runs_end_where_they_are_long_enough(monkeypatch: pytest.MonkeyPatch) ->
     assert groups(column, 15) == [[0, 1], [2, 3], [4]]
 
 
+def test_threads_are_for_large_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_reader, "cpu_count", lambda: 4)
+    assert page_reader.threads_for(1 << 22, 2) == 4
+    assert page_reader.threads_for((1 << 22) - 1, 2) == 1  # too little in all
+    assert page_reader.threads_for(1 << 30, 1) == 1
+    assert page_reader.threads_for(1 << 25, 128) == 4
+    assert page_reader.threads_for(1 << 25, 129) == 1  # too little for each
+
+
 @pytest.mark.parametrize("mapped", [True, False])
 @pytest.mark.parametrize("threads", [1, 4])
 def test_columns_are_decoded_in_order(
     *, mapped: bool, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page_reader, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(page_reader, "PARALLEL_TASK_BYTES", 1)
     monkeypatch.setattr(page_reader, "cpu_count", lambda: threads)
     data, column = column_of(pages_of([LISTS[0], LISTS[1], LISTS[1], LISTS[2]]))
     source = FileSource(BytesStore(data, mapped=mapped), "a.lance")
