@@ -13,7 +13,9 @@ from pathlib import Path
 from tests.benchmarks.timing import Timing
 
 RATIOS = Path(__file__).resolve().parents[1] / "ratios.json"
-FALL = 1 / 3  # of a stored ratio, from which on it is one to look at
+# The share by which a stored ratio may fall. The small size runs beside other tests, where calls of
+# two milliseconds vary by half; what stops decoding in batches falls by nine tenths.
+FALLS = {"full": 1 / 3, "ci": 0.6}
 SHORTEST = 1e-9  # seconds; nothing is divided by zero
 
 Ratios = dict[str, dict[str, float]]
@@ -131,11 +133,11 @@ def stored_ratios(path: Path, size: str) -> Ratios:
     return found
 
 
-def fallen(stored: Ratios, found: Ratios) -> dict[str, str]:
-    """Return a sentence for each row whose warm ratio by processor time fell by over a third."""
+def fallen(stored: Ratios, found: Ratios, size: str = "full") -> dict[str, str]:
+    """Return a sentence for each row whose warm ratio by processor time fell too much."""
     return {
         key: f"{key}: {found[key]['cpu']:.2f} times as fast as pylance by processor time, "
         f"{stored[key]['cpu']:.2f} in the stored ratios"
         for key in found
-        if key in stored and found[key]["cpu"] < stored[key]["cpu"] * (1 - FALL)
+        if key in stored and found[key]["cpu"] < stored[key]["cpu"] * (1 - FALLS[size])
     }
