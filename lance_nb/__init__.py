@@ -6,7 +6,6 @@ same.
 """
 
 import importlib as _importlib
-import sys as _sys
 import typing as _typing
 
 from lance_nb import errors
@@ -484,8 +483,7 @@ def _load_magic_if_wanted() -> None:
 
     In ipython_config.py: ``c.LanceMagics.autoload = True``.
     """
-    ipython = _sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = _display.ipython_shell()
     if shell is not None and shell.config.get("LanceMagics", {}).get("autoload"):
         shell.extension_manager.load_extension("lance_nb")
 
@@ -495,8 +493,7 @@ def _show_values() -> None:
 
     Nothing is loaded: IPython calls ``_render`` when a cell ends with such a value.
     """
-    ipython = _sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = _display.ipython_shell()
     if shell is None:
         return
     formatter = shell.display_formatter.mimebundle_formatter

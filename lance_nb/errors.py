@@ -24,6 +24,7 @@
     ├── FormatError                                the bytes are wrong
     │   └── CorruptFileError (OSError)
     ├── NotSupportedError (NotImplementedError)    needs a newer or larger lance_nb
+    │   └── MissingPackageError (ImportError)      install what it names
     ├── CommitError (OSError)                      the write did not land
     │   ├── CommitConflictError                    do not retry
     │   ├── RetryableCommitConflictError           read again, do it again
@@ -321,6 +322,28 @@ class NotSupportedError(LanceError, NotImplementedError):
     """The format uses something this release of lance_nb does not know or do."""
 
     __str__ = LanceError.__str__
+
+
+class MissingPackageError(NotSupportedError, ImportError):
+    """An optional package is not installed; the text ends with the command that installs it.
+
+    ``purpose`` is what needs it, ``package`` its name, ``install`` the argument of ``pip install``.
+    """
+
+    def __init__(self, purpose: str, package: str, install: str) -> None:
+        super().__init__(purpose, package, install)
+        self.purpose = purpose
+        self.package = package
+        self.install = install
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.purpose, self.package, self.install)
+
+    def __str__(self) -> str:
+        install = f"'{self.install}'" if "[" in self.install else self.install
+        return clip(
+            f"{self.purpose} needs {self.package}, which is not installed: pip install {install}"
+        )
 
 
 class CommitError(LanceError, OSError):

@@ -1,11 +1,12 @@
 """How values of the façade show themselves in a notebook: a hook that the explorer fills.
 
 The façade must not import the explorer (it would need ipywidgets); the explorer registers a
-renderer when it is loaded, or a door that loads it on first use.
+renderer when it is loaded, or one that loads it on first use.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,12 @@ VALUES = {
 Renderer = Callable[[Any], dict[str, Any] | None]
 
 _renderers: list[Renderer] = []
+
+
+def ipython_shell() -> Any | None:
+    """Return the IPython shell that runs this code, None outside of one. Nothing is imported."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
 
 
 def set_renderer(renderer: Renderer | None) -> None:

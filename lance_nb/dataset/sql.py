@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
+from lance_nb.errors import InvalidInputError, MissingPackageError, PredicateError
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -57,7 +57,7 @@ _REFUSED = re.compile(r"Permission Error|configuration has been locked|requires 
 def open_duckdb() -> Any:
     """Open a new database in memory that reaches nothing but what is registered in it.
 
-    Keep the connection for as long as its results are read. Raises NotSupportedError without
+    Keep the connection for as long as its results are read. Raises MissingPackageError without
     DuckDB.
     """
     import shutil
@@ -102,7 +102,7 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        raise NotSupportedError("SQL needs DuckDB: pip install 'lance-nb[sql]'") from error
+        raise MissingPackageError("SQL", "DuckDB", "lance-nb[sql]") from error
     return duckdb
 
 
@@ -131,7 +131,7 @@ class SqlQuery:
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Run the statement and return its rows as a stream.
 
-        Raises NotSupportedError without DuckDB, InvalidInputError for a wrong statement.
+        Raises MissingPackageError without DuckDB, InvalidInputError for a wrong statement.
 
         Example:
             >>> query = ds.sql("SELECT id FROM dataset WHERE id > 7").build()

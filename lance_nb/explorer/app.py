@@ -22,9 +22,10 @@ from lance_nb.explorer import assets
 from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, words
+from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.registry import TABS
-from lance_nb.explorer.session import Session, Target, check_target, open_source
+from lance_nb.explorer.session import Session, Target, check_target
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_ENTRY_CHARS = 64

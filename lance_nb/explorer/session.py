@@ -4,7 +4,6 @@ A session owns the dataset at the version shown and a few other opened versions.
 about widgets: ``screen`` makes the first screen from the view models, ``handlers`` is the table of
 requests for ``messages.handle``. ``RequestHandlers`` is the base of the handlers of one view.
 
-``open_source`` opens what a person passes to the explorer: a path, a URI, or an open dataset.
 ``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
 filter matches and query vectors of the grid between requests; the browser refers to them by a key:
 ``o3`` for an order, ``p4`` for the rows that pass a filter, ``v5`` for a vector.
@@ -17,19 +16,16 @@ each are kept: an older order must be made again; a filter is evaluated from the
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import pyarrow as pa
 
 from lance_nb.code_lines import offered
-from lance_nb.dataset import dataset as open_dataset
-from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
+from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
@@ -42,7 +38,7 @@ from lance_nb.explorer.models.row_query import (
     RowQuery,
     query_of,
 )
-from lance_nb.explorer.models.source import Ref, Source, is_blob_column
+from lance_nb.explorer.models.source import Source, is_blob_column
 from lance_nb.explorer.models.versions import (
     DatasetCard,
     Timeline,
@@ -71,50 +67,6 @@ def check_target(target: object) -> None:
     if not is_dataset and not isinstance(target, (str, os.PathLike)):
         found = type(target).__name__
         raise InvalidInputError(f"expected a path, a URI or a lance_nb dataset, got {found}")
-
-
-def open_source(
-    target: Target, version: Ref | None = None, storage_options: Mapping[str, Any] | None = None
-) -> Source:
-    """Open ``target`` at ``version``, which may be any ref that ``models.refs`` describes."""
-    if isinstance(target, (str, os.PathLike)):
-        source = _open(os.fspath(target), storage_options)
-    else:
-        source = target
-    if version is None:
-        return source
-    if isinstance(version, str):
-        return refs.resolve(source, version)
-    return source.checkout_version(version)
-
-
-def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
-    options = None if storage_options is None else dict(storage_options)
-    try:
-        source: Source = open_dataset(uri, storage_options=options)
-    except DatasetNotFoundError as error:
-        near = _similar_name(uri)
-        if near:
-            error.add_note(f"did you mean {near!r}?")
-        raise
-    return source
-
-
-def _similar_name(uri: str) -> str:
-    """Return a dataset with a similar name in the same local folder, or nothing."""
-    if "://" in uri or "\0" in uri:
-        return ""
-    path = Path(uri)
-    try:
-        names = [
-            one.name
-            for one in path.parent.iterdir()
-            if (one / "_versions").is_dir() and one != path
-        ]
-    except OSError:
-        return ""
-    found = difflib.get_close_matches(path.name, names, n=1)
-    return str(path.with_name(found[0])) if found else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import TYPE_CHECKING
 
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
-from lance_nb.explorer.models.row_page import page_texts
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.value_facts import ValueFacts
 from lance_nb.explorer.models.versions import (
@@ -27,8 +27,11 @@ from lance_nb.explorer.models.versions import (
     timeline,
     version_bars,
 )
-from lance_nb.explorer.session import FirstRows, Part
 from lance_nb.shown_text import visible, visible_lines
+
+# A terminal renders tables of texts, and loads nothing that reads rows for it.
+if TYPE_CHECKING:
+    from lance_nb.explorer.session import FirstRows, Part
 
 MAX_ROWS = 8
 MAX_COLUMNS = 8
@@ -137,6 +140,8 @@ class _Block:
 
 
 def _block(part: Part) -> _Block:
+    from lance_nb.explorer.session import FirstRows
+
     if isinstance(part, DatasetCard):
         return _card_block(part)
     if isinstance(part, Timeline):
@@ -205,6 +210,8 @@ def _change(added: int | None, removed: int | None) -> str:
 
 
 def _rows_block(part: FirstRows) -> _Block:
+    from lance_nb.explorer.models.row_page import page_texts
+
     page, columns = part.page, part.page.columns[:MAX_COLUMNS]
     texts = page_texts(page)[:MAX_COLUMNS]
     rows = tuple(

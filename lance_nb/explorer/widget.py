@@ -47,9 +47,9 @@ from typing import Any, ClassVar, NoReturn
 
 import anywidget
 import traitlets
-from IPython.core.getipython import get_ipython
 from IPython.display import HTML, display
 
+from lance_nb.dataset.display import ipython_shell
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, NotSupportedError
 from lance_nb.explorer import assets, messages
 from lance_nb.explorer.assets import ViewModule
@@ -57,7 +57,7 @@ from lance_nb.explorer.messages import Answer, Handler, Job, JobRunner, Progress
 from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models.change_summary import key_of
 from lance_nb.explorer.models.error_card import error_card
-from lance_nb.explorer.models.refs import RefNames, ref_choices, ref_names
+from lance_nb.explorer.models.refs import RefNames, open_source, ref_choices, ref_names
 from lance_nb.explorer.models.row_history import RowHistoryCache, RowPlace, place_of_row
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, compared_source
@@ -68,7 +68,6 @@ from lance_nb.explorer.session import (
     Session,
     Target,
     check_target,
-    open_source,
     place_of,
     window_of,
 )
@@ -282,7 +281,7 @@ def behind(picture: StaticRendering) -> str:
 
 def has_browser() -> bool:
     """Whether outputs of this process reach a browser: true in a Jupyter kernel."""
-    shell = get_ipython()
+    shell = ipython_shell()
     return getattr(shell, "kernel", None) is not None
 
 

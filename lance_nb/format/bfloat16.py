@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
+from lance_nb.errors import ArgumentError, InvalidInputError, MissingPackageError
 from lance_nb.format.arrow_schema import register_extension_type
 from lance_nb.format.logical_types import BFLOAT16 as _NAME
 
@@ -147,7 +147,7 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
         Args:
             zero_copy_only: no effect: nothing is ever copied.
 
-        Raises InvalidInputError if a value is null, NotSupportedError without ``ml_dtypes``.
+        Raises InvalidInputError if a value is null, MissingPackageError without ``ml_dtypes``.
         """
         if self.null_count:
             raise InvalidInputError("an array with nulls has no NumPy form; drop or fill them")
@@ -336,10 +336,10 @@ def _numpy_dtype() -> Any:
     try:
         from ml_dtypes import bfloat16
     except ImportError as error:
-        raise NotSupportedError(
-            "NumPy has no bfloat16 without the package ml_dtypes: pip install ml_dtypes, or take "
-            "floats with lance_nb.cast(array, pa.float32())"
-        ) from error
+        raise MissingPackageError(
+            "a NumPy array of bfloat16 (lance_nb.cast(array, pa.float32()) gives floats)",
+            "ml_dtypes", "ml_dtypes",
+        ) from error  # fmt: skip
     return np.dtype(bfloat16)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError, StorageError
+from lance_nb.errors import ArgumentError, InvalidInputError, MissingPackageError, StorageError
 from lance_nb.format.arrow_schema import register_extension_type
 
 PIXELS_MAX = 1 << 28
@@ -232,7 +232,7 @@ class EncodedImageArray(ImageArray):
         """Decode images of one shape into pixels.
 
         ``decoder``: from an array of binary to a NumPy array (image, height, width, ...) or a
-        FixedShapeTensorArray; Pillow if it is left out. Raises NotSupportedError without Pillow,
+        FixedShapeTensorArray; Pillow if it is left out. Raises MissingPackageError without Pillow,
         InvalidInputError for images of different shapes, nulls, or bytes that are no image.
         """
         decoded = (decoder or _decode)(self.storage)
@@ -289,7 +289,7 @@ class FixedShapeImageTensorArray(ImageArray):
                 left out.
             storage_type: ``pa.large_binary()`` for more than 2 GB.
 
-        Raises NotSupportedError without Pillow, InvalidInputError for nulls or pixels that no PNG
+        Raises MissingPackageError without Pillow, InvalidInputError for nulls or pixels that no PNG
         holds.
         """
         storage = (encoder or _encode)(self.to_numpy())
@@ -370,8 +370,8 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise NotSupportedError(
-            "images are decoded and encoded by Pillow: pip install pillow, or give a function"
+        raise MissingPackageError(
+            "decoding or encoding images without a function of yours", "Pillow", "pillow"
         ) from error
     return Image
 

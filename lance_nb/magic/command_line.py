@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TextIO
 
 from lance_nb.code_lines import Python, Word
-from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
@@ -40,6 +40,7 @@ PROG = "lance-nb"
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 # Verbs that need the state of a notebook.
 _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
+_TEXT_VERBS = frozenset({"sql", "query"})
 # Commands of the terminal only: usage and description.
 COMMANDS = {
     "lab": ("[URI]", "open JupyterLab with a notebook that explores the dataset"),
@@ -79,7 +80,7 @@ def _run(words: list[str]) -> int:
         return _help(words[1:])
     if words[0] in {"--version", "-V"}:
         return _version()
-    if words[-1] in {"--help", "-h"}:
+    if _asks_for_help(words):
         return _help(words[:1])
     if words[0] == "lab":
         return _lab(words[1:])
@@ -91,6 +92,12 @@ def _run(words: list[str]) -> int:
     request = _request(context, words)
     found = request.verb.run(context, request.arguments)
     return _show(found, as_json=request.as_json)
+
+
+def _asks_for_help(words: list[str]) -> bool:
+    """Whether ``--help`` stands anywhere behind the verb; inside of SQL it may be a comment."""
+    ends = {words[-1], *words[1:2]}
+    return bool({"--help", "-h"} & (ends if words[0] in _TEXT_VERBS else {*words[1:]}))
 
 
 def _request(context: MagicContext, words: list[str]) -> Request:
@@ -158,8 +165,7 @@ def _lab(words: list[str]) -> int:
     try:
         from jupyterlab.labapp import LabApp
     except ImportError as error:
-        message = "JupyterLab is not installed: pip install 'lance-nb[lab]'"
-        raise NotSupportedError(message) from error
+        raise MissingPackageError("lab", "JupyterLab", "lance-nb[lab]") from error
     targets = [one for one in words if not one.startswith("-")]
     options = [one for one in words if one.startswith("-")]
     if len(targets) > 1:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
-from lance_nb.explorer.staging.card import Card, ProgressReporter
-from lance_nb.explorer.staging.edit_forms import EditForm
-from lance_nb.explorer.staging.row_sources import open_dataset
-from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
+from lance_nb.magic.verb import MAGIC
+
+# Loaded when an edit is staged: most lines of a terminal stage none.
+if TYPE_CHECKING:
+    from lance_nb.explorer.staging.card import Card
+    from lance_nb.explorer.staging.staging_area import StagingArea
 
 
 def label(dataset: LanceDataset) -> str:
@@ -42,7 +44,7 @@ class MagicContext:
     # Shows a dataset: as an explorer, or as text.
     show: Callable[[LanceDataset], object] = label
     # The command to suggest in messages: "%lance" or "lance-nb".
-    prog: str = "%lance"
+    prog: str = MAGIC
     # Asks a question in an interactive terminal; None elsewhere.
     ask: Callable[[str], bool] | None = None
     _dataset: LanceDataset | None = None
@@ -64,11 +66,13 @@ class MagicContext:
     def open(self, uri: str, variable: str | None = None) -> LanceDataset:
         """Open a dataset and make it the current one; ``uri`` may be a variable with a dataset."""
         found = self.namespace.get(uri) if uri.isidentifier() else None
-        dataset = found if isinstance(found, LanceDataset) else open_dataset(uri)
+        dataset = found if isinstance(found, LanceDataset) else _opened(uri)
         self._check_no_staged_edits("open another dataset")
         self._variable = variable
-        staging_area_of(dataset).forget_strangers(dataset)
-        return self.set_dataset(dataset)
+        self.set_dataset(dataset)
+        if self.prog == MAGIC:  # a terminal stages nothing
+            self.staging_area.forget_strangers(dataset)
+        return dataset
 
     def set_dataset(self, dataset: LanceDataset) -> LanceDataset:
         """Make a version the current one, and assign it to the bound variable."""
@@ -95,6 +99,8 @@ class MagicContext:
     @property
     def staging_area(self) -> StagingArea:
         """The edits staged on the current dataset, by this context and by its explorers."""
+        from lance_nb.explorer.staging.staging_area import staging_area_of
+
         return staging_area_of(self.dataset)
 
     def stage(self, verb: str, **args: Any) -> Card:
@@ -102,6 +108,9 @@ class MagicContext:
 
         An edit that cannot be in one transaction with the others is refused.
         """
+        from lance_nb.explorer.staging.card import ProgressReporter
+        from lance_nb.explorer.staging.edit_forms import EditForm
+
         form, area = EditForm.of(verb, args), self.staging_area
         card = area.add(self.checkout_latest(), form, self.namespace, ProgressReporter("stage"))
         why = area.why_not_together() if len(area.open_cards) > 1 else ""
@@ -112,12 +121,17 @@ class MagicContext:
         return card
 
     def _check_no_staged_edits(self, action: str) -> None:
-        if self._dataset is not None and any(
-            one.id in self._mine for one in self.staging_area.open_cards
-        ):
+        if self._mine and any(one.id in self._mine for one in self.staging_area.open_cards):
             raise InvalidInputError(
                 f"edits are staged: before you {action}, use %lance commit or %lance discard"
             )
+
+
+def _opened(uri: str) -> LanceDataset:
+    found = refs.open_source(uri)
+    if not isinstance(found, LanceDataset):
+        raise InvalidInputError(f"{uri!r} is not a dataset")
+    return found
 
 
 def variables_of(namespace: Mapping[str, Any]) -> dict[str, LanceDataset]:

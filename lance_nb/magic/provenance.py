@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lance_nb.dataset import provenance as hook
+from lance_nb.dataset.display import ipython_shell
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.transaction_summary import MESSAGE_PROPERTY
 
@@ -124,8 +124,7 @@ def _text(name: str, value: str | None) -> str | None:
 
 def running_cell() -> dict[str, str]:
     """Return the properties of the running cell; none outside of a notebook."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell = ipython_shell()
     kernel = getattr(shell, "kernel", None)
     if kernel is None:
         return {}

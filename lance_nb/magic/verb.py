@@ -170,6 +170,7 @@ def _argument_synopsis(one: Argument) -> str:
 MAX_ROWS = 1000
 _MAX_BYTES_SHOWN = 64
 _CELL_CHARS = 120
+NULL = "NULL"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -224,9 +225,12 @@ def records_result(
 def table_result(
     heading: str, table: pa.Table, rows_shown: int, *, lines: Iterable[str] = ()
 ) -> Result:
-    """Return a result that shows the first rows of an Arrow table; its value is the table."""
+    """Return a result that shows the first rows of an Arrow table; its value is the table.
+
+    Values are written as data: numbers without separators, a null as NULL, an empty text empty.
+    """
     first = table.slice(0, rows_shown)
-    columns = [[word(value) for value in to_python(column)] for column in first.columns]
+    columns = [[data_word(value) for value in to_python(column)] for column in first.columns]
     rows = list(zip(*columns, strict=True)) if columns else []
     numeric = {
         at
@@ -290,6 +294,13 @@ def word(value: Any) -> str:
     if isinstance(value, float | Decimal | timedelta | bool):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else text.line(value, _CELL_CHARS)
+
+
+def data_word(value: Any) -> str:
+    """Format one value of a dataset for a table cell, so that it can be copied."""
+    if value is None:
+        return NULL
+    return str(value) if isinstance(value, int) else word(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -29,7 +29,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lance_nb.errors import NotSupportedError, RunCancelledError
+from lance_nb.errors import MissingPackageError, RunCancelledError
 from lance_nb.spark.plan import Task
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.storage.threads import cpu_count
@@ -50,16 +50,16 @@ class PickledValue:
 
     @classmethod
     def of(cls, value: Any) -> PickledValue:
-        """Pickle a value. Raises NotSupportedError for a function, without PySpark."""
+        """Pickle a value. Raises MissingPackageError for a function, without PySpark."""
         if not callable(value):
             return cls(pickle.dumps(value))
         try:
             from pyspark import cloudpickle
         except ImportError as error:
-            raise NotSupportedError(
-                "sending a function to other processes needs PySpark, which is not installed: "
-                "pip install 'lance-nb[spark]', or use engine='local'"
-            ) from error
+            raise MissingPackageError(
+                "sending a function to other processes (engine='local' sends none)",
+                "PySpark", "lance-nb[spark]",
+            ) from error  # fmt: skip
         return cls(bytes(cloudpickle.dumps(value)))  # type: ignore[no-untyped-call]
 
     @property

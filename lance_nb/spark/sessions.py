@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import MissingPackageError, NotSupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +85,7 @@ def why_not() -> str | None:
     try:
         import pyspark  # noqa: F401 - tested for presence
     except ImportError:
-        return "PySpark is not installed: pip install 'lance-nb[spark]'"
+        return str(MissingPackageError("Spark", "PySpark", "lance-nb[spark]"))
     if (remote() or "").startswith("sc://"):  # Java runs on the server
         return None
     found = java()

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, MissingPackageError
 
 Credentials = dict[str, Any]
 
@@ -55,7 +55,7 @@ def find_profile(name: str = "", config: Mapping[str, Any] | None = None) -> Pro
     """Read a profile as far as ``config``, obstore's settings, leaves something open.
 
     Without a ``name``, the environment goes before the files. Raises InvalidInputError for a
-    profile that is not there, NotSupportedError for one that needs botocore.
+    profile that is not there, MissingPackageError for one that needs botocore.
     """
     given = config or {}
     wanted = name or os.environ.get("AWS_PROFILE", "") or "default"
@@ -113,9 +113,8 @@ def _fetcher(profile: str) -> Callable[[], Credentials]:
     try:
         from botocore.session import Session
     except ImportError as error:
-        raise NotSupportedError(
-            f"the credentials of the AWS profile {profile!r} have to be fetched, which needs "
-            "another package: pip install boto3"
+        raise MissingPackageError(
+            f"fetching the credentials of the AWS profile {profile!r}", "boto3", "boto3"
         ) from error
     session = Session(profile=profile)
 

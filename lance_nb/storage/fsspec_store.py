@@ -33,6 +33,7 @@ import fsspec
 from lance_nb.errors import (
     InternalError,
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectNotFoundError,
     StorageError,
@@ -70,7 +71,10 @@ class FsspecStore:
     """A folder of any fsspec file system, for reading and plain writing."""
 
     def __init__(
-        self, uri: str, storage_options: Mapping[str, Any] | None = None, pip_line: str = ""
+        self,
+        uri: str,
+        storage_options: Mapping[str, Any] | None = None,
+        missing: MissingPackageError | None = None,
     ) -> None:
         scheme = uri.partition("://")[0]
         options = translate(scheme, storage_options or {})
@@ -78,7 +82,7 @@ class FsspecStore:
         self._uri = _USER_INFO.sub("//***@", uri)
         self._scheme = scheme
         with DriverErrors(self._uri, self._secrets):
-            self._fs, self._root = _open(scheme, uri, options, pip_line)
+            self._fs, self._root = _open(scheme, uri, options, missing)
 
     @classmethod
     def over(cls, filesystem: Any, root: str, uri: str) -> FsspecStore:
@@ -300,12 +304,17 @@ class FsspecStore:
                 return
 
 
-def _open(scheme: str, uri: str, options: dict[str, Any], pip_line: str) -> tuple[Any, str]:
+def _open(
+    scheme: str, uri: str, options: dict[str, Any], missing: MissingPackageError | None
+) -> tuple[Any, str]:
     try:
         filesystem, root = fsspec.core.url_to_fs(uri, **{"use_listings_cache": False, **options})
     except ImportError as error:
-        need = pip_line or f"the fsspec driver for {scheme}://"
-        raise NotSupportedError(f"opening {scheme}:// needs another package: {need}") from error
+        if missing is not None:
+            raise missing from error
+        raise NotSupportedError(
+            f"opening {scheme}:// needs a driver of fsspec that is not installed: {error}"
+        ) from error
     except ValueError as error:
         known = str(error).startswith("Protocol not known")
         if not known:

@@ -42,6 +42,7 @@ from urllib.parse import urlsplit
 from lance_nb.errors import (
     InternalError,
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectNotFoundError,
     StorageError,
@@ -97,36 +98,40 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def open_object_store(uri: str, options: Mapping[str, Any], pip_line: str) -> Store:
+def open_object_store(
+    uri: str, options: Mapping[str, Any], missing: MissingPackageError | None
+) -> Store:
     """Open the store of a URI of S3, Cloud Storage or Azure with the driver that suits its options.
 
-    Raises NotSupportedError, with the pip line, when no driver is installed; InvalidInputError for
-    an option that is not known.
+    Raises ``missing`` when no driver is installed, NotSupportedError for an option that needs
+    another one, InvalidInputError for an option that is not known.
     """
     driver = options.get("driver")
     if driver not in (None, *DRIVERS):
         raise InvalidInputError(f"storage option 'driver' is one of {DRIVERS}, not {driver!r}")
     scheme = uri.partition("://")[0]
     if driver == "fsspec":
-        return _fsspec_store(uri, options, pip_line)
+        return _fsspec_store(uri, options, missing)
     if driver is None and _is_registered(scheme):
-        return _fsspec_store(uri, options, pip_line)
+        return _fsspec_store(uri, options, missing)
     settings = translate(scheme, options)
     needed = "a password in the URI" if _USER_INFO.search(uri) else settings.needs_fsspec
     obstacle = _obstacle(settings.service, needed)
     if obstacle is None:
         return ObjectStore(uri, settings, secrets_of(options))
     if driver == "obstore" or find_spec(_FSSPEC_DRIVERS[settings.service]) is None:
-        if find_spec("obstore") is None:
-            obstacle = f"opening {scheme}:// needs another package: {pip_line}"
+        if find_spec("obstore") is None and missing is not None:
+            raise missing
         raise NotSupportedError(obstacle)
-    return _fsspec_store(uri, options, pip_line)
+    return _fsspec_store(uri, options, missing)
 
 
-def _fsspec_store(uri: str, options: Mapping[str, Any], pip_line: str) -> Store:
+def _fsspec_store(
+    uri: str, options: Mapping[str, Any], missing: MissingPackageError | None
+) -> Store:
     from lance_nb.storage.fsspec_store import FsspecStore  # loads fsspec, which obstore does not
 
-    return FsspecStore(uri, options, pip_line)
+    return FsspecStore(uri, options, missing)
 
 
 def _obstacle(service: str, needed: str) -> str | None:

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, cast
 from urllib.parse import unquote
 
-from lance_nb.errors import ArgumentError, InvalidInputError, NotSupportedError
+from lance_nb.errors import ArgumentError, InvalidInputError, MissingPackageError, NotSupportedError
 from lance_nb.storage.base import Store, absolute_path
 
 StorageOptions = Mapping[str, Any]
@@ -25,19 +25,20 @@ StorageOptions = Mapping[str, Any]
 _FSSPEC = "lance_nb.storage.fsspec_store:FsspecStore"
 _OBJECT_STORE = "lance_nb.storage.object_store:open_object_store"
 
-# scheme -> (module:Class, pip line of what it needs beyond the core)
-STORES: dict[str, tuple[str, str]] = {
-    "file": ("lance_nb.storage.local:LocalStore", ""),
-    "memory": ("lance_nb.storage.memory:MemoryStore", ""),
-    "s3": (_OBJECT_STORE, "pip install 'lance-nb[s3]'"),
-    "s3a": (_OBJECT_STORE, "pip install 'lance-nb[s3]'"),
-    "gs": (_OBJECT_STORE, "pip install 'lance-nb[gcs]'"),
-    "gcs": (_OBJECT_STORE, "pip install 'lance-nb[gcs]'"),
-    "az": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
-    "abfs": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
-    "abfss": (_OBJECT_STORE, "pip install 'lance-nb[azure]'"),
-    "http": (_FSSPEC, "pip install fsspec aiohttp"),
-    "https": (_FSSPEC, "pip install fsspec aiohttp"),
+# scheme -> (module:Class, the optional package that it needs, what `pip install` gets it by)
+STORES: dict[str, tuple[str, str, str]] = {
+    "file": ("lance_nb.storage.local:LocalStore", "", ""),
+    "memory": ("lance_nb.storage.memory:MemoryStore", "", ""),
+    "s3": (_OBJECT_STORE, "obstore", "lance-nb[s3]"),
+    "s3a": (_OBJECT_STORE, "obstore", "lance-nb[s3]"),
+    "gs": (_OBJECT_STORE, "obstore", "lance-nb[gcs]"),
+    "gcs": (_OBJECT_STORE, "obstore", "lance-nb[gcs]"),
+    "az": (_OBJECT_STORE, "obstore", "lance-nb[azure]"),
+    "abfs": (_OBJECT_STORE, "obstore", "lance-nb[azure]"),
+    "abfss": (_OBJECT_STORE, "obstore", "lance-nb[azure]"),
+    "http": (_FSSPEC, "aiohttp", "aiohttp"),
+    "https": (_FSSPEC, "aiohttp", "aiohttp"),
+    "hf": (_FSSPEC, "huggingface_hub", "huggingface_hub"),
 }
 
 _SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
@@ -59,9 +60,10 @@ def open_store(
     if scheme in ("file", "memory"):
         factory = _load(STORES[scheme][0])
         return cast("Store", factory(rest, allowed) if scheme == "file" else factory(rest))
-    target, pip_line = STORES.get(scheme, (_FSSPEC, ""))
+    target, package, install = STORES.get(scheme, (_FSSPEC, "", ""))
     factory = _load(target)
-    return cast("Store", factory(rest, dict(storage_options or {}), pip_line))
+    missing = MissingPackageError(f"opening {scheme}://", package, install) if install else None
+    return cast("Store", factory(rest, dict(storage_options or {}), missing))
 
 
 def split_uri(uri: str | os.PathLike[str]) -> tuple[str, str]:

@@ -51,6 +51,10 @@ EXAMPLES = {
             "from a copy, or check out a version that does not use it"
         ),
     ),
+    "MissingPackageError": (
+        ("SQL", "DuckDB", "lance-nb[sql]"),
+        "SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'",
+    ),
     "RunCancelledError": (
         (3, 8),
         (
@@ -73,7 +77,8 @@ BUILTINS = {
     "ObjectNotFoundError": FileNotFoundError, "DatasetAlreadyExistsError": OSError,
     "RefConflictError": ValueError, "ObjectExistsError": FileExistsError,
     "CorruptFileError": OSError,
-    "NotSupportedError": NotImplementedError, "CommitError": OSError,
+    "NotSupportedError": NotImplementedError, "MissingPackageError": ImportError,
+    "CommitError": OSError,
     "CommitStateUnknownError": OSError,
     "StorageError": OSError,
 }  # fmt: skip

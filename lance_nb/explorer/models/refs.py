@@ -10,6 +10,8 @@
                         has a zone); a date alone means the end of that day
 ======================  ===========================================================
 
+``open_source`` opens what a person passes to the explorer: a path, a URI, or an open dataset.
+
 Completion uses names alone; no manifest is read. Layout of ``RefChoice.to_json``: ``ref`` (to be
 resolved), ``label`` (fit to show), ``kind`` (branch, tag, version, head, date), ``note``. Exact
 matches come first, then prefixes, then other matches; case does not matter.
@@ -21,6 +23,7 @@ a kind; names that are too long for a ref are left out.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,12 +31,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import nsmallest
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from lance_nb.code_lines import Python, magic
-from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
+from lance_nb.dataset import dataset as open_dataset
+from lance_nb.errors import (
+    DatasetNotFoundError,
+    InvalidRefError,
+    RefNotFoundError,
+    VersionNotFoundError,
+)
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.source import Ref, Source
 
 MAX_CHARS = 300
 MAIN = "main"
@@ -45,6 +55,52 @@ MAX_CHOICES = 14
 MAX_KIND = 6
 _TYPED_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?")
 _BRANCH_VERSION = re.compile(r"(.+):(\d{0,18})")
+
+
+def open_source(
+    target: str | os.PathLike[str] | Source,
+    version: Ref | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Open ``target`` at ``version``, which may be any ref described above."""
+    if isinstance(target, (str, os.PathLike)):
+        source = _open(os.fspath(target), storage_options)
+    else:
+        source = target
+    if version is None:
+        return source
+    if isinstance(version, str):
+        return resolve(source, version)
+    return source.checkout_version(version)
+
+
+def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
+    options = None if storage_options is None else dict(storage_options)
+    try:
+        source: Source = open_dataset(uri, storage_options=options)
+    except DatasetNotFoundError as error:
+        near = _similar_name(uri)
+        if near:
+            error.add_note(f"did you mean {near!r}?")
+        raise
+    return source
+
+
+def _similar_name(uri: str) -> str:
+    """Return a dataset with a similar name in the same local folder, or nothing."""
+    if "://" in uri or "\0" in uri:
+        return ""
+    path = Path(uri)
+    try:
+        names = [
+            one.name
+            for one in path.parent.iterdir()
+            if (one / "_versions").is_dir() and one != path
+        ]
+    except OSError:
+        return ""
+    found = difflib.get_close_matches(path.name, names, n=1)
+    return str(path.with_name(found[0])) if found else ""
 
 
 def resolve(dataset: Source, ref: str) -> Source:

@@ -16,18 +16,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import NotFoundError, NotSupportedError
 from lance_nb.format.blob_fields import is_blob
-from lance_nb.format.fragment import Fragment
-from lance_nb.table.diff import Diff
-from lance_nb.table.diff.row_history import RowHistory
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.table.space_usage import Space
+
+# Names of types only: a terminal that shows a schema compares nothing.
+if TYPE_CHECKING:
+    from lance_nb.format.fragment import Fragment
+    from lance_nb.table.diff import Diff
+    from lance_nb.table.diff.row_history import RowHistory
+    from lance_nb.table.snapshot import Snapshot
+    from lance_nb.table.space_usage import Space
 
 GROUP_ROWS = 1_000_000
 GROUP_FRAGMENTS = 4096

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from IPython.core.getipython import get_ipython
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.display import ipython_shell
 from lance_nb.dataset.verbs.input_data import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.session import open_source
+from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.table_files import READERS, read_file
 
 MAX_VARIABLES = 50
@@ -35,7 +35,7 @@ Namespace = Mapping[str, Any]
 
 def notebook_variables() -> Namespace:
     """Return the variables of the notebook; none outside of one."""
-    shell = get_ipython()
+    shell = ipython_shell()
     return {} if shell is None else shell.user_ns
 
 

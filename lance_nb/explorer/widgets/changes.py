@@ -45,13 +45,13 @@ from lance_nb.explorer.models.change_page import (
 )
 from lance_nb.explorer.models.change_summary import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.models.change_summary import DiffCache, change_counts, change_drift, key_of
+from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.explorer.session import (
     MAX_COUNT,
     Place,
     RequestHandlers,
     Target,
-    open_source,
     place_of,
     window_of,
 )

@@ -17,6 +17,7 @@ import re
 from argparse import Namespace
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -37,8 +38,10 @@ from lance_nb.magic.verb import (
     table_result,
     word,
 )
-from lance_nb.table.diff import Diff
-from lance_nb.table.history import VersionInfo
+
+if TYPE_CHECKING:
+    from lance_nb.table.diff import Diff
+    from lance_nb.table.history import VersionInfo
 
 
 def log(context: MagicContext, args: Namespace) -> Result:

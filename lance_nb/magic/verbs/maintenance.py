@@ -7,12 +7,11 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
-from lance_nb.dataset.health import plan_repair, undo_repair, verify
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext, label
@@ -26,8 +25,10 @@ from lance_nb.magic.verb import (
     text_result,
 )
 from lance_nb.shown_text import visible, visible_lines
-from lance_nb.table.verification.findings import Sample, Verification
-from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep
+
+if TYPE_CHECKING:
+    from lance_nb.table.verification.findings import Sample, Verification
+    from lance_nb.transactions.repair_plan import RepairStep
 
 
 def space(context: MagicContext, args: Namespace) -> Result:
@@ -132,6 +133,8 @@ def _verified(
     known = context.dataset if uri is None else context.namespace.get(uri)
     if isinstance(known, LanceDataset):
         return known, known.verify(**reading)
+    from lance_nb.dataset.health import verify
+
     found = verify(str(uri), **reading)
     if found.opened_version is None:
         return None, found
@@ -143,6 +146,9 @@ def _verified(
 
 def _repair(context: MagicContext, args: Namespace) -> Result:
     """Show the repair steps; run those that are confirmed."""
+    from lance_nb.dataset.health import plan_repair, verify
+    from lance_nb.transactions.repair_plan import DEFAULT_AGE
+
     uri = _uri_of(context, args.uri)
     plan = plan_repair(uri, older_than=timedelta(0) if args.nobody_writes else DEFAULT_AGE)
     name = f"Repair of {text.name(plan.uri)}"
@@ -200,6 +206,8 @@ def _step(one: RepairStep) -> dict[str, Any]:
 
 def _undo(context: MagicContext, args: Namespace) -> Result:
     """Move the files back that a repair has quarantined."""
+    from lance_nb.dataset.health import undo_repair
+
     back = undo_repair(_uri_of(context, args.uri), args.undo or None)
     lines = [f"{text.plural(len(back), 'file')} moved back", *map(text.line, back)]
     return text_result("Undone", lines, value=back)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lance_nb import spark
 from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.verb import Result, Verb, argument, records_result
-from lance_nb.spark.journal import Entry
-from lance_nb.spark.run import SESSION_BYTES, START_BYTES
-from lance_nb.storage.registry import StorageOptions
+
+# The package is loaded by the functions: this module is loaded for every line of a terminal.
+if TYPE_CHECKING:
+    from lance_nb import spark
+    from lance_nb.spark.journal import Entry
+    from lance_nb.storage.registry import StorageOptions
 
 _ID_CHARS = 8
 
 
 def status(context: MagicContext, args: Namespace) -> Result:
     """Show the Spark session, when Spark is used, background jobs, and unfinished operations."""
+    from lance_nb import spark
+    from lance_nb.spark.run import SESSION_BYTES, START_BYTES
+
     if args.cancel is not None:
         _job(args.cancel).cancel()
     if args.resume is not None:
@@ -42,6 +47,8 @@ def status(context: MagicContext, args: Namespace) -> Result:
 
 
 def _state(session: Any) -> str:
+    from lance_nb import spark
+
     if session is not None:
         return f"running (Spark {session.version})"
     return spark.why_not() or "none; engine='spark' or --start starts one"
@@ -66,6 +73,8 @@ def _progress(job: spark.Job) -> str:
 
 
 def _job(named: str) -> spark.Job:
+    from lance_nb import spark
+
     found = [job for job in spark.jobs() if job.id.startswith(named)]
     if len(found) != 1:
         known = ", ".join(job.id[:_ID_CHARS] for job in spark.jobs()) or "none"
@@ -74,6 +83,8 @@ def _job(named: str) -> spark.Job:
 
 
 def _entry(named: str) -> Entry:
+    from lance_nb import spark
+
     found = spark.unfinished()
     matching = [one for one in found if one.operation_id.startswith(named)]
     if len(matching) != 1:

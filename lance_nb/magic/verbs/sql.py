@@ -14,8 +14,6 @@ from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
-from sqlglot.errors import SqlglotError
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import duckdb_errors, open_duckdb, words_of
@@ -23,7 +21,6 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, variables_of
 from lance_nb.magic.verb import Result, Verb, argument, table_result
-from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of
 
 CURRENT = "dataset"
 # A name, an at sign and a ref. Strings, quoted names and comments are matched first, to skip them.
@@ -110,11 +107,16 @@ def _with_views(
 
 
 def _tables(statement: str) -> set[str]:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of
+
     try:
         parsed = parse_duckdb(statement)
     except SqlglotError as error:
         raise InvalidInputError(f"SQL: {problem_of(error, statement)}") from error
-    tables = (one.find_all(sqlglot.exp.Table) for one in parsed)
+    tables = (one.find_all(exp.Table) for one in parsed)
     return {table.name for found in tables for table in found}
 
 

@@ -16,8 +16,8 @@ from lance_nb.errors import (
     RefNotFoundError,
     VersionNotFoundError,
 )
-from lance_nb.explorer import session
 from lance_nb.explorer.app import explore
+from lance_nb.explorer.models import refs
 from lance_nb.format.manifest import parse_manifest
 from tests.support.fake_dataset import small_dataset
 
@@ -35,7 +35,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             raise DatasetNotFoundError(uri)
         return small_dataset()
 
-    monkeypatch.setattr(session, "open_dataset", open_dataset)
+    monkeypatch.setattr(refs, "open_dataset", open_dataset)
     return asked
 
 

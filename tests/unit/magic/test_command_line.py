@@ -5,12 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.magic import command_line
 from lance_nb.magic.command_line import main
+from lance_nb.magic.registry import VERBS
 
 
 def test_a_verb_takes_the_dataset_first(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,6 +54,111 @@ def test_errors_are_one_line_and_status_two(
     assert said in captured.err
     assert captured.err.count("\n") == 1
     assert not captured.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help", "log"],
+        ["log", "--help"],
+        ["log", "photos.lance", "--help"],
+        ["log", "--help", "photos.lance", "-n", "3"],
+        ["log", "-h", "photos.lance"],
+        ["sql", "--help"],
+    ],
+)
+def test_help_is_given_wherever_it_is_asked_for(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 0
+    verb = next(word for word in words if not word.startswith("-"))
+    assert f"lance-nb {verb} URI" in capsys.readouterr().out
+
+
+def test_a_comment_in_sql_is_no_question_for_help(
+    uri: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql", uri, "SELECT 7 AS n --help\n", "-- x"]) == 0
+    assert "7" in capsys.readouterr().out
+
+
+def test_values_are_written_so_that_they_can_be_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No separators in numbers, and a null is not an empty text."""
+    table = pa.table({"n": [1234567, None], "t": ["", None]})
+    path = str(tmp_path / "values.lance")
+    lance_nb.write_dataset(table, path)
+    assert main(["head", path]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[-2:] == [["1234567"], ["NULL", "NULL"]]
+
+
+# Runs as a process of its own: what is loaded cannot be unloaded.
+WITHOUT_NOTEBOOK = """
+import importlib.abc, io, json, sys
+from contextlib import redirect_stdout, redirect_stderr
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+MISSING = {"anywidget", "IPython", "ipywidgets", "traitlets", "pandas", "jupyterlab", "duckdb",
+           "comm", "ipykernel", "notebook", "nbconvert"}
+sys.meta_path.insert(0, Missing())
+from lance_nb.magic.command_line import main
+
+answers = []
+for words in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main(words)
+    if not answers:
+        loaded = sorted(sys.modules)
+    answers.append((words, status, out.getvalue(), err.getvalue()))
+sys.__stdout__.write(json.dumps({"answers": answers, "loaded": loaded}))
+"""
+NOT_FOR_A_LOG = (
+    "lance_nb.explorer.session", "lance_nb.explorer.staging.card", "lance_nb.spark.run",
+    "lance_nb.table.verification.findings", "lance_nb.table.diff.compare_plan", "sqlglot",
+)  # fmt: skip
+
+
+def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
+    uri: str, tmp_path: Path
+) -> None:
+    lines = [
+        ["log", uri], ["show", uri], ["open", uri], ["at", uri, "v1"], ["schema", uri],
+        ["head", uri, "-n", "3"], ["fragments", uri], ["indices", uri],
+        ["export", uri, str(tmp_path / "rows.csv")],
+        ["diff", uri, "1..3"], ["row", uri, "id=3"], ["branch", uri], ["tag", uri],
+        ["space", uri], ["doctor", uri], ["spark"], ["help"], ["help", "log"], ["--version"],
+        ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
+        ["clean", uri, "--dry-run"], ["demo", "--help"],
+    ]  # fmt: skip
+    missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri]]
+    known = {*command_line.COMMANDS, *VERBS} - command_line._NOTEBOOK_ONLY
+    untried = known - {words[0] for words in [*lines, *missing]}
+
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NOTEBOOK, json.dumps([*lines, *missing])],
+        capture_output=True, text=True, check=False, timeout=240, cwd=tmp_path,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    wrong = [one for one in said["answers"][: len(lines)] if one[1] != 0 or one[3]]
+    assert not wrong
+    errors = [one[3] for one in said["answers"][len(lines) :]]
+    assert errors == [
+        "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
+        "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
+        "lance-nb: lab needs JupyterLab, which is not installed: pip install 'lance-nb[lab]'\n",
+    ]
+    assert untried <= {"merge", "cherry-pick", "revert"}, "changes of history are tried elsewhere"
+    assert [name for name in NOT_FOR_A_LOG if name in said["loaded"]] == []
+    assert [name for name in NOT_FOR_A_LOG if find_spec(name) is None] == []
 
 
 def run(*words: str, **how: object) -> subprocess.CompletedProcess[bytes]:

@@ -112,7 +112,10 @@ def test_without_any_driver_one_line_names_the_pip_command(monkeypatch, scheme: 
     for driver in ({}, {"driver": "obstore"}):
         with pytest.raises(NotSupportedError) as caught:
             open_store(f"{scheme}://bucket/x", driver)
-        expected = f"opening {scheme}:// needs another package: pip install 'lance-nb[{extra}]'"
+        expected = (
+            f"opening {scheme}:// needs obstore, which is not installed: "
+            f"pip install 'lance-nb[{extra}]'"
+        )
         assert str(caught.value) == expected
 
 
@@ -143,7 +146,7 @@ def test_in_an_environment_without_drivers_the_command_is_named():
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    line = "opening s3:// needs another package: pip install 'lance-nb[s3]'"
+    line = "opening s3:// needs obstore, which is not installed: pip install 'lance-nb[s3]'"
     assert done.stdout.splitlines() == [line, line]
 
 

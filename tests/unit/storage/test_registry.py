@@ -46,8 +46,10 @@ def test_a_name_that_only_looks_like_a_scheme_is_a_path(tmp_path: Path):
 def test_memory_and_remote_schemes():
     assert isinstance(open_store("memory://a/b"), MemoryStore)
     assert split_uri("S3://bucket/a b/c/") == ("s3", "s3://bucket/a b/c")
-    for scheme in ("s3", "gs", "az", "abfs", "https"):
-        assert STORES[scheme][1].startswith("pip install")
+    for scheme in ("s3", "gs", "az", "abfs", "https", "hf"):
+        _target, package, install = STORES[scheme]
+        assert package
+        assert install
 
 
 @pytest.mark.parametrize("uri", ["", "  ", "a\0b", "file://host/share", 7, None, b"/tmp/x"])

@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -49,8 +50,8 @@ class DynamoManifestStore:
             import botocore.config
             import botocore.exceptions
         except ImportError as error:
-            raise NotSupportedError(
-                "a DynamoDB manifest store needs another package: pip install 'lance-nb[dynamodb]'"
+            raise MissingPackageError(
+                "a DynamoDB manifest store", "boto3", "lance-nb[dynamodb]"
             ) from error
         place, _, query = url.partition("://")[2].partition("?")
         self._table = unquote(place.strip("/"))

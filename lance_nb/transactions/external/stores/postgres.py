@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lance_nb.errors import (
+    MissingPackageError,
     NotSupportedError,
     StorageError,
 )
@@ -39,9 +40,8 @@ class PostgresManifestStore(SqlManifestStore):
         try:
             import psycopg
         except ImportError as error:
-            raise NotSupportedError(
-                "a PostgreSQL manifest store needs another package: "
-                "pip install 'lance-nb[postgres]'"
+            raise MissingPackageError(
+                "a PostgreSQL manifest store", "psycopg", "lance-nb[postgres]"
             ) from error
         self._psycopg = psycopg
         self._url = url

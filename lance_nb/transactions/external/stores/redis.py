@@ -19,6 +19,7 @@ from typing import Any
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -57,8 +58,8 @@ class RedisManifestStore:
         try:
             import redis
         except ImportError as error:
-            raise NotSupportedError(
-                "a Redis manifest store needs another package: pip install 'lance-nb[redis]'"
+            raise MissingPackageError(
+                "a Redis manifest store", "redis", "lance-nb[redis]"
             ) from error
         self._place = masked_url(url)
         self._url = url
