@@ -152,7 +152,8 @@ class DeletionVector:
     ) -> tuple[DeletionVector, Offsets]:
         """Return the offsets below ``physical_rows`` as a vector, and the others."""
         offsets = _read_arrow(data, physical_rows, path)
-        unique = np.unique(offsets)
+        unique = np.sort(offsets)  # np.unique would import numpy.ma: 10 ms
+        unique = unique[np.diff(unique, prepend=unique[:1] + 1) != 0]
         if len(unique) != len(offsets):
             repeated = f"{len(offsets) - len(unique)} repeated ones"
             raise CorruptFileError(path, None, "row offsets that differ", repeated)

@@ -44,7 +44,8 @@ def take_rows(
     unique, inverse = np.unique(wanted, return_inverse=True)
     tasks = []
     first, threads = 0, 1
-    for number in np.unique(ends.searchsorted(unique, side="right")).tolist():
+    # np.unique without counts would import numpy.ma: 10 ms.
+    for number in np.flatnonzero(np.bincount(ends.searchsorted(unique, side="right"))).tolist():
         begin = int(ends[number - 1]) if number else 0
         stop = int(unique.searchsorted(ends[number]))
         fragment = snapshot.manifest.fragments[number]

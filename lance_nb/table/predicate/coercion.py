@@ -69,6 +69,16 @@ def plain_for_cast(expression: Expression, type_: pa.DataType) -> Expression:
     return expression if is_text and pt.is_float16(expression.type) else plain(expression)
 
 
+def text(expression: Expression, *, name: str) -> Expression:
+    """Return the operand as text. Raises PredicateError for another type."""
+    expression = plain(expression)
+    if pt.is_null(expression.type):
+        return cast(expression, pa.string())
+    if not (pt.is_string(expression.type) or pt.is_large_string(expression.type)):
+        raise PredicateError(f"{name} needs text, not {expression.type}; write a cast")
+    return expression
+
+
 def as_float16(found: Expression, operands: Sequence[Expression]) -> Expression:
     """Return what was computed of float16 and integers in float16, as pylance does.
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.encodings.kernels.substring import contains
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.expression import Value, aligned, one_array, scalar_of
@@ -274,7 +273,7 @@ def is_truth(value: Value, *, wanted: bool, negated: bool) -> Value:
     """Compute IS [NOT] TRUE and IS [NOT] FALSE, which are never null."""
     import pyarrow.compute as pc
 
-    found = pc.equal(pc.fill_null(value, not wanted), wanted)
+    found = pc.equal(pc.fill_null(value, scalar_of(not wanted)), scalar_of(wanted))
     return pc.invert(found) if negated else found
 
 
@@ -283,8 +282,9 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
     import pyarrow.compute as pc
 
     if pt.is_floating(value.type):
-        if pc.any(pc.equal(members, 0.0)).as_py():
-            members = pa.concat_arrays([members, pa.array([0.0, -0.0], members.type)])
+        zeros = array_of([0.0, -0.0], members.type)
+        if pc.any(pc.equal(members, zeros[0])).as_py():
+            members = pa.concat_arrays([members, zeros])
         value, members = float_bits(value), float_bits(members)
     found = _find(value, members)
     lost = scalar_of(None, pa.bool_())
@@ -307,7 +307,7 @@ def _find(value: Value, members: pa.Array) -> Value:
         return pc.is_in(value, value_set=members)
     ends = pc.min_max(members)
     near = pc.and_(pc.greater_equal(value, ends["min"]), pc.less_equal(value, ends["max"]))
-    near = pc.fill_null(near, False)
+    near = pc.fill_null(near, scalar_of(False))
     if 2 * (pc.sum(near).as_py() or 0) > len(value):
         return pc.is_in(value, value_set=members)
     array, near = aligned(value, near)
@@ -425,13 +425,14 @@ def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Arr
         width = pa.int32() if type_.bit_width == 32 else pa.int64()
         whole = [scalar.cast(width).as_py() for scalar in scalars if scalar.is_valid]
         return pa.array(whole, width).cast(type_), len(whole) < len(scalars)
-    return _array_of(values, type_), len(values) < len(scalars)
+    return array_of(values, type_), len(values) < len(scalars)
 
 
-def _array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
+def array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Return ``pa.array(values, type_)``, which imports pandas, of common types without it."""
-    if type_ in {pa.int32(), pa.int64(), pa.uint32(), pa.uint64()}:
-        return from_integers(np.array(values, type_.to_pandas_dtype()))
+    if pt.is_integer(type_) or type_ in {pa.float32(), pa.float64()}:
+        data = np.array(values, type_.to_pandas_dtype())
+        return pa.Array.from_buffers(type_, data.size, [None, pa.py_buffer(data)])
     if type_ == pa.string():
         pieces = [value.encode() for value in values]
         ends = np.cumsum([0, *map(len, pieces)])

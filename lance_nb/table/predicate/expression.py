@@ -16,7 +16,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ def scalar_of(value: Any, type_: pa.DataType | None = None) -> pa.Scalar:
             data = value.to_bytes(8, "little")
         case _ if type_ == pa.float64() and type(value) is float:
             data = struct.pack("<d", value)
-        case _ if type_ == pa.string() and type(value) is str and value.isascii():
+        case _ if type_ == pa.string() and type(value) is str and _is_encodable(value):
             return _byte_string(type_, value.encode())
         case _ if type_ == pa.binary() and type(value) is bytes:
             return _byte_string(type_, value)
@@ -73,6 +72,10 @@ def scalar_of(value: Any, type_: pa.DataType | None = None) -> pa.Scalar:
 _TYPES_OF_VALUES = {
     bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary(),
 }  # fmt: skip
+
+
+def _is_encodable(value: str) -> bool:
+    return value.isascii() or value.isprintable()  # a lone surrogate is not printable
 
 
 def _byte_string(type_: pa.DataType, value: bytes) -> pa.Scalar:
@@ -350,9 +353,15 @@ class Names:
         near = [one for one in names if one.lower() == name.lower()]
         if near and not quoted:
             return str(near[0])
-        close = near or get_close_matches(name, names, 1, 0.5)
+        close = near or _closest(name, names)
         hint = f"; did you mean {close[0]!r}?" if close else f"; columns: {_listed(names)}"
         raise PredicateError(f"no column named {name!r}{place}{hint}")
+
+
+def _closest(name: str, names: Sequence[str]) -> list[str]:
+    from difflib import get_close_matches  # for messages only
+
+    return get_close_matches(name, names, 1, 0.5)
 
 
 def child(parent: Expression, name: str, *, place: str = "") -> Expression:
@@ -364,7 +373,7 @@ def child(parent: Expression, name: str, *, place: str = "") -> Expression:
     names = [type_.field(number).name for number in range(type_.num_fields)]
     if name not in names:
         near = [one for one in names if one.lower() == name.lower()]
-        close = near or get_close_matches(name, names, 1, 0.5)
+        close = near or _closest(name, names)
         hint = f"; did you mean {close[0]!r}?" if close else f"; fields: {_listed(names)}"
         raise PredicateError(f"no field {name!r} in the struct{place}{hint}")
     number = names.index(name)

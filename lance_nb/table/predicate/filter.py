@@ -24,9 +24,9 @@ import pyarrow.types as pt
 from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.format.schema import format_column_path
 from lance_nb.table.predicate.arithmetic import arithmetic
-from lance_nb.table.predicate.binder import bind_sql
 from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.comparison import as_bits, as_mask, count_true
+from lance_nb.table.predicate.condition_binder import ConditionBinder
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -42,12 +42,14 @@ from lance_nb.table.predicate.expression import (
     one_array,
     paths_of,
 )
-from lance_nb.table.predicate.logic import is_null, may_be_null
-from lance_nb.table.predicate.pattern_functions import as_test
+from lance_nb.table.predicate.logic import as_test, is_null, may_be_null
+from lance_nb.table.predicate.simple_sql import parse_simple
 from lance_nb.table.predicate.sql_text import (
     CALLS_MAX,
+    SqlText,
     call_deeply,
     parse_sql,
+    read_sql,
     shown,
     with_quoted_columns,
 )
@@ -216,9 +218,16 @@ def compile_column(name: str, text: str, schema: pa.Schema) -> Computed:
 
 def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
     def bind() -> Expression:
-        sql = parse_sql(with_quoted_columns(text, schema.names))
+        sql = read_sql(with_quoted_columns(text, schema.names))
+        names = Names(schema)
+        found = _bind_simple(sql, names)
+        if found is not None:
+            return found
+        from lance_nb.table.predicate.binder import bind_sql  # and all functions
+
+        tree = sql.tree()
         try:
-            return bind_sql(sql, Names(schema))
+            return bind_sql(tree, sql.bulks, names)
         except PredicateError as exc:
             # Its own traceback would be printed above this one and says nothing more.
             raise PredicateError(f"{what} {shown(text)}: {exc}") from None
@@ -234,11 +243,20 @@ def _bind(text: str, schema: pa.Schema, what: str) -> Expression:
         ) from exc
 
 
+def _bind_simple(sql: SqlText, names: Names) -> Expression | None:
+    """Bind a condition that needs no sqlglot; None for others, and where something is wrong."""
+    tree = parse_simple(sql.short)
+    try:
+        return None if tree is None else ConditionBinder(sql.bulks, names).bind(tree)
+    except (PredicateError, pa.ArrowException):
+        return None  # read again by sqlglot, whose nodes the message shows
+
+
 def _is_simple_arithmetic(text: str) -> bool:
     """Tell whether the text is an operator between plain operands: no casts, no functions."""
     from sqlglot import exp  # only what reads SQL pays for it
 
-    tree = parse_sql(text).tree.unnest()
+    tree = parse_sql(text).unnest()
     if not isinstance(tree, exp.Binary):
         return False
     return not any(isinstance(side.unnest(), exp.Func) for side in (tree.left, tree.right))
@@ -293,7 +311,7 @@ def needed_paths(computed: Computed) -> tuple[Path, ...]:
 
 def is_null_cast(text: str) -> bool:
     """Tell whether an expression is CAST(NULL AS type) and nothing else. Raises PredicateError."""
-    node = _without_brackets(call_deeply(lambda: parse_sql(text)).tree)
+    node = _without_brackets(call_deeply(lambda: parse_sql(text)))
     return bool(node.key == "cast" and _without_brackets(node.this).key == "null")
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain
+from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain, text
 from lance_nb.table.predicate.comparison import equal, in_set, members_of
 from lance_nb.table.predicate.expression import (
     Expression,
@@ -40,7 +40,7 @@ from lance_nb.table.predicate.lists import (
     opened,
     taken,
 )
-from lance_nb.table.predicate.string_functions import literal_of, text
+from lance_nb.table.predicate.string_functions import literal_of
 from lance_nb.table.predicate.text_kernels import check_amounts
 
 Binder = Callable[[str, Sequence[Expression]], Expression]

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.coercion import cast, plain, unify_all
+from lance_nb.table.predicate.coercion import cast, plain, text, unify_all
 from lance_nb.table.predicate.expression import Expression, Literal, call, scalar_of
 from lance_nb.table.predicate.list_functions import (
     Binder,
@@ -41,7 +41,7 @@ from lance_nb.table.predicate.lists import (
     ranks,
     single,
 )
-from lance_nb.table.predicate.string_functions import literal_of, text
+from lance_nb.table.predicate.string_functions import literal_of
 
 _EVERY = 1 << 40
 

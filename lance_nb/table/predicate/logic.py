@@ -1,4 +1,4 @@
-"""NOT, IS NULL, IN, chains of AND and OR, and whether an expression can be null.
+"""NOT, IS NULL, LIKE, IN, chains of AND and OR, and whether an expression can be null.
 
 Equalities of one column inside an OR become one look-up for all literals, as IN does. Nullability
 is that of pylance: operators, comparisons, AND, OR, NOT, LIKE, BETWEEN and casts are null where
@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
 from lance_nb.table.predicate.arithmetic import number
-from lance_nb.table.predicate.coercion import cast, fit_literal, rounds_beside, unify
+from lance_nb.table.predicate.coercion import cast, fit_literal, rounds_beside, text, unify
 from lance_nb.table.predicate.expression import (
     Call,
     Column,
@@ -62,6 +63,29 @@ def is_null(value: Value) -> Value:
     import pyarrow.compute as pc
 
     return pc.is_null(value)
+
+
+def like(
+    name: str, operands: Sequence[Expression], *, ignore_case: bool, escape: str = "\\"
+) -> Expression:
+    """Bind LIKE and ILIKE."""
+    if escape != "\\":
+        raise PredicateError("LIKE escapes by a backslash only")
+    value, pattern = (text(one, name=name) for one in operands)
+    kernel = partial(comparison.like, ignore_case=ignore_case)
+    if isinstance(pattern, Literal) and not isinstance(value, Literal):
+        fixed = pattern.scalar
+        return call(name, lambda rows: kernel(rows, fixed), value)
+    return call(name, kernel, value, pattern)
+
+
+def as_test(expression: Expression) -> Expression:
+    """Turn regexp_match into "is found", never null, where a condition is wanted (as pylance)."""
+    # Asked of the kernel, because only what calls such functions imports them.
+    test = getattr(expression.kernel, "is_found", None) if isinstance(expression, Call) else None
+    if test is None or not isinstance(expression, Call):
+        return expression
+    return call(expression.name, test, *expression.operands)
 
 
 def true_or_null(value: Value) -> Value:
@@ -142,9 +166,9 @@ def in_bulk(value: Expression, bulk: Bulk) -> Expression | None:
     kinds = {is_text for is_text, text in bulk if is_text or text.upper() != "NULL"}
     try:
         if pt.is_integer(value.type) and kinds == {False}:
-            members = pa.array([int(text) for text in given], value.type)
+            members = comparison.array_of([int(text) for text in given], value.type)
         elif (pt.is_string(value.type) or pt.is_large_string(value.type)) and kinds == {True}:
-            members = pa.array(given, value.type)
+            members = comparison.array_of(given, value.type)
         else:
             return None
     except (ValueError, OverflowError, pa.ArrowException):

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.coercion import cast
-from lance_nb.table.predicate.comparison import like as _like
+from lance_nb.table.predicate.coercion import cast, text
 from lance_nb.table.predicate.expression import (
-    Call,
     Expression,
     Literal,
     Value,
@@ -34,7 +31,7 @@ from lance_nb.table.predicate.expression import (
 )
 from lance_nb.table.predicate.lists import Mask
 from lance_nb.table.predicate.regular_expressions import Regex
-from lance_nb.table.predicate.string_functions import Binder, literal_of, text
+from lance_nb.table.predicate.string_functions import Binder, literal_of
 
 _STEPS_MAX = 1 << 20
 _TOKEN = re.compile(r"[^\W_]+")
@@ -151,7 +148,7 @@ def regexp_test(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def _regexp_match(name: str, operands: Sequence[Expression]) -> Expression:
-    """Bind regexp_match: a list of groups, or null; see ``as_test`` for filters."""
+    """Bind regexp_match: a list of groups, or null; see ``logic.as_test`` for filters."""
     value = text(operands[0], name=name)
     pattern, _ = _pattern(name, operands, 2)
     if pattern is None:
@@ -187,6 +184,12 @@ class RegexpMatch:
         offsets = pa.array(np.arange(0, each.size + 1, count, dtype=np.int32))
         return pa.ListArray.from_arrays(offsets, values, mask=rows.is_null())
 
+    def is_found(self, value: Value) -> Value:
+        """Tell whether the pattern is found, which is what a condition asks; never null."""
+        import pyarrow.compute as pc
+
+        return pc.fill_null(self.pattern.found(value), False)
+
     def _each(self, value: Value, texts: pa.Array, odd: Mask) -> Value:
         usual = self(texts.filter(pa.array(~odd)))
         rows = [self.pattern.groups(text) for text in texts.filter(pa.array(odd)).to_pylist()]
@@ -205,22 +208,6 @@ def _with_named_groups(pattern: str) -> str:
         out.append(f"(?P<group{count}>" if is_group and piece == "(" else piece)
         count += is_group
     return "".join(out) if count else f"(?P<whole>{pattern})"
-
-
-def as_test(expression: Expression) -> Expression:
-    """Turn regexp_match into "is found", never null, where a condition is wanted (as pylance)."""
-    if isinstance(expression, Call) and isinstance(expression.kernel, RegexpMatch):
-        return call(expression.name, _is_found(expression.kernel.pattern), *expression.operands)
-    return expression
-
-
-def _is_found(pattern: Regex) -> Callable[[Value], Value]:
-    def kernel(value: Value) -> Value:
-        import pyarrow.compute as pc
-
-        return pc.fill_null(pattern.found(value), False)
-
-    return kernel
 
 
 def _regexp_replace(name: str, operands: Sequence[Expression]) -> Expression:
@@ -258,20 +245,6 @@ def _regexp_count(name: str, operands: Sequence[Expression]) -> Expression:
         return pc.fill_null(pc.if_else(is_inside, found, 0), 0)
 
     return call(name, kernel, value)
-
-
-def like(
-    name: str, operands: Sequence[Expression], *, ignore_case: bool, escape: str = "\\"
-) -> Expression:
-    """Bind LIKE and ILIKE."""
-    if escape != "\\":
-        raise PredicateError("LIKE escapes by a backslash only")
-    value, pattern = (text(one, name=name) for one in operands)
-    kernel = partial(_like, ignore_case=ignore_case)
-    if isinstance(pattern, Literal) and not isinstance(value, Literal):
-        fixed = pattern.scalar
-        return call(name, lambda rows: kernel(rows, fixed), value)
-    return call(name, kernel, value, pattern)
 
 
 # name -> (binder, fewest operands, most operands)

@@ -168,18 +168,22 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class SqlText:
-    """A parsed text: its tree and the literal lists that placeholders in the tree stand for."""
+    """A text whose limits were checked: what is left of it without its long literal lists.
+
+    ``short`` has placeholders instead of the lists, which ``bulks`` has by name.
+    """
 
     text: str
-    tree: Any
+    short: str
     bulks: dict[str, Bulk]
 
+    def tree(self) -> Any:
+        """Parse the text by sqlglot. Raises PredicateError, which names the place."""
+        return _parse(self.short, self.text)
 
-def parse_sql(text: str) -> SqlText:
-    """Parse one SQL expression.
 
-    Raises PredicateError, which names the place; RecursionError for one that needs ``call_deeply``.
-    """
+def read_sql(text: str) -> SqlText:
+    """Check one SQL expression and cut its long lists out. Raises PredicateError."""
     if not isinstance(text, str):
         raise PredicateError(f"an SQL expression is text, not {type(text).__name__}")
     if len(text) > TEXT_CHARS_MAX:
@@ -207,7 +211,15 @@ def parse_sql(text: str) -> SqlText:
         )
     short = _without(text[: tokens[-1].end], cuts)
     bulks = {f"{BULK_PREFIX}{number}": cut.values for number, cut in enumerate(cuts)}
-    return SqlText(text, _parse(short, text), bulks)
+    return SqlText(text, short, bulks)
+
+
+def parse_sql(text: str) -> Any:
+    """Parse one SQL expression to the tree of sqlglot.
+
+    Raises PredicateError, which names the place; RecursionError for one that needs ``call_deeply``.
+    """
+    return read_sql(text).tree()
 
 
 def with_quoted_columns(text: str, names: Collection[str]) -> str:

@@ -21,7 +21,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import text_kernels
-from lance_nb.table.predicate.coercion import cast, plain, plain_for_cast
+from lance_nb.table.predicate.coercion import cast, plain, plain_for_cast, text
 from lance_nb.table.predicate.expression import (
     Expression,
     Kernel,
@@ -91,16 +91,6 @@ def _coded(codes: dict[str, Callable[[bytes], str | bytes]], type_: pa.DataType)
 
 
 Binder = Callable[[str, Sequence[Expression]], Expression]
-
-
-def text(expression: Expression, *, name: str) -> Expression:
-    """Return the operand as text. Raises PredicateError for another type."""
-    expression = plain(expression)
-    if pt.is_null(expression.type):
-        return cast(expression, pa.string())
-    if not (pt.is_string(expression.type) or pt.is_large_string(expression.type)):
-        raise PredicateError(f"{name} needs text, not {expression.type}; write a cast")
-    return expression
 
 
 def written(expression: Expression) -> Expression:

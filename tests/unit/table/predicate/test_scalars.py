@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lance_nb.encodings.kernels.memory import from_mask
-from lance_nb.table.predicate.comparison import _array_of, as_bits, as_mask
+from lance_nb.table.predicate.comparison import array_of, as_bits, as_mask
 from lance_nb.table.predicate.expression import scalar_of
 
 VALUES = [
@@ -58,7 +58,7 @@ def test_a_number_that_does_not_fit_is_refused_as_by_pyarrow(
     ids=str,
 )  # fmt: skip
 def test_an_array_is_the_one_of_pyarrow(values: list[object], type_: pa.DataType) -> None:
-    found = _array_of(values, type_)
+    found = array_of(values, type_)
     found.validate(full=True)
     assert found.equals(pa.array(values, type_))
 

@@ -6,11 +6,17 @@ import pytest
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import sql_text
-from lance_nb.table.predicate.sql_text import parse_sql, shown, sql_of, with_quoted_columns
+from lance_nb.table.predicate.sql_text import (
+    parse_sql,
+    read_sql,
+    shown,
+    sql_of,
+    with_quoted_columns,
+)
 
 
 def bulks(text):
-    return [[value for _, value in bulk] for bulk in parse_sql(text).bulks.values()]
+    return [[value for _, value in bulk] for bulk in read_sql(text).bulks.values()]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +62,7 @@ def test_only_text_is_parsed():
 
 
 def test_a_semicolon_at_the_end_is_no_second_expression():
-    assert parse_sql("i = 1 ; ").tree.key == "eq"
+    assert parse_sql("i = 1 ; ").key == "eq"
 
 
 def test_long_lists_are_cut_out_before_parsing():
@@ -109,11 +115,11 @@ def test_twenty_thousand_ors_are_read_quickly():
     ],
 )  # fmt: skip
 def test_what_stands_beside_a_long_list_is_read_as_without_it(text):
-    alone = parse_sql(text).tree
+    alone = parse_sql(text)
     for listed in (f"i IN ({', '.join(map(str, range(40)))})",
                    " OR ".join(f"`i` = {k}" for k in range(40))):  # fmt: skip
-        assert parse_sql(f"({listed}) AND {text}").tree.expression == alone
-        assert parse_sql(f"{text} AND ({listed})").tree.this == alone
+        assert parse_sql(f"({listed}) AND {text}").expression == alone
+        assert parse_sql(f"{text} AND ({listed})").this == alone
 
 
 def test_long_chains_of_inequality_become_one_list():
@@ -122,10 +128,8 @@ def test_long_chains_of_inequality_become_one_list():
     assert bulks(chain) == [[str(k) for k in range(1, 50)]]
     assert bulks(f"x OR {chain} OR y") == [[str(k) for k in range(50)]]
     assert bulks(f"(x AND {chain} AND y > 1)") == [[str(k) for k in range(50)]]
-    assert "NOT" in parse_sql(f"x AND {chain}").tree.sql()
-    assert (
-        "NOT" not in parse_sql("x OR " + chain.replace("<>", "=").replace("AND", "OR")).tree.sql()
-    )
+    assert "NOT" in parse_sql(f"x AND {chain}").sql()
+    assert "NOT" not in parse_sql("x OR " + chain.replace("<>", "=").replace("AND", "OR")).sql()
     assert bulks(f"x BETWEEN 1 AND {chain}") == [[str(k) for k in range(1, 50)]]
     assert bulks(chain.replace("AND", "OR")) == []
     assert bulks("x AND " + chain.replace("<>", "=")) == []
@@ -178,7 +182,7 @@ def test_a_long_chain_that_ends_too_early_is_refused(joint: str, end: str) -> No
     sign = "=" if joint == "OR" else "<>"
     chain = f" {joint} ".join([f"a {sign} {number}" for number in range(40)])
     if (joint, end) in {("OR", "a"), ("AND", "a")}:
-        assert parse_sql(f"{chain} {joint} {end}").bulks  # a name is a condition
+        assert read_sql(f"{chain} {joint} {end}").bulks  # a name is a condition
         return
     with pytest.raises(PredicateError):
         parse_sql(f"{chain} {joint} {end}")
@@ -186,12 +190,12 @@ def test_a_long_chain_that_ends_too_early_is_refused(joint: str, end: str) -> No
 
 def test_a_node_is_shown_in_eighty_characters() -> None:
     for length, text in ((80, "a" * 80), (81, "a" * 79 + "…"), (200, "a" * 79 + "…")):
-        assert sql_of(parse_sql("a" * length).tree) == text
+        assert sql_of(parse_sql("a" * length)) == text
 
 
 def test_a_text_of_the_largest_size_is_read():
     text = "i = 1"
-    assert parse_sql(text.ljust(sql_text.TEXT_CHARS_MAX)).tree.sql() == text
+    assert parse_sql(text.ljust(sql_text.TEXT_CHARS_MAX)).sql() == text
 
 
 def test_a_bracket_that_was_never_opened_before_many_words_is_refused():
