@@ -33,6 +33,12 @@ def ipython_shell() -> Any | None:
     return ipython.get_ipython() if ipython is not None else None
 
 
+def in_marimo() -> bool:
+    """Whether a cell of a marimo notebook runs this code. Nothing is imported."""
+    marimo = sys.modules.get("marimo")
+    return marimo is not None and bool(marimo.running_in_notebook())
+
+
 def set_renderer(renderer: Renderer | None) -> None:
     """Install the function that turns a value of the façade into a mime bundle; None removes it."""
     _renderers.clear()

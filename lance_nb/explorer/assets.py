@@ -27,6 +27,9 @@ all loaders.
 Views of the explorer that its first screen does without (``LATE_VIEWS``) have a model each, made
 when the browser requests it. They share the modules of the explorer.
 
+marimo loads the models that it displays and no others, so there a widget's own module is the whole
+of its views (``standalone_texts``).
+
 Layout of the synced traits: ``key``, a hash of the linked module and the style sheet; ``style``;
 ``base``, the key of the view whose modules this one shares, or empty; the module is the model's
 own. A widget has the same ``_views_key``, and names this model in ``_views`` as
@@ -257,6 +260,7 @@ def _base64_number(value: int) -> str:
 
 
 EXPLORER = "app.js"
+STANDALONE_EXPLORER = "standalone_app.js"
 LATE_VIEWS = ("widgets/branches.js", "widgets/changes.js", "widgets/stage.js")
 REGISTRATION = "js/view_registration.js"
 LOADER = compose_module("js/loader.js")
@@ -315,6 +319,11 @@ def late_key_of(entry: str) -> str:
 def texts(entry: str) -> tuple[str, str]:
     """Return the linked module and style sheet of a view."""
     return compose_module(entry), compose_style(entry)
+
+
+def standalone_texts(entry: str) -> tuple[str, str]:
+    """Return the module and style sheet of a widget that shares nothing with others."""
+    return texts(STANDALONE_EXPLORER if entry == EXPLORER else entry)
 
 
 @cache

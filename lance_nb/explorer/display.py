@@ -16,7 +16,7 @@ from typing import Any
 
 from IPython.display import display
 
-from lance_nb.dataset.display import VALUES
+from lance_nb.dataset.display import VALUES, in_marimo
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.models.value_facts import FACTS
@@ -61,6 +61,8 @@ def mime_bundle(value: Any) -> dict[str, Any]:
         widget, picture = None, render_error(error)
     if widget is None:
         return {"text/plain": picture.text, "text/html": picture.html}
+    if in_marimo():  # it makes the widget of the bundle itself
+        return widget.live_bundle() | {"text/plain": picture.text}
     display(widget.live_bundle(), raw=True)
     return {"text/plain": picture.text, "text/html": behind(picture)}
 

@@ -49,7 +49,7 @@ import anywidget
 import traitlets
 from IPython.display import HTML, display
 
-from lance_nb.dataset.display import ipython_shell
+from lance_nb.dataset.display import in_marimo, ipython_shell
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, NotSupportedError
 from lance_nb.explorer import assets, messages
 from lance_nb.explorer.assets import ViewModule
@@ -138,12 +138,13 @@ class LanceWidget(anywidget.AnyWidget):
             self._session = Session(dataset, read_only=read_only)
             screen = self._session.screen(self.parts)
         screen["io"] = messages.cost_since(before, started)
-        super().__init__(
-            screen=screen,
-            height=height,
-            _views=f"IPY_MODEL_{ViewModule.of(self.entry).model_id}",
-            _views_key=assets.key_of(self.entry),
-        )
+        if in_marimo():
+            self._esm, self._css = assets.standalone_texts(self.entry)
+            views = {}
+        else:
+            model_id = ViewModule.of(self.entry).model_id
+            views = {"_views": f"IPY_MODEL_{model_id}", "_views_key": assets.key_of(self.entry)}
+        super().__init__(screen=screen, height=height, **views)
         self.on_msg(self._on_message)
 
     def __reduce__(self) -> NoReturn:
@@ -280,9 +281,8 @@ def behind(picture: StaticRendering) -> str:
 
 
 def has_browser() -> bool:
-    """Whether outputs of this process reach a browser: true in a Jupyter kernel."""
-    shell = ipython_shell()
-    return getattr(shell, "kernel", None) is not None
+    """Whether outputs of this process reach a browser: true in a Jupyter kernel and in marimo."""
+    return in_marimo() or getattr(ipython_shell(), "kernel", None) is not None
 
 
 MAX_STEPS = 500

@@ -90,6 +90,17 @@ def postgres_server() -> Iterator[int]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def marimo_server(notebook: Path) -> Iterator[str]:
+    """Serve a notebook of marimo as an application, in its folder; yields the address."""
+    port = free_port()
+    command = [sys.executable, "-m", "marimo", "-q", "run", str(notebook), "--headless"]
+    command += ["--no-token", "--host", "127.0.0.1", "--port", str(port)]
+    environment = {**os.environ, "HOME": str(notebook.parent), "PYTHONPATH": str(ROOT)}
+    with _running(command, lambda: _listens(port), cwd=notebook.parent, env=environment):
+        yield f"http://127.0.0.1:{port}"
+
+
 def free_port() -> int:
     """Return a port that nothing listens on now."""
     with socket.socket() as one:
@@ -113,11 +124,14 @@ def _as(user: pwd.struct_passwd | None) -> dict[str, int]:
 
 @contextmanager
 def _running(
-    command: list[str], ready: Callable[[], bool], user: pwd.struct_passwd | None = None
+    command: list[str],
+    ready: Callable[[], bool],
+    user: pwd.struct_passwd | None = None,
+    cwd: str | Path = "/",
+    env: dict[str, str] | None = None,
 ) -> Iterator[None]:
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **_as(user)
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, cwd=cwd, env=env, **quiet, **_as(user))
     try:
         deadline = time.monotonic() + START_S
         while not ready():

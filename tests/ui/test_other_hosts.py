@@ -1,11 +1,15 @@
-"""The same explorer in Notebook 7 and in Voila: real servers, the main flows."""
+"""The same explorer in Notebook 7, Voila and marimo: real servers, the main flows."""
 
 from __future__ import annotations
+
+import shutil
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.support.requirements import require_package
+from tests.support.servers import marimo_server
 from tests.ui.bare_page import Screenshot
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
@@ -16,6 +20,36 @@ EXPLORE = """
 import lance_nb, shutil, tempfile
 uri = shutil.copytree("data/demo.lance", tempfile.mkdtemp(dir=".") + "/host.lance")
 lance_nb.explore(uri)
+"""
+
+
+MARIMO = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import lance_nb
+
+    ds = lance_nb.dataset("host.lance")
+    lance_nb.explore(ds)
+    return ds, lance_nb
+
+
+@app.cell
+def _(ds):
+    ds
+    return
+
+
+@app.cell
+def _(ds):
+    from lance_nb import widgets
+
+    widgets.Timeline(ds)
+    return
 """
 
 
@@ -66,3 +100,20 @@ def test_it_works_in_voila(lab: LabServer, screenshot: Screenshot) -> None:
     look_around(notebook)
     screenshot(notebook.page)
     notebook.close()
+
+
+def test_it_works_in_marimo_which_loads_only_what_it_displays(
+    lab: LabServer, screenshot: Screenshot, tmp_path: Path
+) -> None:
+    """``explore(ds)``, a bare ``ds`` and a single view are live."""
+    require_package("marimo")
+    shutil.copytree(lab.demo, tmp_path / "host.lance")
+    (tmp_path / "cells.py").write_text(MARIMO)
+    with marimo_server(tmp_path / "cells.py") as address:
+        notebook = NotebookPage(lab.browser, address, "").go("", 1400, 1000)
+        look_around(notebook)
+        expect(notebook.explorer(1).locator(".lnb-here-ref")).to_have_text("main:26")
+        timeline = notebook.page.locator(".lnb-live[aria-label='versions of the dataset']")
+        expect(timeline.get_by_role("option", name="main version 12,")).to_be_visible()
+        screenshot(notebook.page)
+        notebook.close()

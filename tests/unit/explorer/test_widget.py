@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from IPython.utils.capture import capture_output
 
 import lance_nb
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError
+from lance_nb.explorer import assets
 from lance_nb.explorer import widget as widgets
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.messages import handle
@@ -51,6 +54,26 @@ def test_every_widget_opens_answers_and_closes(name: str, dataset: Any) -> None:
     assert len(json.dumps(widget.screen, default=lambda raw: "x" * len(raw))) < 200_000
     widget.close()
     assert "closed" in repr(widget)
+
+
+@pytest.mark.parametrize("name", WIDGETS)
+def test_in_marimo_a_widget_brings_the_whole_of_its_views(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """marimo loads no model but those that it displays."""
+    marimo = SimpleNamespace(running_in_notebook=lambda: True)
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
+    widget = WIDGETS[name](small_dataset())
+    assert widget.get_state("_views") == {"_views": ""}
+    assert (widget._esm, widget._css) == assets.standalone_texts(widget.entry)
+    marimo.running_in_notebook = lambda: False  # a script that imports marimo
+    assert WIDGETS[name](small_dataset())._esm == assets.LOADER
+
+
+def test_the_standalone_explorer_holds_the_views_of_every_tab() -> None:
+    held = set(assets.modules_of(assets.STANDALONE_EXPLORER))
+    for entry in [assets.EXPLORER, *assets.LATE_VIEWS]:
+        assert set(assets.modules_of(entry)) <= held
 
 
 @pytest.mark.parametrize("name", WIDGETS)
