@@ -2744,7 +2744,9 @@ class LanceDataset(OpenedVersion):
             error_if_tagged_old_versions: raise when a rule holds for a tagged version.
             delete_rate_limit: the most files deleted in a second.
             delete_concurrency: the most files deleted at once.
-            dry_run: delete nothing, and list every file with its bytes and the reason. Ours.
+            dry_run: delete nothing, and return a plan that lists every file with its bytes and the
+                reason; its ``run()`` deletes exactly that, or nothing if the dataset has changed.
+                Ours.
             progress: called with things done (manifests read, files deleted) and to do. Ours.
 
         Raises CleanupError (an OSError and a ValueError) when a rule makes no sense or tagged

@@ -16,6 +16,9 @@ that brings an old version back (restore) may land while its manifest is deleted
 Nothing is deleted when a manifest that is needed cannot be read, or has features this release does
 not know. Entries of an external manifest store stay: numbers are never used again.
 
+A plan that was shown is pinned: ``CleanupExplanation.run`` takes the survey again, with the clock
+of the first one, and deletes only if exactly the same versions and files would go.
+
 Limits: a restore, or a new branch, that read its source before step 2 and commits after step 3 is
 not seen; a clone outside of the dataset is not known. A file that cannot be deleted is counted and
 left.
@@ -35,7 +38,13 @@ from functools import partial
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotFoundError, StorageError, VersionNotFoundError
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    VersionNotFoundError,
+)
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
 from lance_nb.storage.base import Store, sync_folder
@@ -130,13 +139,15 @@ class CleanupReferencedBranch:
 class CleanupExplanation:
     """What a clean-up would delete. ``stats`` counts all of it, listed or not.
 
-    Created by ``LanceDataset.explain_cleanup_old_versions``.
+    Created by ``LanceDataset.explain_cleanup_old_versions`` and by
+    ``cleanup_old_versions(dry_run=True)``. ``versions`` are the numbers of the versions that would
+    be deleted, oldest first (ours).
 
     Example:
         >>> ds.insert(rows)
         >>> plan = ds.explain_cleanup_old_versions(retain_versions=1, include_files=True)
-        >>> plan.stats.old_versions, plan.to_table().num_rows
-        (1, 2)
+        >>> plan.stats.old_versions, plan.versions, plan.to_table().num_rows
+        (1, (1,), 2)
     """
 
     read_version: int
@@ -146,6 +157,32 @@ class CleanupExplanation:
     candidate_file_limit: int | None = None
     referenced_branches: list[CleanupReferencedBranch] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    versions: tuple[int, ...] = ()
+    _pinned: PinnedCleanup | None = field(default=None, repr=False, compare=False)
+
+    def run(self, *, progress: Progress | None = None) -> CleanupStats:
+        """Delete exactly what this explanation counts. Not in pylance.
+
+        The dataset is surveyed again first. If anything else would be deleted now, because somebody
+        has committed, tagged, restored or cleaned up since, nothing is deleted.
+
+        Args:
+            progress: called with things done (manifests read, files deleted) and to do.
+
+        Raises CommitConflictError when the dataset has changed; InvalidInputError for an
+        explanation that was not made by a dataset; else as ``cleanup_old_versions``.
+
+        Example:
+            >>> ds.insert(rows)
+            >>> plan = ds.cleanup_old_versions(retain_versions=1, dry_run=True)
+            >>> plan.run().old_versions
+            1
+        """
+        if self._pinned is None:
+            raise InvalidInputError(
+                "this explanation has no plan: make it with cleanup_old_versions(dry_run=True)"
+            )
+        return self._pinned.run(progress)
 
     def to_table(self) -> pa.Table:
         """Return the listed files as Arrow: path, kind, bytes, unverified, version, reason."""
@@ -204,8 +241,12 @@ def explanation_of(
     *,
     max_files: int | None = None,
     include_files: bool = True,
+    pinned: PinnedCleanup | None = None,
 ) -> CleanupExplanation:
-    """Describe a plan, with at most ``max_files`` files (None: all of them)."""
+    """Describe a plan, with at most ``max_files`` files (None: all of them).
+
+    ``pinned`` is what deletes exactly that later.
+    """
     candidates = plan.candidates
     listed = candidates[:max_files] if include_files else ()
     is_truncated = include_files and len(listed) < len(candidates)
@@ -233,6 +274,8 @@ def explanation_of(
         max_files,
         branches,
         [f"candidate_files truncated to {max_files} entries"] if is_truncated else [],
+        tuple(one.version for one in plan.names),
+        pinned,
     )
 
 
@@ -278,6 +321,8 @@ class Cleanup:
         current: int,
         policy: RetentionPolicy,
         options: CleanupOptions,
+        *,
+        now: datetime | None = None,
     ) -> None:
         if current & DETACHED_BIT:
             raise InvalidInputError(
@@ -287,7 +332,7 @@ class Cleanup:
         self._root, self._folder, self._current = root, folder, current
         self._policy, self._options = policy, options
         self._steps = _Steps(options.progress)
-        self._now = datetime.fromtimestamp(options.environment.clock() / 1e9, UTC)
+        self._now = now or datetime.fromtimestamp(options.environment.clock() / 1e9, UTC)
         self._rule = Rule(self._now, policy.delete_unverified)
 
     # --- marking ----------------------------------------------------------------------------------
@@ -297,10 +342,33 @@ class Cleanup:
 
         Raises CleanupError, CorruptFileError, NotSupportedError, VersionNotFoundError.
         """
+        plan, survey, _ = self._explained()
+        return plan, survey
+
+    def _explained(self) -> tuple[CleanupPlan, Survey, References]:
         survey = take_survey(self._root)
         names = self._choose(survey)
         references = self._read(survey, names, names)
-        return make_plan(survey, references, self._folder, names, self._rule), survey
+        plan = make_plan(survey, references, self._folder, names, self._rule)
+        return plan, survey, references
+
+    def pinned(self, plan: CleanupPlan) -> PinnedCleanup:
+        """Return what deletes exactly this plan later."""
+        place = (self._root, self._folder, self._current)
+        return PinnedCleanup(*place, self._policy, self._options, self._now, _losses(plan))
+
+    def run_pinned(self, losses: Losses) -> CleanupStats:
+        """Delete if exactly ``losses`` would be deleted now.
+
+        Raises CommitConflictError if not, and as ``explain`` does, before anything is deleted.
+        """
+        plan, survey, references = self._explained()
+        if _losses(plan) != losses:
+            raise CommitConflictError(
+                "nothing was deleted: the dataset changed after this clean-up was planned, and "
+                "other versions or files would be deleted now; plan it again"
+            )
+        return self._sweep(survey, references, plan)
 
     def run(self) -> CleanupStats:
         """Delete. Raises as ``explain`` does, before anything is deleted."""
@@ -454,6 +522,34 @@ class Cleanup:
 
     def _store(self, survey: Survey) -> Store:
         return survey.store(self._folder)
+
+
+Losses = frozenset[tuple[str, int, datetime | None]]
+
+
+def _losses(plan: CleanupPlan) -> Losses:
+    """Return what identifies the files that a plan deletes: path, bytes, time of storing."""
+    files = (one.file for one in plan.candidates)
+    return frozenset((one.path, one.size_bytes, one.modified) for one in files)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedCleanup:
+    """A clean-up with its plan: seen from the same version, by the same rules and clock."""
+
+    root: Store
+    folder: str
+    current: int
+    policy: RetentionPolicy
+    options: CleanupOptions
+    now: datetime
+    losses: Losses
+
+    def run(self, progress: Progress | None = None) -> CleanupStats:
+        """Delete exactly the plan. Raises CommitConflictError; see ``Cleanup.run_pinned``."""
+        options = replace(self.options, progress=progress)
+        place = (self.root, self.folder, self.current)
+        return Cleanup(*place, self.policy, options, now=self.now).run_pinned(self.losses)
 
 
 def _commit_time(home: Store, name: ManifestName) -> datetime | None:

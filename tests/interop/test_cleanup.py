@@ -355,3 +355,24 @@ def test_manifest_names_are_migrated_as_pylance_does(tmp_path: Path):
     assert lance.dataset(uri).to_table() == lance_nb.dataset(uri).to_table() == rows(0, 9)
     lance_nb.dataset(uri).cleanup_old_versions(NOW)
     assert lance.dataset(uri).version == 2
+
+
+def test_a_plan_is_not_run_after_a_commit_of_pylance(tmp_path: Path) -> None:
+    for one in range(3):
+        lance.write_dataset(rows(one, one + 5), tmp_path / "a", mode="overwrite")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    plan = lance_nb.dataset(tmp_path / "a").cleanup_old_versions(
+        NOW, error_if_tagged_old_versions=False, dry_run=True
+    )
+    theirs = lance.dataset(tmp_path / "b").cleanup_old_versions(NOW)
+    assert (plan.stats.old_versions, plan.stats.data_files_removed) == (2, 2)
+    assert plan.stats.data_files_removed == theirs.data_files_removed
+    lance.dataset(tmp_path / "a").tags.create("kept", 1)
+    before = tree(tmp_path / "a")
+    with pytest.raises(lance_nb.CommitConflictError):
+        plan.run()
+    assert tree(tmp_path / "a") == before
+    lance.dataset(tmp_path / "a").tags.delete("kept")
+    assert plan.run() == plan.stats
+    assert lance.dataset(tmp_path / "a").to_table() == rows(2, 7)
+    assert [one["version"] for one in lance.dataset(tmp_path / "a").versions()] == [3]

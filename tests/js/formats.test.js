@@ -106,6 +106,9 @@ test("rows of a version in words", () => {
   assert.equal(rowWords(facts({ added: null })), "7 rows");
   assert.equal(rowWords(facts({ added: null, rows: null })), "row count not recorded");
   assert.equal(rowWords(facts({ operation: "Damaged" })), "");
+  const orphan = facts({ added: null, removed: null, orphaned: true });
+  assert.equal(rowWords(orphan), "parent version is gone: changes unknown · 7 rows now");
+  assert.equal(rowWords({ ...orphan, rows: null }), "parent version is gone: changes unknown");
 });
 
 test("a version as a sentence", () => {
@@ -125,6 +128,10 @@ test("a range in words, forward and back", () => {
   assert.equal(
     rangeWords({ versions: 1, added: 0, removed: 0, unknown: 1 }, false),
     "1 version · +0 −0 rows and 1 not counted yet",
+  );
+  assert.equal(
+    rangeWords({ ...sums, gone: 3 }, false),
+    "2 versions · +5 −3 rows, without 3 versions that cannot be compared: cleaned up",
   );
   for (const one of [{ added: 1 }, { removed: 1 }])
     assert.match(

@@ -113,9 +113,27 @@ test("gaps are what was cleaned up", () => {
 test("what changed between two versions of a lane", () => {
   const [main, dev] = mapOf().lanes;
   const map = mapOf();
-  assert.deepEqual(map.changed(main, 1, 3), { versions: 2, added: 5, removed: 3, unknown: 0 });
-  assert.deepEqual(map.changed(main, 0, 6), { versions: 4, added: 15, removed: 3, unknown: 1 });
-  assert.deepEqual(map.changed(dev, 3, 5), { versions: 2, added: 0, removed: 0, unknown: 2 });
+  assert.deepEqual(map.changed(main, 1, 3), {
+    versions: 2,
+    added: 5,
+    removed: 3,
+    unknown: 0,
+    gone: 0,
+  });
+  assert.deepEqual(map.changed(main, 0, 6), {
+    versions: 4,
+    added: 15,
+    removed: 3,
+    unknown: 1,
+    gone: 2,
+  });
+  assert.deepEqual(map.changed(dev, 3, 5), {
+    versions: 2,
+    added: 0,
+    removed: 0,
+    unknown: 2,
+    gone: 0,
+  });
 });
 
 test("keys lead from version to version", () => {

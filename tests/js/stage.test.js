@@ -343,3 +343,68 @@ test("progress names only what is known, and the notice of a saved page is gone"
   assert.equal(running(), "delete: planning · 0 s|[Cancel]");
   assert.doesNotMatch(shown(el), /Changes are staged in the kernel/);
 });
+
+const REVIEW = {
+  button: "Remove 20 versions",
+  consequences: [{ level: "warn", text: "Removes 20 versions" }],
+  typed: "shop.lance",
+  final: true,
+  empty: false,
+  outdated: false,
+  key: "k1",
+};
+const cleanup = (more = {}) => card("a", { has_rows: false, review: { ...REVIEW, ...more } });
+
+test("an act that cannot be undone has its own button and waits for the word", async () => {
+  const { kernel, cardAt, ctx } = await stage({ cards: [cleanup()] });
+  const act = () => button(cardAt(0), "Remove 20 versions");
+  assert.match(
+    shown(cardAt(0)),
+    /\|!\|Removes 20 versions\|Type\|shop\.lance\|<type shop\.lance to confirm: >\|\(Remove/,
+  );
+  assert.equal(button(cardAt(0), "Commit"), undefined);
+  const box = () => cardAt(0).querySelector(".lnb-cc-input");
+  box().value = "shop";
+  send(box(), "input");
+  assert.equal(act().disabled, true);
+  box().value = "shop.lance";
+  send(box(), "input");
+  assert.equal(act().disabled, false);
+  ctx.refresh({ news: {} }); // painted anew: what was typed stays
+  assert.equal(box().value, "shop.lance");
+  act().click();
+  assert.deepEqual(kernel.last("stage.commit").args, {
+    ...HERE, id: "a", message: "", seen: "k1", typed: "shop.lance",
+  }); // biome-ignore format: one request
+});
+
+test("a view whose version was removed goes where the kernel went", async () => {
+  const { ctx, kernel, cardAt } = await stage({ cards: [cleanup({ typed: "" })] });
+  button(cardAt(0), "Remove 20 versions").click();
+  await kernel.last("stage.commit").answer({
+    area: area(), timeline: {}, card: {}, place: { branch: null, version: 9 },
+  }); // biome-ignore format: one answer
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 9 }]);
+});
+
+test("consequences that are outdated are refreshed before the act", async () => {
+  const { kernel, cardAt } = await stage({ cards: [cleanup({ outdated: true })] });
+  assert.match(shown(cardAt(0)), /changed after this preview\.\|\[Refresh the preview\]/);
+  assert.equal(button(cardAt(0), "Remove 20 versions").disabled, true);
+  button(cardAt(0), "Refresh the preview").click();
+  assert.equal(kernel.last("stage.rerun").args.id, "a");
+});
+
+test("nothing to remove has a button that does nothing", async () => {
+  const empty = cleanup({ empty: true, button: "Nothing to remove", final: false });
+  const { cardAt } = await stage({ cards: [empty] });
+  assert.equal(button(cardAt(0), "Nothing to remove").disabled, true);
+});
+
+test("acts that cannot be undone are not committed with others", async () => {
+  const { kernel, ctx, all } = await stage();
+  ctx.refresh({ news: {} });
+  const held = { ...area(card("a"), cleanup()), not_each: "“Clean up” cannot be undone" };
+  await kernel.last("stage.cards").answer({ area: held });
+  assert.match(all(), /\(Commit 2 one by one\)\|not at once: “Clean up” cannot be undone/);
+});

@@ -209,12 +209,14 @@ test("a tag is moved, noted and deleted from its card", async () => {
     consequences: [{ level: "warn", text: "unprotected" }],
     seen: "known",
     refused: false,
+    button: "Delete tag v1",
+    typed: "",
   });
   await settled();
   assert.deepEqual(ctx.codes, [{ python: "del" }]);
   assert.match(
     shown(element),
-    /Delete tag v1\?\|!\|unprotected\|\[Delete v1\]\|\[How many bytes\?\]\|\[Keep it\]/,
+    /Delete tag v1\?\|!\|unprotected\|\[Delete tag v1\]\|\[How many bytes\?\]\|\[Keep it\]/,
   );
   button(element, "How many bytes").click();
   assert.deepEqual(ctx.kernel.last("refs.bytes").args, { name: "v1" });
@@ -222,9 +224,10 @@ test("a tag is moved, noted and deleted from its card", async () => {
   assert.match(shown(element), /Counting… 1 of 2 manifests/);
   await ctx.kernel.last("refs.bytes").answer({ words: "3 MB" });
   await settled();
-  assert.match(shown(element), /\|3 MB\|\[Delete v1\]/);
-  button(element, "Delete v1").click();
-  assert.deepEqual(ctx.kernel.last("refs.delete").args, { kind: "tag", name: "v1", seen: "known" });
+  assert.match(shown(element), /\|3 MB\|\[Delete tag v1\]/);
+  button(element, "Delete tag v1").click();
+  const asked = { kind: "tag", name: "v1", seen: "known", typed: "" };
+  assert.deepEqual(ctx.kernel.last("refs.delete").args, asked);
   await ctx.kernel.last("refs.delete").answer({ deleted: 1 });
   await settled();
   assert.deepEqual(did, [["done", { deleted: 1 }]]);
@@ -234,9 +237,11 @@ test("a tag is moved, noted and deleted from its card", async () => {
 test("a branch that is needed is not deleted", async () => {
   const { ctx, element, did } = card({});
   button(element, "Delete").click();
-  await ctx.kernel.last("refs.explain").answer({ consequences: [], seen: "", refused: true });
+  await ctx.kernel.last("refs.explain").answer({
+    consequences: [], seen: "", refused: true, button: "Delete branch dev", typed: "dev",
+  }); // biome-ignore format: one answer
   await settled();
-  assert.match(shown(element), /Delete branch dev\?\|\(Delete dev\)\|\[Keep it\]/);
+  assert.match(shown(element), /Delete branch dev\?\|\(Delete branch dev\)\|\[Keep it\]/);
   button(element, "Keep it").click();
   assert.doesNotMatch(shown(element), /Delete branch/);
   button(element, "Delete").click();
@@ -246,6 +251,28 @@ test("a branch that is needed is not deleted", async () => {
   button(element, "Refresh").click();
   assert.equal(ctx.kernel.count("refs.explain"), 3);
   assert.deepEqual(did, []);
+});
+
+test("a branch of many versions is deleted only with its name", async () => {
+  const { ctx, element } = card({});
+  button(element, "Delete").click();
+  await ctx.kernel.last("refs.explain").answer({
+    consequences: [], seen: "id", refused: false, typed: "dev",
+    button: "Delete branch dev with 12 versions",
+  }); // biome-ignore format: one answer
+  await settled();
+  const act = () => button(element, "Delete branch dev");
+  const box = element.querySelector(".lnb-cc-input");
+  assert.equal(box.getAttribute("aria-label"), "type dev to confirm");
+  assert.equal(act().disabled, true);
+  box.value = "de";
+  send(box, "input");
+  assert.equal(act().disabled, true);
+  box.value = "dev";
+  send(box, "input");
+  assert.equal(act().disabled, false);
+  act().click();
+  assert.equal(ctx.kernel.last("refs.delete").args.typed, "dev");
 });
 
 const PLAN = {

@@ -171,7 +171,12 @@ def explain(
     cleanup = _cleanup(session, snapshot.branch, snapshot.version, policy, options)
     plan, survey = cleanup.explain()
     return explanation_of(
-        plan, survey, snapshot.version, max_files=max_files, include_files=include_files
+        plan,
+        survey,
+        snapshot.version,
+        max_files=max_files,
+        include_files=include_files,
+        pinned=cleanup.pinned(plan),
     )
 
 

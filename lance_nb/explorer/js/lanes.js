@@ -100,7 +100,8 @@ export function laneMap(model, branch, version, before, sizes) {
      * unknown.
      */
     changed(lane, from, to) {
-      const sums = { versions: 0, added: 0, removed: 0, unknown: 0 };
+      const sums = { versions: 0, added: 0, removed: 0, unknown: 0, gone: 0 };
+      let next = from + 1;
       for (
         let at = lowerBound(lane.numbers, from + 1);
         at < lane.numbers.length && lane.numbers[at] <= to;
@@ -108,7 +109,10 @@ export function laneMap(model, branch, version, before, sizes) {
       ) {
         const facts = lane.details.get(lane.numbers[at]);
         sums.versions += 1;
-        if (!facts || facts.added === null) sums.unknown += 1;
+        sums.gone += lane.numbers[at] - next;
+        next = lane.numbers[at] + 1;
+        if (facts?.orphaned) sums.gone += 1;
+        else if (!facts || facts.added === null) sums.unknown += 1;
         else {
           sums.added += facts.added ?? 0;
           sums.removed += facts.removed ?? 0;
@@ -214,6 +218,10 @@ export function barHeight(facts, tall, most) {
 /** @param {Lnb.VersionBar} facts */
 export function rowWords(facts) {
   if (facts.operation === "Damaged") return "";
+  if (facts.orphaned) {
+    const rows = facts.rows === null ? "" : ` · ${plural(facts.rows, "row")} now`;
+    return `parent version is gone: changes unknown${rows}`;
+  }
   if (facts.added === null)
     return facts.rows === null ? "row count not recorded" : plural(facts.rows, "row");
   const parts = [
@@ -235,9 +243,11 @@ export function sentence(lane, version, facts) {
  * What versions changed together; walking `back`, what was added goes away again.
  * @param {Lnb.Sums} sums @param {boolean} back
  */
-export function rangeWords({ versions, added, removed, unknown }, back) {
+export function rangeWords({ versions, added, removed, unknown, gone = 0 }, back) {
   const [more, less] = back ? [removed, added] : [added, removed];
   const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
-  const rest = unknown ? ` and ${count(unknown)} not counted yet` : "";
+  const rest =
+    (unknown ? ` and ${count(unknown)} not counted yet` : "") +
+    (gone ? `, without ${plural(gone, "version")} that cannot be compared: cleaned up` : "");
   return `${plural(versions, "version")}${back ? " back" : ""} · ${rows}${rest}`;
 }

@@ -1,9 +1,10 @@
 // One branch or tag in the pane of details: what it is, what can be done with it, and what comes of
 // that.
 
+import { consequenceList, typedWord } from "./consequence_card.js";
 import { h, show } from "./dom.js";
 import { longAction } from "./long_action.js";
-import { consequenceList, refForm } from "./ref_form.js";
+import { refForm } from "./ref_form.js";
 
 /**
  * @typedef {Object} CardActions
@@ -62,6 +63,18 @@ export function refCard(ctx, model, tools) {
           });
           if (freedBytes) show(freed, h("p", {}, freedBytes.words));
         });
+    const word = found.refused ? "" : found.typed;
+    const act = h("span", {});
+    /** @param {boolean} right */
+    const paintAct = (right) =>
+      show(
+        act,
+        tools.guard.button(found.button, () => remove(found.seen, typed.value()), {
+          refused: found.refused || !right,
+        }),
+      );
+    const typed = typedWord(word, "", paintAct);
+    paintAct(typed.right());
     put(
       h(
         "section",
@@ -69,12 +82,11 @@ export function refCard(ctx, model, tools) {
         h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`),
         consequenceList(found.consequences),
         freed,
+        typed.element,
         h(
           "p",
           { class: "lnb-rf-acts" },
-          tools.guard.button(`Delete ${model.label}`, () => remove(found.seen), {
-            refused: found.refused,
-          }),
+          act,
           count,
           button("Keep it", () => show(out)),
         ),
@@ -82,11 +94,11 @@ export function refCard(ctx, model, tools) {
     );
   }
 
-  /** @param {Lnb.Json} known */
-  async function remove(known) {
+  /** @param {Lnb.Json} known @param {string} typed */
+  async function remove(known, typed) {
     const result = await longAction(ctx, out, {
       type: "refs.delete",
-      args: { kind, name, seen: known },
+      args: { kind, name, seen: known, typed },
       words: "Deleting…",
       again,
     });

@@ -1,6 +1,7 @@
 // Forms of branches and tags: a ref is checked while it is typed, consequences are shown beside it,
 // and buttons that write wait for the lock.
 
+import { consequenceList } from "./consequence_card.js";
 import { h, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
@@ -11,25 +12,6 @@ import { suggestions } from "./suggestions.js";
  * @property {(result: Lnb.Json, how?: {travel?: boolean}) => void} done something was written
  * @property {() => void} close
  */
-
-/** @type {Record<string, string>} */
-const MARKS = { ok: "✓", warn: "!", stop: "✕" };
-
-/** What comes of it, line by line. @param {{level: string, text: string}[]} found */
-export function consequenceList(found) {
-  return h(
-    "ul",
-    { class: "lnb-cq" },
-    found.map((one) =>
-      h(
-        "li",
-        { class: `lnb-cq-${one.level}` },
-        h("i", { "aria-hidden": "true" }, MARKS[one.level]),
-        one.text,
-      ),
-    ),
-  );
-}
 
 /**
  * @param {Lnb.Context} ctx

@@ -1,12 +1,13 @@
 // One staged change: what it does, where it runs, whom it meets, and what can be done with it.
 
+import { consequenceCard } from "./consequence_card.js";
 import { ageOf, count, h, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
 
 /**
  * @typedef {Lnb.Json} Card see staging/card_view.py
  * @typedef {Object} CardActions
- * @property {(message: string) => void} commit
+ * @property {(message: string, approval?: Lnb.Args) => void} commit
  * @property {(engine: string | null) => void} prepare
  * @property {() => void} rerun @property {() => void} look @property {() => void} remove
  * @property {() => void} earlier @property {() => void} undo @property {() => void} go
@@ -39,6 +40,11 @@ export const isOpen = (/** @type {Card} */ card) =>
  */
 export function stageCard(card, { first, locked }, act) {
   const open = isOpen(card);
+  /** @type {{element: HTMLElement, button: HTMLElement} | null} */
+  const review =
+    open && card.review && card.state === "ready"
+      ? consequenceCard(card, locked, act, () => messageOf(shown))
+      : null;
   /** @type {MakeButton} */
   const button = (words, work, title = null, kind = "") =>
     h(
@@ -76,9 +82,11 @@ export function stageCard(card, { first, locked }, act) {
       : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
     (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
-    foot(card, { locked, button, act }),
+    review?.element,
+    foot(card, { locked, button, act, commit: review?.button ?? null }),
   ];
-  return h(
+  /** @type {HTMLElement} */
+  const shown = h(
     "article",
     {
       class: `lnb-sg-card lnb-sg-is-${card.state}`,
@@ -114,6 +122,14 @@ export function stageCard(card, { first, locked }, act) {
     ),
     body,
   );
+  return shown;
+}
+
+/** The commit message in a card. @param {HTMLElement} card */
+function messageOf(card) {
+  /** @type {HTMLInputElement | null} */
+  const box = card.querySelector(".lnb-sg-message");
+  return box?.value ?? "";
 }
 
 /** @param {Card} card @param {boolean} open @param {boolean} locked @param {CardActions} act */
@@ -195,8 +211,12 @@ function meetings(card) {
   );
 }
 
-/** @param {Card} card @param {{locked: boolean, button: MakeButton, act: CardActions}} how */
-function foot(card, { locked, button, act }) {
+/**
+ * @param {Card} card
+ * @param {{locked: boolean, button: MakeButton, act: CardActions, commit: HTMLElement | null}} how
+ *   `commit`: the button of an act that takes something away
+ */
+function foot(card, { locked, button, act, commit: named }) {
   if (card.outcome) {
     const { version, text } = card.outcome;
     return h(
@@ -253,17 +273,18 @@ function foot(card, { locked, button, act }) {
   const commit =
     card.state === "failed"
       ? null
-      : button(
+      : (named ??
+        button(
           "Commit",
           () => act.commit(message.value),
           blocked ? "A commit now would be refused" : null,
           blocked ? "" : " lnb-sg-go",
-        );
-  const named = !card.has_rows; // tags, branches and clean-ups have no message
+        ));
+  const isAction = !card.has_rows; // tags, branches and clean-ups have no message
   return h(
     "p",
     { class: "lnb-sg-foot" },
-    card.state === "failed" || named ? null : message,
+    card.state === "failed" || isAction ? null : message,
     card.state === "planned"
       ? button(
           "Prepare",

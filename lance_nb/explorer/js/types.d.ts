@@ -194,6 +194,8 @@ declare namespace Lnb {
     rows: number | null;
     added: number | null;
     removed: number | null;
+    /** The version that it was made from was cleaned up: what it changed is not known. */
+    orphaned?: boolean;
   }
   type Run = [first: number, length: number];
   interface TimelineLane {
@@ -303,6 +305,8 @@ declare namespace Lnb {
     added: number;
     removed: number;
     unknown: number;
+    /** Versions that were cleaned up, or cannot be compared because their parent was. */
+    gone?: number;
   }
 
   /** A page of rows as it comes: the buffers are beside it. */

@@ -53,7 +53,11 @@ _NO_ROWS_CHANGE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "ReserveF
 
 @dataclass(frozen=True, slots=True)
 class VersionBar:
-    """One version on the timeline. ``added`` and ``removed`` are rows, ``None`` when not known."""
+    """One version on the timeline. ``added`` and ``removed`` are rows, ``None`` when not known.
+
+    ``orphaned``: the version that it was made from was cleaned up, so that its changes are known
+    only as far as its own transaction tells.
+    """
 
     version: int
     time: str
@@ -63,6 +67,7 @@ class VersionBar:
     rows: int | None
     added: int | None
     removed: int | None
+    orphaned: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the bar as JSON-able values.
@@ -79,6 +84,7 @@ class VersionBar:
             "rows": self.rows,
             "added": self.added,
             "removed": self.removed,
+            "orphaned": self.orphaned,
         }
 
 
@@ -221,8 +227,11 @@ def version_bars(dataset: Source, numbers: Iterable[int], known: Sequence[int]) 
         for at in range(first, stop):
             number = known[at]
             if number in infos:
-                before = infos.get(known[at - 1]) if at else None
-                bars.append(_bar(infos[number], before, is_first=number == 1))
+                before = infos.get(number - 1)
+                is_orphaned = (
+                    number > 1 and before is None and (not at or known[at - 1] < number - 1)
+                )
+                bars.append(_bar(infos[number], before, is_orphaned=is_orphaned))
             elif number in problems:
                 bars.append(_damaged(number, problems[number]))
     return bars
@@ -262,8 +271,8 @@ def _described(
     return infos, problems
 
 
-def _bar(info: VersionInfo, before: VersionInfo | None, *, is_first: bool) -> VersionBar:
-    added, removed = _rows_changed(info, before, is_first=is_first)
+def _bar(info: VersionInfo, before: VersionInfo | None, *, is_orphaned: bool) -> VersionBar:
+    added, removed = _rows_changed(info, before)
     return VersionBar(
         version=info.version,
         time=text.moment(info.timestamp),
@@ -273,19 +282,22 @@ def _bar(info: VersionInfo, before: VersionInfo | None, *, is_first: bool) -> Ve
         rows=info.num_rows,
         added=added,
         removed=removed,
+        orphaned=is_orphaned and added is None,
     )
 
 
-def _rows_changed(
-    info: VersionInfo, before: VersionInfo | None, *, is_first: bool
-) -> tuple[int | None, int | None]:
+def _rows_changed(info: VersionInfo, before: VersionInfo | None) -> tuple[int | None, int | None]:
     """Rows added and removed since the version before, from the two manifests' counts alone.
+
+    Another version than the one before, if that was cleaned up, would also count the changes of
+    those in between.
 
     An update counts as one removed and one added row, because that is what it writes.
     """
     if info.operation in _NO_ROWS_CHANGE:
         return 0, 0
     if before is None:
+        is_first = info.version == 1
         return (info.num_rows, 0) if is_first and info.num_rows is not None else (None, None)
     if info.num_rows is None or before.num_rows is None:
         return None, None

@@ -12,34 +12,42 @@ failed     a commit was refused: re-run it on the newest version, or remove it
 
 A card keeps the form it was made from, so that it can be re-run on a newer version.
 
-Tags, branches and clean-ups are not part of a transaction: they are an ``Action``, which says what
-it would do (``lines``, and ``files`` of a clean-up) and does it when its card is committed. A tag
-is changed only if it still is where it was when it was staged.
+Tags, branches and clean-ups are not part of a transaction: they are an ``Action`` (see actions.py).
+
+What takes something away has a ``review`` (see act_review.py). An act whose review is final is done
+only as it was shown: if the dataset has changed since, the card is made again, and its commit has
+to be asked for again.
 
 Work on an engine reports tasks, rows and bytes; other work reports steps done and in all. Both end
 when the browser has cancelled: an engine asks ``is_stopped``, other work gets an exception.
-
-Limits: ``MAX_FILES`` files of a clean-up are listed.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
-
-import pyarrow as pa
 
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.stage_preview import Meeting, StagePreview
 from lance_nb.dataset.verbs.staging import Stage
-from lance_nb.errors import CancelledError, CommitStateUnknownError, InvalidInputError, LanceError
+from lance_nb.errors import (
+    CancelledError,
+    CommitConflictError,
+    CommitStateUnknownError,
+    InvalidInputError,
+    LanceError,
+)
 from lance_nb.explorer.messages import Progress
-from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.staging.act_review import (
+    ActReview,
+    joined,
+    review_of_auto_cleanup,
+    review_of_edit,
+)
+from lance_nb.explorer.staging.actions import ACTION_VERBS, Action, action_of
 from lance_nb.explorer.staging.edit_execution import (
     BY_ROWS,
     LOCAL,
@@ -85,6 +93,12 @@ class Running:
     rows: int = 0
     size_bytes: int = 0
     elapsed_s: float = 0.0
+
+
+_SHOWN_AGAIN = (
+    "The dataset changed after this preview was made. Nothing was done; these are the consequences "
+    "now."
+)
 
 
 def quiet(_done: int, _total: int) -> None:
@@ -143,115 +157,8 @@ class ProgressReporter:
             self._stopped = error
 
 
-MAX_FILES = 200
-ACTION_VERBS = ("tag", "branch", "cleanup")
 PLANNED, READY, COMMITTED = "planned", "ready", "committed"
 UNKNOWN, FAILED = "unknown", "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """An operation with its effect. ``run`` does it and returns what was done, in one line."""
-
-    lines: tuple[str, ...]
-    run: Callable[[Progress], str]
-    size_bytes: int = 0
-    files: pa.Table | None = field(default=None, repr=False)
-
-
-def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Action:
-    """Return the action of a form; nothing is changed yet. Raises LanceError."""
-    if form.verb == "cleanup":
-        return _cleanup(dataset, form.args, progress)
-    return _tag(dataset, form.args) if form.verb == "tag" else _branch(dataset, form.args, progress)
-
-
-def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
-    name, action = args["name"], args["action"]
-    known = dataset.tags.list().get(name)
-    if action == "create" and known is not None:
-        raise InvalidInputError(f"tag {name!r} already exists: move it instead")
-    if action != "create" and known is None:
-        raise InvalidInputError(f"tag {name!r} does not exist")
-    seen = None if known is None else (known.get("branch"), int(known["version"]))
-    was = "" if seen is None else text.ref_label(*seen)
-    if action == "delete":
-
-        def delete(_: Progress) -> str:
-            dataset.tags.delete(name, expected=seen)
-            return f"tag {text.name(name)} was deleted"
-
-        kept = f"{was} is kept, but the next clean-up may delete it"
-        return Action((f"tag {text.name(name)} on {was} is deleted", kept), delete)
-    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
-    place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
-
-    def write(_: Progress) -> str:
-        if seen is None:
-            dataset.tags.create(name, place)
-        else:
-            dataset.tags.update(name, place, expected=seen)
-        return f"tag {text.name(name)} is on {label}"
-
-    moved = f" (it was on {was})" if was else ""
-    return Action((f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version",), write)
-
-
-def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
-    name = args["name"]
-    if args["action"] == "delete":
-        going = dataset.branches.explain_delete(name, progress=progress)
-        lines = tuple(text.line(one) for one in str(going).splitlines())
-
-        def delete(report: Progress) -> str:
-            dataset.branches.delete(name, progress=report)
-            return f"branch {text.name(name)} was deleted"
-
-        return Action(lines, delete, going.size_bytes)
-    if name in dataset.branches.names():
-        raise InvalidInputError(f"branch {name!r} already exists")
-    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
-    label = text.ref_label(target.branch, target.version)
-
-    def create(_: Progress) -> str:
-        made = dataset.create_branch(name, (target.branch, target.version))
-        return (
-            f"branch {text.name(name)} starts at {label}, as {text.ref_label(name, made.version)}"
-        )
-
-    return Action((f"branch {text.name(name)} from {label}; no data is copied",), create)
-
-
-def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
-    days, keep = args.get("older_than"), args.get("keep")
-    if days is not None and days > 36_500:
-        raise InvalidInputError("older_than must be at most 36,500 days")
-    rules: dict[str, Any] = {
-        "older_than": None if days is None else timedelta(days=days),
-        "retain_versions": keep,
-        "error_if_tagged_old_versions": False,
-    }
-    found = dataset.cleanup_old_versions(**rules, dry_run=True, progress=progress)
-    stats = found.stats
-    going = (
-        f"{text.plural(stats.old_versions, 'version')} and "
-        f"{text.plural(stats.data_files_removed, 'data file')} to delete, "
-        f"{text.size(stats.bytes_removed)}"
-    )
-
-    def run(report: Progress) -> str:
-        done = dataset.cleanup_old_versions(**rules, progress=report)
-        return (
-            f"{text.plural(done.old_versions, 'version')} and "
-            f"{text.plural(done.data_files_removed, 'data file')} deleted, "
-            f"{text.size(done.bytes_removed)}"
-        )
-
-    lines = (going, *map(text.line, found.warnings))
-    files = found.to_table().slice(0, MAX_FILES)
-    sizes = [text.size(one) for one in files["size_bytes"].to_pylist()]
-    shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
-    return Action(lines, run, stats.bytes_removed, shown)
 
 
 class Card:
@@ -266,6 +173,8 @@ class Card:
         self.where = Placement()
         self.stage: Stage | None = None
         self.action: Action | None = None
+        self.review: ActReview | None = None
+        self.is_outdated = False
         self.preview: StagePreview | None = None
         self.meetings: tuple[Meeting, ...] = ()
         self.version: int | None = None
@@ -273,6 +182,7 @@ class Card:
         self.notes: tuple[str, ...] = ()
         self.problem: LanceError | None = None
         self._namespace = namespace
+        self._mark: tuple[Any, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -286,6 +196,8 @@ class Card:
         """
         if self.form.verb in ACTION_VERBS:
             self.action = action_of(self.dataset, self.form, reporter.count)
+            self.review = self.action.review
+            self._mark = self._dataset_mark()
             self.where = Placement(LOCAL, "changes refs or files, and writes no data")
             self.state = READY
             return
@@ -315,6 +227,9 @@ class Card:
         """Take over a stage whose work is done, and preview what it would change."""
         self.stage, self.preview = stage, stage.preview()
         self.meetings = self.preview.meetings
+        edit = review_of_edit(self.dataset, self.form, self.preview)
+        self.review = joined(edit, review_of_auto_cleanup(self.dataset))
+        self._mark = self._dataset_mark()
         self.state = READY
 
     def _run(self, plan: Plan, reporter: ProgressReporter) -> list[Any]:
@@ -329,23 +244,85 @@ class Card:
         """Read again what others have committed since the card was made."""
         if self.state in (READY, FAILED) and self.stage is not None:
             self.meetings = self.stage.meetings()
+        if self.state == READY and self._is_pinned:
+            self.is_outdated = self._dataset_mark() != self._mark
 
-    def commit(self, message: str | None, reporter: ProgressReporter) -> None:
+    @property
+    def _is_final(self) -> bool:
+        return self.review is not None and self.review.is_final
+
+    @property
+    def _is_pinned(self) -> bool:
+        """Return whether other commits change what it does."""
+        return self._is_final or (self.review is not None and self.review.is_empty)
+
+    def _dataset_mark(self) -> tuple[Any, ...]:
+        """Return what changes when a version, tag or branch comes or goes; from listings alone."""
+        if not self._is_pinned:
+            return ()
+        dataset = self.dataset
+        numbers = hash(tuple(dataset.version_numbers()))
+        return numbers, dict(dataset.tags.marks()), dataset.branches.names()
+
+    def _changed_meanwhile(self, reporter: ProgressReporter) -> bool:
+        """Make the card again, and return whether its consequences are others now."""
+        shown = self.review
+        self._show_again(reporter)
+        if self.review is None or shown is None or self.review.key != shown.key:
+            return True
+        self.notes = ()
+        return False
+
+    def _show_again(self, reporter: ProgressReporter) -> None:
+        """Make the card again because the dataset has changed, and say so."""
+        self.rerun(reporter)
+        self.notes = (_SHOWN_AGAIN,)
+
+    def commit(self, message: str | None, reporter: ProgressReporter, typed: str = "") -> None:
         """Commit the card; a failed commit is recorded in ``problem`` and ``state``.
 
-        Raises LanceError if the commit cannot begin.
+        An act that is final is not done if its consequences have changed: the card is made again,
+        and stays open. ``typed`` is the word that the review asks for. Raises LanceError if the
+        commit cannot begin.
         """
-        if self.state == PLANNED:
+        was_planned = self.state == PLANNED
+        if was_planned:
             self.prepare(reporter, run_large=True)
         if self.state not in (READY, UNKNOWN):
             raise InvalidInputError(f"this card is {self.state}: it cannot be committed")
         self.message = message or self.message
+        if self.state == READY and self.review is not None:
+            if was_planned and self._is_final:
+                self.notes = ("Look at the consequences before you commit this.",)
+                return
+            if self.review.typed and typed != self.review.typed:
+                raise InvalidInputError(
+                    f"this cannot be undone: type {self.review.typed!r} to confirm it"
+                )
+        is_moved = self._is_pinned and self._dataset_mark() != self._mark
+        if is_moved and self._changed_meanwhile(reporter):
+            return
         reporter.phase("committing")
         if self.action is not None:
-            self.done = self.action.run(reporter.count)
+            try:
+                self.done = self.action.run(reporter.count)
+            except CommitConflictError:
+                self._show_again(reporter)
+                return
             self.state = COMMITTED
+        elif self.stage is not None and self._starts_other_cleanup():
+            self._show_again(reporter)
         elif self.stage is not None:
             self.commit_stage(self.stage, message)
+
+    def _starts_other_cleanup(self) -> bool:
+        """Return whether the clean-up after the commit is another one than was shown."""
+        edit = review_of_edit(self.dataset, self.form, self.preview)
+        now = joined(edit, review_of_auto_cleanup(self.dataset))
+        is_final = now is not None and now.is_final
+        if self.state != READY or not (is_final or self._is_final):
+            return False
+        return now is None or self.review is None or now.removed != self.review.removed
 
     def commit_stage(self, stage: Stage, message: str | None) -> None:
         """Commit the stage of this card, or one that it was joined to, and record the outcome."""
@@ -392,6 +369,7 @@ class Card:
         self.discard()
         self.dataset, self.state, self.where = anew.dataset, anew.state, anew.where
         self.stage, self.action, self.preview = anew.stage, anew.action, anew.preview
+        self.review, self._mark, self.is_outdated = anew.review, anew._mark, False
         self.meetings, self.notes, self.problem = anew.meetings, anew.notes, None
 
     def move(self, engine: str, reporter: ProgressReporter) -> None:

@@ -5,11 +5,12 @@ Layout of ``card_json``::
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
      num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
-     problem, outcome}
+     problem, outcome, review}
 
 A meeting is a version that somebody else committed since: version, operation, author, time,
 message, and what it means for this card. ``outcome`` is set when the card is committed: the
-version, and how to undo it. Code is ``{python, magic}``.
+version, and how to undo it. ``review`` is that of an act that takes something away (see
+act_review.py), with ``outdated``: the dataset has changed since. Code is ``{python, magic}``.
 
 Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
 ``MAX_MEETINGS`` meetings. A verb that ``%lance`` lacks has the line that shows what is staged.
@@ -31,6 +32,7 @@ from lance_nb.errors import LanceError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.staging.act_review import ActReview
 from lance_nb.explorer.staging.card import COMMITTED, FAILED, Card
 from lance_nb.explorer.staging.edit_forms import IN_CODE, VECTOR, VERBS, EditForm
 from lance_nb.explorer.staging.row_sources import STREAMED
@@ -204,9 +206,10 @@ def _magic(verb: str, args: Mapping[str, Any]) -> str:
     return magic("status")
 
 
-def card_json(card: Card) -> dict[str, Any]:
-    """Return a card as JSON-able values."""
+def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
+    """Return a card as JSON-able values; ``review`` has more consequences than the card's own."""
     form, dataset = card.form, card.dataset
+    shown = (review or card.review) if card.is_open else None
     return {
         "id": card.id,
         "verb": form.verb,
@@ -218,8 +221,9 @@ def card_json(card: Card) -> dict[str, Any]:
         "message": text.line(card.message),
         "code": stage_code(form, card.message),
         "where": None if card.action else {**card.where.to_json(), "asked": form.engine},
-        "lines": [text.line(one) for one in (card.action.lines if card.action else card.notes)],
+        "lines": [text.line(one) for one in _lines(card)],
         "has_rows": card.action is None,
+        "review": None if shown is None else {**shown.to_json(), "outdated": card.is_outdated},
         "facts": [] if card.preview is None else facts_of(card.preview),
         "fragments": [] if card.preview is None else _fragments(card.preview),
         "num_fragments": 0 if card.preview is None else card.preview.fragments.num_rows,
@@ -228,6 +232,11 @@ def card_json(card: Card) -> dict[str, Any]:
         "problem": None if card.problem is None else error_card(card.problem).to_json(),
         "outcome": _outcome(card),
     }
+
+
+def _lines(card: Card) -> tuple[str, ...]:
+    lines = card.action.lines if card.action else ()
+    return (*card.notes, *lines) if card.is_open else lines
 
 
 def title_of(form: EditForm) -> str:

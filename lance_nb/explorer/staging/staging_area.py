@@ -28,6 +28,7 @@ from lance_nb.explorer.staging.card import (
     ProgressReporter,
     Running,
 )
+from lance_nb.explorer.staging.card_view import title_of
 from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
 from lance_nb.explorer.staging.row_sources import Namespace
 
@@ -137,20 +138,27 @@ class StagingArea:
         with self._alone(reporter):
             self.card(card_id).rerun(reporter)
 
-    def commit(self, card_id: str, message: str | None, reporter: ProgressReporter) -> Card:
+    def commit(
+        self, card_id: str, message: str | None, reporter: ProgressReporter, typed: str = ""
+    ) -> Card:
         """Commit one card; a failed commit is recorded on the card.
 
-        Raises LanceError if the commit cannot begin.
+        ``typed`` is the word that the review of the card asks for. Raises LanceError if the commit
+        cannot begin.
         """
         with self._alone(reporter):
             card = self.card(card_id)
-            card.commit(message, reporter)
+            card.commit(message, reporter, typed)
             return card
 
     def commit_each(self, message: str | None, reporter: ProgressReporter) -> list[Card]:
-        """Commit every card, one after the other, until one of them fails."""
+        """Commit every card, one after the other, until one of them fails.
+
+        Raises InvalidInputError while one of them cannot be undone.
+        """
         done = []
         with self._alone(reporter):
+            self._check_reversible()
             for card in self.open_cards:
                 if card.state == FAILED:
                     card.rerun(reporter)
@@ -164,6 +172,7 @@ class StagingArea:
         """Commit every card as one version. Raises InvalidInputError if they cannot be joined."""
         with self._alone(reporter):
             cards = self.open_cards
+            self._check_reversible()
             if not cards or any(one.action is not None for one in cards):
                 raise InvalidInputError(
                     "tags, branches and clean-ups cannot be part of a transaction"
@@ -185,6 +194,18 @@ class StagingArea:
                 for one in cards:
                     one.land(version)
             return cards
+
+    def why_not_each(self) -> str:
+        """Return why the open cards cannot be committed at once; empty if they can."""
+        final = [one for one in self.open_cards if one.review is not None and one.review.is_final]
+        if not final:
+            return ""
+        return f"“{title_of(final[0].form)}” cannot be undone: commit it with its own button"
+
+    def _check_reversible(self) -> None:
+        reason = self.why_not_each()
+        if reason:
+            raise InvalidInputError(reason)
 
     def _bring_together(self, cards: Sequence[Card], reporter: ProgressReporter) -> None:
         """Prepare all cards on the same version."""

@@ -14,12 +14,13 @@ refs.check    kind, action (create, move), name, at            reason (why the n
                                                                problem (of ``at``), place,
                                                                consequences, code
 refs.explain  kind, name (long work)                           consequences of deleting, refused,
-                                                               seen, code
+                                                               seen, typed (the word to type),
+                                                               button, code
 refs.bytes    name (long work)                                 words: what deleting a tag frees
 refs.create   kind, name, place, note                          words, place, parts
 refs.move     name, place, seen                                the same
 refs.note     kind, name, note, before                         the same
-refs.delete   kind, name, seen (long work)                     the same
+refs.delete   kind, name, seen, typed (long work)              the same
 refs.plan     kind (merge, cherry-pick, revert), source (a     models.ref_preview.MergePreview,
               ref), into (a branch or null), strategy,         ``plan`` (its number), ``code``
               on_conflict, copy, key (long work)
@@ -76,6 +77,7 @@ from lance_nb.explorer.models.ref_preview import change_code, list_code, merge_c
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
+from lance_nb.explorer.staging.act_review import ActReview, review_of_branch
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.format.refs import check_branch_name, check_tag_name
@@ -205,7 +207,14 @@ class RefHandlers(RequestHandlers):
             book = self._records(fresh=True)
             if kind == "tag":
                 place = tag_place(book.tags[known_name(book.tags, kind, name)])
-                effects = consequences.of_leaving(book, name, self._latest(book, name))
+                undo = f"Can be undone: the tag is created again at {text.ref_label(*place)}."
+                review = ActReview(
+                    f"Delete tag {text.name(name)}",
+                    (
+                        *consequences.of_leaving(book, name, self._latest(book, name)),
+                        consequences.Consequence(consequences.OK, undo),
+                    ),
+                )
                 seen: Any = place_json(place)
             else:
                 known_name(book.branches, kind, name)
@@ -216,12 +225,15 @@ class RefHandlers(RequestHandlers):
                 parent = _latest(dataset, fork_of(book.branches[name])[0])
                 here = dataset.branch == name
                 effects = consequences.of_deleting_branch(book, deletion, parent, stands_here=here)
+                review = review_of_branch(deletion, effects)
                 seen = identity_of(book.branches[name], head)
             return Answer(
                 {
-                    "consequences": [one.to_json() for one in effects],
-                    "refused": any(one.level == consequences.STOP for one in effects),
+                    "consequences": [one.to_json() for one in review.consequences],
+                    "refused": any(one.level == consequences.STOP for one in review.consequences),
                     "seen": seen,
+                    "typed": review.typed,
+                    "button": review.button,
                     "code": change_code(dataset, kind, "delete", name, None),
                 }
             )
@@ -350,6 +362,7 @@ class RefChangeHandlers(RequestHandlers):
         kind, name = kind_of(args), words(args, "name", MAX_NAME)
         tagged = _seen_place(args) if kind == "tag" else None
         seen = "" if tagged else words(args, "seen", MAX_NAME)
+        typed = words({"typed": args.get("typed") or ""}, "typed", MAX_NAME).strip()
         dataset = writable_dataset(self.session.dataset)
 
         def work(progress: Progress) -> Answer:
@@ -357,6 +370,9 @@ class RefChangeHandlers(RequestHandlers):
                 dataset.tags.delete(name, expected=tagged)
                 return self._done(f"Tag {text.name(name)} was deleted.", None)
             fork = self._check_branch(name, seen)
+            word = review_of_branch(dataset.branches.explain_delete(name, users=False), ()).typed
+            if word and typed != word:
+                raise InvalidInputError(f"this cannot be undone: type {word!r} to confirm it")
             dataset.branches.delete(name, progress=progress)
             there = None
             if dataset.branch == name:

@@ -15,6 +15,17 @@ function inputsOf(card) {
   );
 }
 
+/** What was typed into a card, and into which consequences of it. @param {HTMLElement} card */
+function typedInto(card) {
+  /** @param {string} box @returns {HTMLInputElement | null} */
+  const find = (box) => card.querySelector(box);
+  return {
+    message: find(".lnb-sg-message")?.value,
+    word: find(".lnb-cc-input")?.value ?? "",
+    key: find(".lnb-cc")?.dataset.key,
+  };
+}
+
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountStage(el, ctx) {
   const notice = h("p", { class: "lnb-sg-notice" });
@@ -80,7 +91,7 @@ export function mountStage(el, ctx) {
       bottom,
     ),
   );
-  /** @type {{cards: Lnb.Json[], not_together: string}} */
+  /** @type {{cards: Lnb.Json[], not_together: string, not_each?: string}} */
   let area = { cards: [], not_together: "" };
   /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
@@ -177,6 +188,11 @@ export function mountStage(el, ctx) {
   function outcome(id) {
     cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
     const card = area.cards.find((one) => one.id === id);
+    if (card?.state === "ready") {
+      const shown = cards.querySelector(`[data-card="${id}"]`); // it was not done: see why
+      shown?.scrollIntoView({ block: "start" });
+      ctx.announce(card.lines[0] ?? "");
+    }
     if (card) ctx.code(card.code);
   }
 
@@ -205,12 +221,16 @@ export function mountStage(el, ctx) {
    * A new version lights up on the timeline; what has no version shows in the frame.
    * @param {Lnb.Json} result
    */
-  function landed({ version, branch, timeline, card }) {
+  function landed({ version, branch, timeline, card, place }) {
     if (version !== undefined && version !== null) {
       ctx.root.setAttribute("data-fresh", `${branch ?? "main"}:${version}`);
       ctx.announce(`committed as version ${version}`);
       ctx.travel({ branch, version });
-    } else if (timeline) ctx.refresh({ timeline, card });
+    } else if (timeline) {
+      ctx.refresh({ timeline, card });
+      const screen = here(); // it may be gone
+      if (place.version !== screen.version || place.branch !== screen.branch) ctx.travel(place);
+    }
   }
 
   const all = (/** @type {boolean} */ asOne) =>
@@ -230,10 +250,7 @@ export function mountStage(el, ctx) {
     const shut = locked() || Boolean(work);
     const typed = new Map(
       [.../** @type {NodeListOf<HTMLElement>} */ (cards.querySelectorAll(".lnb-sg-card"))].map(
-        (one) => [
-          one.dataset.card,
-          /** @type {HTMLInputElement | null} */ (one.querySelector(".lnb-sg-message"))?.value,
-        ],
+        (one) => [one.dataset.card, typedInto(one)],
       ),
     );
     const active = cards.contains(document.activeElement) ? document.activeElement : null;
@@ -250,7 +267,11 @@ export function mountStage(el, ctx) {
       area.cards.length
         ? area.cards.map((card, index) => {
             const shown = stageCard(
-              { ...card, message: typed.get(card.id) ?? card.message },
+              {
+                ...card,
+                message: typed.get(card.id)?.message ?? card.message,
+                typed: typed.get(card.id),
+              },
               { first: !area.cards.slice(0, index).some(isOpen), locked: shut },
               actions(card),
             );
@@ -271,12 +292,14 @@ export function mountStage(el, ctx) {
     setText(together, `Commit ${open.length} as one version`);
     together.disabled = shut || Boolean(area.not_together);
     setText(each, `Commit ${open.length} one by one`);
-    each.disabled = shut || open.some((card) => card.state === "failed");
+    each.disabled = shut || Boolean(area.not_each) || open.some((card) => card.state === "failed");
     setText(
       why,
-      area.not_together
-        ? `not as one: ${area.not_together}`
-        : "Each card is planned on the version it was staged on, without the other cards",
+      area.not_each
+        ? `not at once: ${area.not_each}`
+        : area.not_together
+          ? `not as one: ${area.not_together}`
+          : "Each card is planned on the version it was staged on, without the other cards",
     );
   }
 
@@ -291,7 +314,8 @@ export function mountStage(el, ctx) {
 
   /** @param {Lnb.Json} card @returns {import("../js/stage_card.js").CardActions} */
   const actions = (card) => ({
-    commit: (words) => act("stage.commit", { id: card.id, message: words }),
+    commit: (words, approval = {}) =>
+      act("stage.commit", { id: card.id, message: words, ...approval }),
     prepare: (engine) => act("stage.prepare", { id: card.id, engine }),
     rerun: () => act("stage.rerun", { id: card.id }),
     look: () => act("stage.look", { id: card.id }),

@@ -14,14 +14,16 @@ stage.running                                    running: how far the work under
 stage.add       verb, args, engine (long work)   area
 stage.prepare   id, engine? (long work)          area
 stage.rerun     id (long work)                   area
-stage.commit    id, message (long work)          area, branch, version
+stage.commit    id, message, seen, typed (long   area, branch, version
+                work)
 stage.all       message, together (long work)    area, branch, version
 stage.look      id                               area, branch, version
 stage.remove    id                               area
 stage.earlier   id                               area
 =============== ================================ ==============================================
 
-Requests that write are refused while the lock is shut.
+Requests that write are refused while the lock is shut. ``seen`` is the key of the review that was
+shown, ``typed`` the word that it asks for: a card whose consequences have changed is not committed.
 """
 
 from __future__ import annotations
@@ -32,13 +34,17 @@ from typing import Any, ClassVar
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.staging import Stage
-from lance_nb.errors import LanceError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.session import RequestHandlers, Session, place_of
 from lance_nb.explorer.staging import row_sources
-from lance_nb.explorer.staging.card import ACTION_VERBS, Card, ProgressReporter
-from lance_nb.explorer.staging.card_view import card_json, stage_code
+from lance_nb.explorer.staging.act_review import ActReview, with_screen, with_staged
+from lance_nb.explorer.staging.actions import ACTION_VERBS
+from lance_nb.explorer.staging.card import COMMITTED, Card, ProgressReporter
+from lance_nb.explorer.staging.card_view import card_json, stage_code, title_of
 from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
 from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
 from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
@@ -121,7 +127,7 @@ class StageHandlers(RequestHandlers):
         area = self._area
         for card in area.open_cards if area.running is None else ():
             card.look()
-        return Answer({"area": _area_json(area)})
+        return Answer({"area": self._area_json(area)})
 
     def on_running(self, args: Mapping[str, Any]) -> Answer:
         """Return the progress of the running work."""
@@ -150,9 +156,19 @@ class StageHandlers(RequestHandlers):
     def on_commit(self, args: Mapping[str, Any]) -> Job:
         """Commit one card."""
         card_id, message = _id_of(args), _message_of(args)
-        return self._work(
-            "commit", lambda area, reporter: [area.commit(card_id, message, reporter)]
-        )
+        seen = words({"seen": args.get("seen") or ""}, "seen", 40)
+        typed = words({"typed": args.get("typed") or ""}, "typed", 200).strip()
+
+        def commit(area: StagingArea, reporter: ProgressReporter) -> list[Card]:
+            card = area.card(card_id)
+            review = self._review(area, card) if card.is_open else None
+            if review is not None and review.is_final and review.key != seen:
+                raise InvalidInputError(
+                    "the consequences of this card have changed; look at them again"
+                )
+            return [area.commit(card_id, message, reporter, typed)]
+
+        return self._work("commit", commit)
 
     def on_all(self, args: Mapping[str, Any]) -> Job:
         """Commit all cards, one by one or together."""
@@ -195,12 +211,45 @@ class StageHandlers(RequestHandlers):
     def _answer(self, committed: Sequence[Card] = ()) -> Answer:
         """Return the cards, and the newest version that was created."""
         made = [one for one in committed if one.version is not None]
-        result: dict[str, Any] = {"area": _area_json(self._area)}
+        self._leave_removed(committed)
+        result: dict[str, Any] = {"area": self._area_json(self._area)}
         if made:
             result |= {"branch": made[-1].dataset.branch, "version": made[-1].version}
         elif any(one.done for one in committed):
             result |= self.session.parts_json(("timeline", "card"))
+            place = self.session.dataset
+            result["place"] = {"branch": place.branch, "version": place.version}
         return Answer(result)
+
+    def _leave_removed(self, committed: Sequence[Card]) -> None:
+        """Go to a version that is there if a card has removed the one on screen."""
+        for card in committed:
+            review, branch = card.review, self.session.dataset.branch
+            if card.state != COMMITTED or review is None:
+                continue
+            if review.branch == branch and self.session.dataset.version in review.removed:
+                self.session.travel(branch or MAIN)
+            elif branch and card.form.verb == "branch" and card.form.args["name"] == branch:
+                self.session.travel(MAIN)
+                self.session.forget(branch)
+
+    def _review(self, area: StagingArea, card: Card) -> ActReview | None:
+        """Return the review of a card, with what only this view knows."""
+        review = card.review
+        if review is None or not review.removed:
+            return review
+        screen = self.session.dataset
+        newest = text.ref_label(card.dataset.branch, card.dataset.version)
+        others = [
+            (title_of(one.form), one.dataset.branch, one.dataset.version)
+            for one in area.open_cards
+            if one is not card
+        ]
+        return with_staged(with_screen(review, (screen.branch, screen.version), newest), others)
+
+    def _area_json(self, area: StagingArea) -> dict[str, Any]:
+        cards = [card_json(card, self._review(area, card)) for card in area.cards]
+        return {"cards": cards, "not_together": _why(area), "not_each": area.why_not_each()}
 
 
 def _writable(source: object) -> LanceDataset:
@@ -219,11 +268,6 @@ def _id_of(args: Mapping[str, Any]) -> str:
 
 def _message_of(args: Mapping[str, Any]) -> str | None:
     return words({"message": args.get("message") or ""}, "message", MAX_MESSAGE_CHARS) or None
-
-
-def _area_json(area: StagingArea) -> dict[str, Any]:
-    cards = [card_json(card) for card in area.cards]
-    return {"cards": cards, "not_together": _why(area)}
 
 
 def _why(area: StagingArea) -> str:

@@ -10,7 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidInputError,
+    NotSupportedError,
+)
 from lance_nb.format.layout import DETACHED_BIT, branch_path, branch_root, manifest_path
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.local_files import OpenFolder
@@ -541,3 +546,44 @@ def test_nothing_deleted_is_all_zeros():
 
 def test_a_clean_up_of_nothing_counts_nothing() -> None:
     assert dataclasses.astuple(CleanupStats()) == (0,) * 7
+
+
+def test_a_plan_that_is_run_deletes_what_it_counted():
+    table = history()
+    work = cleanup(table, 5, retain_versions=2)
+    found, survey = work.explain()
+    shown = explanation_of(found, survey, 5, pinned=work.pinned(found))
+    assert shown.versions == (1, 2, 3)
+    before = {one.name for one in table.inner.list_recursive("")}
+    done = shown.run()
+    assert done == shown.stats
+    deleted = before - {one.name for one in table.inner.list_recursive("")}
+    assert deleted == {one.path for one in shown.candidate_files}
+    assert numbers(table) == [4, 5]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: overwrite(table, 5),
+        lambda table: TagWriter(table.inner, place_of(table)).create("v", Target(None, 2)),
+        lambda table: table.inner.delete(manifest_path(1)),
+        lambda table: BranchWriter(table.inner, place_of(table)).create("b", Target(None, 3)),
+    ],
+    ids=["commit", "tag", "other clean-up", "branch"],
+)
+def test_a_plan_that_no_longer_holds_deletes_nothing(change: Callable[[Table], object]):
+    table = history()
+    work = cleanup(table, 6, retain_versions=2, error_if_tagged_old_versions=False)
+    found, survey = work.explain()
+    shown = explanation_of(found, survey, 6, pinned=work.pinned(found))
+    change(table)
+    before = {one.name for one in table.inner.list_recursive("")}
+    with pytest.raises(CommitConflictError, match="nothing was deleted: the dataset changed"):
+        shown.run()
+    assert {one.name for one in table.inner.list_recursive("")} == before
+
+
+def test_an_explanation_made_by_hand_has_no_plan():
+    with pytest.raises(InvalidInputError, match="has no plan"):
+        CleanupExplanation(9, CleanupStats()).run()

@@ -65,7 +65,21 @@ def test_rows_changed_follow_the_operation(
 def test_change_is_unknown_when_the_version_before_is_gone() -> None:
     dataset = FakeDataset({None: {7: FakeVersion(7, rows(10))}})
     (bar,) = version_bars(dataset, [7], [7])
-    assert (bar.added, bar.removed) == (None, None)
+    assert (bar.added, bar.removed, bar.orphaned) == (None, None, True)
+
+
+def test_a_version_is_compared_with_its_parent_only() -> None:
+    """Version 5 once claimed the rows of versions 2 to 4, which had been cleaned up."""
+    lane = {1: FakeVersion(1, rows(10)), 5: FakeVersion(5, rows(40)), 6: FakeVersion(6, rows(41))}
+    bars = version_bars(FakeDataset({None: lane}), [1, 5, 6], [1, 5, 6])
+    found = [(bar.added, bar.removed, bar.orphaned) for bar in bars]
+    assert found == [(10, 0, False), (None, None, True), (1, 0, False)]
+
+
+def test_a_version_that_changes_no_rows_needs_no_parent() -> None:
+    dataset = FakeDataset({None: {7: FakeVersion(7, rows(10), "Rewrite")}})
+    (bar,) = version_bars(dataset, [7], [7])
+    assert (bar.added, bar.removed, bar.orphaned) == (0, 0, False)
 
 
 def test_ten_thousand_versions_cost_one_window_of_manifests() -> None:

@@ -1,0 +1,171 @@
+"""Staged changes that are not part of a transaction: tags, branches, clean-ups.
+
+An ``Action`` says what it would do (``lines``, ``review``, and ``files`` of a clean-up) and does it
+when its card is committed. What it does is pinned: a tag is changed only if it still is where it
+was when it was staged, a branch is deleted and versions are cleaned up only if the same versions
+and files go as were shown. Else ``run`` raises CommitConflictError or RefConflictError, with
+nothing changed.
+
+Limits: ``MAX_FILES`` files of a clean-up are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CommitConflictError, InvalidInputError, LanceError
+from lance_nb.explorer.messages import Progress
+from lance_nb.explorer.models import ref_preview, refs, text
+from lance_nb.explorer.models.ref_list import fork_of, ref_book, tag_place
+from lance_nb.explorer.models.ref_preview import OK, Consequence
+from lance_nb.explorer.staging.act_review import ActReview, review_of_branch, review_of_cleanup
+from lance_nb.explorer.staging.edit_forms import EditForm
+
+MAX_FILES = 200
+ACTION_VERBS = ("tag", "branch", "cleanup")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An operation with its effect. ``run`` does it and returns what was done, in one line."""
+
+    lines: tuple[str, ...]
+    run: Callable[[Progress], str]
+    size_bytes: int = 0
+    files: pa.Table | None = field(default=None, repr=False)
+    review: ActReview | None = None
+
+
+def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Action:
+    """Return the action of a form; nothing is changed yet. Raises LanceError."""
+    if form.verb == "cleanup":
+        return _cleanup(dataset, form.args, progress)
+    return _tag(dataset, form.args) if form.verb == "tag" else _branch(dataset, form.args, progress)
+
+
+def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
+    name, action = args["name"], args["action"]
+    known = dataset.tags.list().get(name)
+    if action == "create" and known is not None:
+        raise InvalidInputError(f"tag {name!r} already exists: move it instead")
+    if action != "create" and known is None:
+        raise InvalidInputError(f"tag {name!r} does not exist")
+    seen = None if known is None else (known.get("branch"), int(known["version"]))
+    was = "" if seen is None else text.ref_label(*seen)
+    if action == "delete":
+
+        def delete(_: Progress) -> str:
+            dataset.tags.delete(name, expected=seen)
+            return f"tag {text.name(name)} was deleted"
+
+        book = ref_book(dataset)
+        latest = _latest(dataset, tag_place(book.tags[name])[0])
+        lost = ref_preview.of_leaving(book, name, latest)
+        undo = Consequence(OK, f"Can be undone: the tag is created again at {was}.")
+        review = ActReview(f"Delete tag {text.name(name)}", (*lost, undo))
+        return Action((f"tag {text.name(name)} on {was} is deleted",), delete, review=review)
+    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
+    place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
+
+    def write(_: Progress) -> str:
+        if seen is None:
+            dataset.tags.create(name, place)
+        else:
+            dataset.tags.update(name, place, expected=seen)
+        return f"tag {text.name(name)} is on {label}"
+
+    moved = f" (it was on {was})" if was else ""
+    line = f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version"
+    if seen is None:
+        return Action((line,), write)
+    book = ref_book(dataset)
+    lost = ref_preview.of_moving(book, name, place, _latest(dataset, seen[0]))
+    undo = Consequence(OK, f"Can be undone: the tag moves back to {was}.")
+    review = ActReview(f"Move tag {text.name(name)}", (*lost, undo), is_empty=seen == place)
+    return Action((line,), write, review=review)
+
+
+def _latest(dataset: LanceDataset, branch: str | None) -> int | None:
+    try:
+        return dataset.checkout_version((branch, None)).version
+    except LanceError:
+        return None
+
+
+def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
+    name = args["name"]
+    if args["action"] == "delete":
+        return _branch_deletion(dataset, name, progress)
+    if name in dataset.branches.names():
+        raise InvalidInputError(f"branch {name!r} already exists")
+    target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
+    label = text.ref_label(target.branch, target.version)
+
+    def create(_: Progress) -> str:
+        made = dataset.create_branch(name, (target.branch, target.version))
+        return (
+            f"branch {text.name(name)} starts at {label}, as {text.ref_label(name, made.version)}"
+        )
+
+    return Action((f"branch {text.name(name)} from {label}; no data is copied",), create)
+
+
+def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Action:
+    shown = dataset.branches.explain_delete(name, progress=progress)
+    book = ref_book(dataset)
+    latest = _latest(dataset, fork_of(book.branches[name])[0])
+    here = dataset.branch == name
+    lost = ref_preview.of_deleting_branch(book, shown, latest, stands_here=here)
+
+    def delete(report: Progress) -> str:
+        if dataset.branches.explain_delete(name, progress=report) != shown:
+            raise CommitConflictError(
+                f"nothing was deleted: branch {name!r}, or what refers to it, changed after this "
+                "preview; look at it again"
+            )
+        dataset.branches.delete(name, progress=report)
+        return f"branch {text.name(name)} was deleted"
+
+    line = f"branch {text.name(name)} is deleted: {text.plural(len(shown.versions), 'version')}"
+    review = review_of_branch(shown, lost)
+    return Action((line,), delete, shown.size_bytes, review=review)
+
+
+def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
+    days, keep = args.get("older_than"), args.get("keep")
+    if days is not None and days > 36_500:
+        raise InvalidInputError("older_than must be at most 36,500 days")
+    plan = dataset.cleanup_old_versions(
+        None if days is None else timedelta(days=days),
+        keep,
+        error_if_tagged_old_versions=False,
+        dry_run=True,
+        progress=progress,
+    )
+    stats = plan.stats
+    going = (
+        f"{text.plural(stats.old_versions, 'version')} and "
+        f"{text.plural(stats.data_files_removed, 'data file')} to delete, "
+        f"{text.size(stats.bytes_removed)}"
+    )
+
+    def run(report: Progress) -> str:
+        done = plan.run(progress=report)
+        return (
+            f"{text.plural(done.old_versions, 'version')} and "
+            f"{text.plural(done.data_files_removed, 'data file')} deleted, "
+            f"{text.size(done.bytes_removed)}"
+        )
+
+    lines = (going, *map(text.line, plan.warnings))
+    files = plan.to_table().slice(0, MAX_FILES)
+    sizes = [text.size(one) for one in files["size_bytes"].to_pylist()]
+    shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
+    review = review_of_cleanup(dataset, plan)
+    return Action(lines, run, stats.bytes_removed, shown, review)
