@@ -206,6 +206,14 @@ test("down, a quarter of a page is before what is wanted; up, three quarters", (
   assert.equal(last().offset, 0);
 });
 
+test("a page that continues another begins where that ends", () => {
+  const { store: pages, last, kernel } = store();
+  pages.want([0, 20], [0, 2], true, 1000);
+  kernel.last("rows").answer(page(0, 160));
+  pages.want([150, 170], [0, 2], true, 1000);
+  assert.equal(last().offset, 160);
+});
+
 test("scrolling up, rows before are fetched ahead", () => {
   const { store: pages, last, kernel } = store();
   pages.want([500, 520], [0, 2], true, 1000);

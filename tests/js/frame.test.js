@@ -464,9 +464,30 @@ test("the history plays from version to version", async () => {
   play.click();
   assert.deepEqual(ctx.travels.at(-1), { branch: null, version: 3 });
   play.click();
+  play.click();
+  assert.equal(play.getAttribute("aria-pressed"), "true");
+  send(plane, "keydown", { key: "x" });
+  assert.equal(play.getAttribute("aria-pressed"), "false");
+  const travels = ctx.travels.length;
   ctx.kernel.state = "static";
   play.click();
   assert.equal(play.getAttribute("aria-pressed"), "false");
+  assert.equal(ctx.travels.length, travels);
+});
+
+test("a branch of two versions plays, one of a single version does not", () => {
+  const model = timeline();
+  const play = () => {
+    const ctx = fakeContext({ branch: "dev", version: 4 });
+    ctx.range = versionRange(ctx);
+    const map = laneMap(model, "dev", 4, null, { bar: { main: 58, branch: 32 }, flag: 18 });
+    const made = playButton(ctx, () => map, h("div"));
+    made.click();
+    return [ctx.travels.length, made.getAttribute("aria-pressed"), made.textContent];
+  };
+  assert.deepEqual(play(), [1, "true", "❚❚"]);
+  model.lanes[1].runs = [[4, 1]];
+  assert.deepEqual(play(), [0, "false", "▶"]);
 });
 
 function news() {

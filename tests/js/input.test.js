@@ -221,7 +221,7 @@ test("suggestions that come after Enter or Escape are not shown until something 
 test("a list stands under the word that is typed", () => {
   const { input, made, lines } = suggested({ word: () => "ab" });
   Object.defineProperties(input, {
-    selectionStart: { value: 10 },
+    selectionStart: { value: 10, configurable: true },
     offsetWidth: { value: 300 },
     offsetLeft: { value: 5 },
     scrollLeft: { value: 1 },
@@ -230,4 +230,11 @@ test("a list stands under the word that is typed", () => {
   Object.defineProperty(made.list, "offsetWidth", { value: 100 });
   made.offer(lines("abc"));
   assert.match(made.list.getAttribute("style"), /52px auto/); // 5 + 8 letters of 7 + 4 - 1 - 12
+  Object.defineProperty(input, "selectionStart", { value: 60 });
+  input.value = "x".repeat(60);
+  made.offer(lines("abc"));
+  assert.match(made.list.getAttribute("style"), /:205px auto/); // 5 + 300 - 100: it ends with the box
+  Object.defineProperty(input, "selectionStart", { value: 1 });
+  made.offer(lines("abc"));
+  assert.match(made.list.getAttribute("style"), /:5px auto/); // not before the box
 });

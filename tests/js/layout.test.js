@@ -87,6 +87,11 @@ test("the nearest version of a lane to a point", () => {
   assert.equal(map.nearest(main, 9999), 7);
   assert.equal(map.nearest(dev, 0), 4);
   assert.equal(map.nearest({ ...dev, numbers: [] }, 0), null);
+  const sparse = { ...dev, numbers: [1, 6] };
+  assert.deepEqual(
+    [30, 40, 70].map((x) => map.nearest(sparse, x)),
+    [1, 1, 6],
+  );
 });
 
 test("gaps are what was cleaned up", () => {

@@ -8,13 +8,20 @@ const { window, document } = parseHTML("<!doctype html><html><head></head><body>
 export const observers = [];
 class Observer {
   constructor(work) {
-    this.fire = work;
+    this.work = work;
     this.connected = true;
+    this.observed = [];
     observers.push(this);
   }
-  observe() {}
+  observe(element) {
+    this.observed.push(element);
+  }
   disconnect() {
     this.connected = false;
+  }
+  /** Tell of a change; one that observes nothing hears nothing. */
+  fire(...news) {
+    if (this.observed.length) this.work(...news);
   }
 }
 const frames = new Map();

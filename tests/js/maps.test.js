@@ -108,6 +108,14 @@ test("handles stand at their versions, with a band between them when a range was
   assert.equal(a.classList.contains("lnb-before"), false); // A after B: they turn round
   assert.equal(b.classList.contains("lnb-before"), true);
   assert.equal(band.style.left, `${at(map, 3)}px`);
+  assert.equal(band.style.height, "134px"); // two lanes, the axis stays free
+  ctx.range.set({ a: { branch: null, version: 3 } });
+  part.paint();
+  assert.equal(band.hidden, true); // both at the same version
+  ctx.range.set({ a: { branch: null, version: 1 } });
+  ctx.show({ branch: "not shown" });
+  part.paint();
+  assert.deepEqual([a.hidden, b.hidden, band.hidden], [false, true, true]);
 });
 
 test("a handle moves to the lane under the pointer, else it stays on its own", () => {
@@ -120,7 +128,9 @@ test("a handle moves to the lane under the pointer, else it stays on its own", (
   };
   assert.deepEqual(move(5, dev.top), { branch: "dev", version: 5 });
   assert.deepEqual(move(4, dev.top + dev.height), { branch: "dev", version: 4 });
-  assert.deepEqual(move(2, dev.top - 5), { branch: null, version: 2 });
+  const [main] = map.lanes;
+  assert.deepEqual(move(5, main.top + main.height), { branch: "dev", version: 5 }); // between them
+  assert.deepEqual(move(2, main.top + main.height - 1), { branch: null, version: 2 });
   assert.deepEqual(move(5, dev.top), { branch: "dev", version: 5 });
   send(a, "pointerup");
   part.paint();
@@ -300,6 +310,34 @@ test("a bar is described, opened, and zoomed into when it is several fragments",
   assert.deepEqual(did.at(-1), ["failed", "lost"]);
   part.mark(6);
   assert.equal(strip.getAttribute("aria-valuenow"), "2");
+});
+
+test("the summary names the part that is shown only where it is a part", () => {
+  const { ctx, part } = fragments();
+  const summary = (model) => {
+    part.load();
+    ctx.kernel.last("storage.map").answer({ ...STRIP, ...model }, BARS);
+    return shown(part.element.querySelector(".lnb-st-summary"));
+  };
+  assert.doesNotMatch(summary({ num_fragments: 4 }), /showing/);
+  assert.match(summary({ num_fragments: 5 }), / — showing 4 to 7$/);
+  const unknown = { ...STRIP.totals, bytes: null, indices: 1 };
+  assert.match(summary({ totals: unknown }), /size unknown .* covered by the index/);
+  assert.match(summary({ totals: { ...unknown, indices: 0 } }), /6 data files — showing/);
+});
+
+test("the map of fragments is painted again in another size, until it is closed", () => {
+  const { ctx, strip, canvas } = fragments();
+  const resize = (width) => {
+    sized(strip, { width });
+    for (const observer of observers) observer.fire([]);
+    nextFrame();
+    return canvas.style.width;
+  };
+  assert.equal(resize(520), "520px");
+  assert.equal(resize(0), "520px"); // hidden: nothing to paint
+  ctx.close();
+  assert.ok(observers.every((observer) => !observer.connected));
 });
 
 test("deleted rows are pixels", () => {
@@ -762,6 +800,12 @@ test("records that are read again keep the line of the keyboard", () => {
   assert.equal(rows().length, 3);
   key("Enter");
   assert.deepEqual(did.at(-1), ["open", "tag", "b"]);
+  part.refresh();
+  const more = ["a", "aa", "b", "c", "d"].map((name) => branch(name));
+  asked().answer({ matching: 5, first: 0, lines: more });
+  nextFrame();
+  key("Enter");
+  assert.deepEqual(did.at(-1), ["open", "tag", "b"]);
   part.element.querySelector(".lnb-rl-space").children[0].click();
   assert.deepEqual(did.at(-1), ["open", "tag", "a"]);
   part.refresh();
@@ -804,6 +848,11 @@ test("many small fragments keep a width, and zoom goes to a quarter on either si
     canvas.pen.drawn.some(([style]) => style === "var(--lnb-fork)"),
     false,
   );
+  part.mark(1); // the frame of a thin bar is a pixel wide
+  nextFrame();
+  const frame = canvas.pen.drawn.find(([style]) => style === "var(--lnb-ink)");
+  assert.deepEqual(frame, ["var(--lnb-ink)", 277.88, 3.75, 1, 128]);
+  part.mark(0);
   const key = (name) =>
     send(strip, "keydown", { key: name, altKey: false, ctrlKey: false, metaKey: false });
   const chosen = () => Number(strip.getAttribute("aria-valuenow"));

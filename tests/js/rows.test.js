@@ -6,7 +6,7 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { mountRows } from "../../lance_nb/explorer/widgets/rows.js";
 import { fakeContext, settled } from "./fake_context.js";
-import { button, nextFrame, observers, send, shown } from "./light_page.js";
+import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 import { layOut, press, rowsOf, textPage } from "./row_pages.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
@@ -234,4 +234,38 @@ test("among neighbors the keyboard goes to the distance, the first column", asyn
   assert.equal(place(), "0:1");
   view.open({ filter: "id > 1" });
   assert.equal(ctx.kernel.last("rows.look").args.filter, "id > 1");
+});
+
+test("the gutter fits the number of the last row", () => {
+  const gutter = (numRows) => {
+    const { el } = rows({ rows: { ...ROWS, num_rows: numRows } });
+    return el.querySelector(".lnb-grid-body .lnb-cell").style.transform;
+  };
+  assert.equal(gutter(3), "translateX(44px)");
+  assert.equal(gutter(1_000_000), "translateX(90px)");
+});
+
+test("columns of another version are not those of the one before", () => {
+  const { ctx, el } = rows();
+  const titles = () => texts(el, ".lnb-grid-column b").filter(Boolean);
+  assert.deepEqual(titles(), ["id", "word"]);
+  ctx.show({ version: 2, rows: { num_rows: 3, num_columns: 2 } });
+  nextFrame();
+  assert.deepEqual(titles(), ["…", "…"]);
+});
+
+test("a search for rows shows that it runs, and ends with the answer", async () => {
+  const { ctx, el, view } = rows();
+  const running = () => shown(el.querySelector(".lnb-rows")).includes("…");
+  const answer = { num_rows: 3, num_columns: 2, arranged: null, code: { python: "" } };
+  const seen = [];
+  for (const filter of ["id > 1", ""]) {
+    view.open({ filter });
+    nextFrame();
+    seen.push(running());
+    await ctx.kernel.last("rows.look").answer(answer);
+    nextFrame();
+    seen.push(running());
+  }
+  assert.deepEqual(seen, [true, false, false, false]);
 });

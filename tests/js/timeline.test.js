@@ -248,6 +248,10 @@ test("the axis has numbers that do not stand in each other's way, nor under a ha
   const many = mounted({ timeline: model });
   const numbers = texts(many.el, ".lnb-tl-number").map(Number);
   assert.deepEqual(numbers.slice(0, 3), [7, 10, 13]); // 14 pixels a version, 40 a number
+  const numbersAt = (slot) =>
+    texts(mounted({}, { width: 72 + 7 * slot }).el, ".lnb-tl-number").map(Number);
+  assert.deepEqual(numbersAt(40), [5, 6, 7]); // one for each version, but beside the handles
+  assert.deepEqual(numbersAt(23), [5, 7]); // 46 pixels from a handle are enough
 });
 
 test("the version shown is scrolled into sight, unless it is there already", () => {

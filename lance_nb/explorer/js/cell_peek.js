@@ -18,12 +18,13 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     tabindex: "-1",
     hidden: true,
   });
-  let opened = 0;
+  /** @type {Lnb.Args | null} the value that was asked for last, until it is closed */
+  let newest = null;
   /** @type {import("./media.js").MediaElement | null} */
   let media = null;
 
   function close() {
-    opened += 1;
+    newest = null;
     media?.close();
     media = null;
     element.hidden = true;
@@ -66,9 +67,9 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
 
   /** @param {number} row @param {number} column */
   async function open(row, column) {
-    const turn = (opened += 1);
     const { branch, version } = ctx.screen();
     const args = { branch, version, row, column, ...lens() };
+    newest = args;
     /** @type {HTMLElement | null} */
     let shown;
     let text = "";
@@ -82,7 +83,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
       const error = /** @type {Lnb.Failure} */ (caught);
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);
     }
-    if (turn !== opened) return found?.close();
+    if (newest !== args) return found?.close();
     if (found?.shows) shown = null; // its bytes would take the room of what they show
     media?.close();
     media = found;

@@ -131,7 +131,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
     const [xa, xb] = [middle(a), middle(b)];
     const swapped = xa !== null && xb !== null && xa > xb;
     put(handles.a, a, xa, !swapped, map);
-    put(handles.b, b, xb, swapped || (xb !== null && xb + 60 > map.width && xa === null), map);
+    put(handles.b, b, xb, swapped, map);
     const meant = dragged || ctx.range.pinned; // where A only follows B, nobody chose a range
     band.hidden = true;
     if (!meant || xa === null || xb === null || samePlace(a, b)) return;
