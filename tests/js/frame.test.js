@@ -423,8 +423,13 @@ test("data or diff", () => {
   mode.paint();
   assert.deepEqual(pressed(), ["false", "true"]);
   assert.match(mode.element.textContent, /main:2 → main:3/);
+  ctx.range.set({ a: { branch: null, version: 1 } });
+  assert.match(mode.element.textContent, /main:1 → main:3/);
   button(mode.element, "Data").click();
   assert.equal(ctx.went.at(-1)[0], "storage");
+  ctx.close();
+  ctx.range.set({ a: { branch: null, version: 2 } });
+  assert.match(mode.element.textContent, /main:1 → main:3/);
 });
 
 test("the history plays from version to version", async () => {

@@ -341,3 +341,30 @@ test("among millions of rows the wheel moves by rows", () => {
   const few = grid();
   assert.equal(send(few.element, "wheel", { deltaY: 5 }).defaultPrevented, false);
 });
+
+test("a grid of two rows is paged by one, and painted at once in another size", () => {
+  const { element, key, place, rows, wanted } = grid();
+  Object.assign(element, { clientHeight: 48 + 2 * 28 });
+  observers[0].fire();
+  assert.equal(rows().length, 2); // no frame went by
+  key("PageDown");
+  assert.equal(place(), "1:0");
+  Object.assign(element, { clientHeight: 48 + 28 });
+  observers[0].fire();
+  assert.deepEqual(wanted.at(-1)[0], [1, 2]);
+});
+
+test("a title has the type of its column, none until the column is known", () => {
+  const { element, store, part } = grid();
+  const types = () => texts(element, ".lnb-grid-column small");
+  store.column = (at) => ({ ...column(at), type: `type ${at}` });
+  part.paint?.();
+  part.size(1000, 6, { anew: true });
+  nextFrame();
+  assert.deepEqual(types(), ["type 0", "type 1", "type 2"]);
+  store.empty = true;
+  store.column = () => undefined;
+  part.size(1000, 6, { anew: true });
+  nextFrame();
+  assert.deepEqual(types(), ["", "", ""]);
+});

@@ -145,6 +145,31 @@ test("bars of a histogram are chosen by dragging", () => {
   assert.equal(at("pointerdown", 125).defaultPrevented, false);
 });
 
+test("a drag over bars leaves no listener behind", () => {
+  const element = h("div");
+  element.getBoundingClientRect = () => ({ left: 0, width: 80 });
+  const listening = [];
+  const { addEventListener, removeEventListener } = element;
+  element.addEventListener = (type, work) => {
+    listening.push(type);
+    addEventListener.call(element, type, work);
+  };
+  element.removeEventListener = (type, work) => {
+    listening.splice(listening.indexOf(type), 1);
+    removeEventListener.call(element, type, work);
+  };
+  selectBars(
+    element,
+    () => ({ bars: [1, 1], kind: "number" }),
+    () => {},
+  );
+  assert.deepEqual(listening, ["pointerdown"]);
+  send(element, "pointerdown", { clientX: 1, button: 0, pointerId: 1 });
+  assert.deepEqual(listening, ["pointerdown", "pointermove", "pointerup", "pointercancel"]);
+  send(element, "pointercancel");
+  assert.deepEqual(listening, ["pointerdown"]);
+});
+
 const suggested = (more = {}) => {
   const input = h("input");
   document.body.append(input);

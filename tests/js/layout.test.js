@@ -50,6 +50,11 @@ test("slots fit the room, within bounds", () => {
   assert.deepEqual([map.slot, map.width], [14, 7 * 14 + 72]);
   map.fit(5000);
   assert.deepEqual([map.slot, map.width], [56, 5000]);
+  const model = timeline();
+  model.lanes = [{ ...model.lanes[0], runs: [[3, 1]] }];
+  const one = mapOf(null, 3, null, model);
+  one.fit(72 + 40);
+  assert.deepEqual([one.slot, one.width], [40, 112]);
 });
 
 test("the most rows are those of one version, added and removed", () => {

@@ -162,6 +162,7 @@ test("a handle is dragged to the nearest version, and back when that is cancelle
   const heard = [];
   ctx.range.on((range, { dragging }) => heard.push([range.a?.version, dragging]));
   send(a, "pointerenter");
+  assert.deepEqual(reached, ["a"]);
   const down = () => send(a, "pointerdown", { pointerId: 1, clientX: 0, clientY: 0 });
   assert.equal(down().defaultPrevented, true);
   assert.equal(document.lastFocused, a);
@@ -369,6 +370,15 @@ test("deleted rows are pixels", () => {
     ["var(--lnb-remove)", 9, 0, 8, 8],
     ["var(--lnb-remove)", 18, 0, 8, 8],
   ]);
+  button(element, "All rows").click();
+  asked().answer(answer, [new Uint8Array([255, 0, 0, 0, 255]).buffer]);
+  nextFrame();
+  assert.deepEqual(
+    canvas.pen.drawn.slice(-2).map(([, left]) => left),
+    [0, 36], // the first and the last
+  );
+  asked().answer(answer, [new Uint8Array([0, 255, 51, 0, 0]).buffer]);
+  nextFrame();
   const readout = () => shown(element.querySelector(".lnb-dm-readout"));
   assert.equal(readout(), "rows 0 – 4,999 · each square is 1,000 rows · red is deleted");
   assert.equal(
@@ -557,6 +567,18 @@ test("columns are compared twelve at a time, most moved first", async () => {
   assert.equal(foot(), "main:1|main:2|0 columns, all rows");
   assert.match(shown(part.element), /The two versions have no column in common\./);
   ctx.close();
+});
+
+test("a column without a histogram counts by how much its share of nulls moved", async () => {
+  const { part, asked, names } = drift();
+  part.begin();
+  const nulls = (name, before, after) =>
+    drifted(name, null, { before: side([], { nulls: before }), after: side([], { nulls: after }) });
+  await asked().answer({
+    num_columns: 3,
+    columns: [nulls("same", 0.9, 0.9), nulls("less", 0.4, 0.1), nulls("more", 0.1, 0.3)],
+  });
+  assert.deepEqual(names(), ["less", "more", "same"]);
 });
 
 test("comparing columns can be stopped and gone on with", async () => {
@@ -787,6 +809,14 @@ test("a list is sorted by its titles and walked by keys", () => {
   assert.deepEqual(did.at(-1), ["failed", "lost"]);
 });
 
+test("a list whose records are on their way has no lines", () => {
+  const { part, rows, key } = list();
+  part.set({ kind: "tag" });
+  nextFrame();
+  assert.deepEqual(rows(), []);
+  assert.equal(key("ArrowDown").defaultPrevented, false);
+});
+
 test("records that are read again keep the line of the keyboard", () => {
   const { did, part, asked, rows, key } = list();
   part.set({ kind: "tag" });
@@ -882,6 +912,13 @@ test("many small fragments keep a width, and zoom goes to a quarter on either si
   assert.equal(chosen(), 29);
   key("+");
   assert.deepEqual(did.at(-1), [61, 70]);
+  const one = [floats(7), floats(1), floats(10), floats(0), floats(9), floats(1), floats(10)];
+  part.show({ ...model, num_bins: 1, first: 7, stop: 8 }, one);
+  const before = did.length;
+  key("+"); // a bar alone is not divided
+  assert.equal(did.length, before);
+  key("-");
+  assert.deepEqual(did.at(-1), [6, 9]);
   ctx.close();
   assert.equal(
     observers.every((observer) => !observer.connected),

@@ -324,6 +324,7 @@ test("a merge is shown before it is made", async () => {
     key: "",
     copy: false,
   });
+  assert.match(shown(element), /Reading the changes of both sides…/);
   await ctx.kernel.last("refs.plan").answer(PLAN);
   await settled();
   assert.deepEqual(ctx.codes, [PLAN.code]);

@@ -130,7 +130,7 @@ export function laneMap(model, branch, version, before, sizes) {
         PageUp: at - 10,
         PageDown: at + 10,
         Home: 0,
-        End: lane.numbers.length - 1,
+        End: lane.numbers.length,
       }[key];
       if (by !== undefined) {
         const version = lane.numbers[Math.max(0, Math.min(lane.numbers.length - 1, by))];
