@@ -258,7 +258,7 @@ test("a list stands under the word that is typed", () => {
   Object.defineProperty(input, "selectionStart", { value: 60 });
   input.value = "x".repeat(60);
   made.offer(lines("abc"));
-  assert.match(made.list.getAttribute("style"), /:205px auto/); // 5 + 300 - 100: it ends with the box
+  assert.match(made.list.getAttribute("style"), /:205px auto/); // 5 + 300 - 100
   Object.defineProperty(input, "selectionStart", { value: 1 });
   made.offer(lines("abc"));
   assert.match(made.list.getAttribute("style"), /:5px auto/); // not before the box
