@@ -109,9 +109,17 @@ class PendingDeletions:
             write_record(home, [one for one in written if one is not None])
         return list(self.vectors)
 
-    def _write_one(self, home: Store, path: str) -> FileSum | None:
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(len(self._bytes(path)) for path in self.vectors)
+
+    def _bytes(self, path: str) -> bytes:
         is_array = path.endswith(f".{DeletionFileType.ARROW.suffix}")
         kind = DeletionFileType.ARROW if is_array else DeletionFileType.BITMAP
-        data = self.vectors[path].to_bytes(kind)
+        return self.vectors[path].to_bytes(kind)
+
+    def _write_one(self, home: Store, path: str) -> FileSum | None:
+        data = self._bytes(path)
         write_new(home, path, data)
         return sum_of(path, data) if self.checksums else None

@@ -92,6 +92,16 @@ class StagedWrite:
         return sum(file.size_bytes for file in self._files)
 
     @property
+    def num_deletion_files(self) -> int:
+        """Deletion files that the commit writes; a rebased one may write others instead."""
+        return len(self.pending.vectors)
+
+    @property
+    def deletion_bytes(self) -> int:
+        """Bytes of those deletion files."""
+        return self.pending.size_bytes
+
+    @property
     def _files(self) -> list[DataFile]:
         return [file for one in self.new_fragments for file in one.files] + list(self.column_files)
 

@@ -509,6 +509,7 @@ test("commits of others are listed with what they mean", () => {
     message: "",
     words: "fits",
     overlap: "",
+    rows: [],
   };
   const other = {
     ...meeting,
@@ -519,6 +520,7 @@ test("commits of others are listed with what they mean", () => {
     message: "new",
     words: "the same rows",
     overlap: "2 rows",
+    rows: [],
   };
   const fits = staged({ meetings: [meeting] });
   assert.match(
@@ -537,6 +539,13 @@ test("commits of others are listed with what they mean", () => {
   assert.match(button(element, "Re-run").className, /lnb-sg-go/);
   button(element, "Re-run").click();
   assert.deepEqual(did, [["rerun"]]);
+  const rows = ["id = 4", "id = 9"];
+  const same = staged({ meetings: [{ ...other, rows, more_rows: 3 }] });
+  assert.match(shown(same.element), /\(2 rows: id = 4; id = 9 and 3 more\)/);
+  const checking = staged({ meetings: [meeting], checking: true });
+  assert.match(shown(checking.element), /… Checking what others committed since main:3/);
+  assert.doesNotMatch(shown(checking.element), /version 4/);
+  assert.doesNotMatch(button(checking.element, "Commit").className, /lnb-sg-go/);
   const failed = staged({ state: "failed" });
   assert.match(shown(failed.element), /\|! not committed\|/);
   assert.match(shown(failed.element), /\[Re-run on the newest version\]\{[^}]*\}$/);

@@ -46,7 +46,8 @@ CLASSES: dict[type, str] = {
         mark_sstables_as_compacted""",  # settings that change no call to the disk
     StagedMerge: "when_matched_delete when_matched_fail when_not_matched_by_source_delete",
     Stage: """
-        branch check_usable edits include lance_schema look_again meetings opened preview
+        branch check_usable edits include lance_schema look_again meetings newest_version opened
+        preview
         read_version settle staged state""",
     MergePlan: """
         base check committer conflict_rows conflicts fragments kind notes num_rows_after

@@ -254,6 +254,10 @@ def test_two_writers_are_brought_together_or_reported_why_not(
     assert lance.dataset(uri).count_rows() == 54
     second = stage.stage("update", 1, column="price", new_value="0", where="id = 10")
     lance.dataset(uri).delete("id = 10")
+    stage.page.wait_for_timeout(1100)  # it looks at most once a second
+    stage.panel.locator(".lnb-stage").dispatch_event("focusin")
+    expect(second.locator(".lnb-sg-retryable")).to_contain_text("row id 10")
+    screenshot(stage.page, "forecast")
     second.get_by_role("button", name="Commit").click()
     expect(second.locator(".lnb-sg-state")).to_have_text("! not committed")
     expect(second.locator(".lnb-error")).to_contain_text("both change row 10")

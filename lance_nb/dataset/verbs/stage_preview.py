@@ -2,16 +2,18 @@
 
 The operation is applied to the manifest that was read, which costs no write and gives the version
 that would be made; rows before and after are read through it, deletion vectors from memory. What
-others have committed since is judged pair by pair, as the commit will.
+others have committed since is judged as the commit will judge it, row by row where both change the
+same fragment.
 
-Limits: a few rows of each kind; added rows are read from the files that were written for them.
-Source: lance_nb.transactions.staged, conflicts.
+Limits: a few rows of each kind; added rows are read from the files that were written for them. At
+most ``NAMED_ROWS`` rows that both change are named.
+Source: lance_nb.transactions.staged, commit_forecast.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,19 +21,24 @@ import pyarrow as pa
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import place_of
+from lance_nb.dataset.verbs.progress import Progress
+from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import RetryableCommitConflictError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.shown_text import visible
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
 from lance_nb.table.scan import scan_table
 from lance_nb.table.scan_tasks import counts_of, live_counts, plan_tasks
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.conflict_grid import check
-from lance_nb.transactions.conflict_rules import Circumstances, Verdict
+from lance_nb.transactions.commit_forecast import CommitForecast, Encounter
+from lance_nb.transactions.conflict_rules import Verdict
 from lance_nb.transactions.new_version import build
 from lance_nb.transactions.operation import ApplyContext, operation_name
 from lance_nb.transactions.operations.merge import Merge
-from lance_nb.transactions.rebase import both_insert
+from lance_nb.transactions.operations.rewrite import Rewrite
+from lance_nb.transactions.row_lineage import all_row_ids
 from lance_nb.transactions.staged import StagedWrite
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
@@ -46,14 +53,24 @@ FRAGMENTS_SCHEMA = pa.schema(
 )
 
 
+NAMED_ROWS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A transaction that others committed since, and how ours gets along with it."""
+    """A transaction that others committed since, and how ours gets along with it.
+
+    ``verdict`` is what a commit would find: "compatible", "rebasable", "retryable" or
+    "incompatible". ``num_rows`` counts the rows that both change; ``rows`` names the first of them,
+    by primary key, else by row id.
+    """
 
     version: int
     operation: str
     verdict: str
     overlap: str
+    num_rows: int = 0
+    rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -63,6 +80,7 @@ class StagePreview:
     ``removed`` and ``added`` are some of the rows. Updated rows move, so that they are counted
     among the added and the deleted ones too; the others of these are inserted and removed for good.
     Where only columns change, ``removed`` and ``added`` are the first rows before and after.
+    ``size_bytes`` are those of data files; deletion files are counted by themselves.
     ``fragments`` has one row per fragment that changes: id, change ("new", "changed", "dropped"),
     rows before, rows after.
     """
@@ -77,6 +95,8 @@ class StagePreview:
     num_updated_rows: int
     num_files: int
     size_bytes: int
+    num_deletion_files: int
+    deletion_bytes: int
     fragments: pa.Table
     removed: pa.Table
     added: pa.Table
@@ -93,6 +113,11 @@ class StagePreview:
         return self.num_deleted_rows - self.num_updated_rows
 
     @property
+    def num_bytes_written(self) -> int:
+        """Bytes of all data and deletion files, exactly; a commit that is rebased may add some."""
+        return self.size_bytes + self.deletion_bytes
+
+    @property
     def conflicts(self) -> tuple[Meeting, ...]:
         """The transactions that a commit now would fail on."""
         failing = (Verdict.RETRYABLE.name.lower(), Verdict.INCOMPATIBLE.name.lower())
@@ -100,14 +125,15 @@ class StagePreview:
 
     def __str__(self) -> str:
         change = f"+{self.num_added_rows:,} -{self.num_deleted_rows:,}"
+        written = f"{self.num_bytes_written:,} bytes written"
         lines = [
             f"{self.operation} on version {self.read_version}: {self.description}",
             f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,} ({change})",
             *self._counts(),
-            f"fragments: {self.fragments.num_rows} touched, {self.size_bytes:,} bytes written",
+            f"fragments: {self.fragments.num_rows} touched, {written}",
         ]
         for one in self.meetings:
-            about = f" ({one.overlap})" if one.overlap else ""
+            about = f" ({one.overlap}{_named(one)})" if one.overlap else ""
             lines.append(f"since then: version {one.version} {one.operation}: {one.verdict}{about}")
         return "\n".join(lines)
 
@@ -120,6 +146,14 @@ class StagePreview:
         inserted, removed = self.num_inserted_rows, self.num_removed_rows
         counts = f"{inserted:,} inserted, {self.num_updated_rows:,} updated, {removed:,} deleted"
         return [f"of these: {counts}"]
+
+
+def _named(meeting: Meeting) -> str:
+    """List the rows that both change, as far as they are named."""
+    if not meeting.rows:
+        return ""
+    more = meeting.num_rows - len(meeting.rows)
+    return f": {', '.join(meeting.rows)}" + (f" and {more:,} more" if more else "")
 
 
 def preview_of(
@@ -146,12 +180,14 @@ def preview_of(
         staged.num_updated_rows,
         len(staged.data_files),
         staged.size_bytes,
+        staged.num_deletion_files,
+        staged.deletion_bytes,
         fragments,
         _removed_rows(snapshot, staged, fragments, num_rows)
         if is_rows
         else _head(snapshot, num_rows),
         _added_rows(after, fragments, num_rows) if is_rows else _head(after, num_rows),
-        tuple(_meetings(staged, source)),
+        meetings_of(session, snapshot, staged),
     )
 
 
@@ -161,9 +197,50 @@ def source_of(session: Session, snapshot: Snapshot) -> VersionSource:
     return VersionSource(place.slots, place.locations)
 
 
-def meetings_of(session: Session, snapshot: Snapshot, staged: StagedWrite) -> tuple[Meeting, ...]:
-    """Judge what others have committed since a staged write was made."""
-    return tuple(_meetings(staged, source_of(session, snapshot)))
+def meetings_of(
+    session: Session, snapshot: Snapshot, staged: StagedWrite, progress: Progress | None = None
+) -> tuple[Meeting, ...]:
+    """Judge what others have committed since a staged write was made.
+
+    ``progress`` may raise CancelledError.
+    """
+    transaction = Transaction(staged.read_version, staged.operation, "forecast")
+    place = place_of(session, snapshot.branch)
+    is_compaction = isinstance(staged.operation, Rewrite)
+    forecast = CommitForecast(
+        place, transaction, staged.affected_rows, progress, is_replanned=is_compaction
+    )
+    return tuple(_meeting(snapshot, one) for one in forecast.run())
+
+
+def _meeting(snapshot: Snapshot, one: Encounter) -> Meeting:
+    operation = "unknown" if one.operation is None else operation_name(one.operation.arm)
+    verdict, overlap = one.verdict.name.lower(), one.conflict.overlap
+    number = sum(rows.size for rows in one.rows.values())
+    return Meeting(one.version, operation, verdict, overlap, number, _row_names(snapshot, one.rows))
+
+
+def _row_names(snapshot: Snapshot, rows: Mapping[int, Ints]) -> tuple[str, ...]:
+    """Name some rows of a version, given by fragment and offset: by primary key, else row id."""
+    keys = [one for one in snapshot.manifest.schema.fields if one.keys.primary]
+    names = [one.name for one in sorted(keys, key=lambda one: one.keys.primary_position)]
+    found: list[str] = []
+    fragments = snapshot.manifest.fragments.with_ids(rows)
+    for number, fragment in sorted(fragments.items()):
+        offsets = rows[number][: NAMED_ROWS - len(found)]
+        if names and offsets.size:
+            projection = project(snapshot.manifest.schema, names)
+            chosen = Selected(fragment, offsets, offsets, {})
+            values = selected_table(snapshot, projection, chosen).to_pylist()
+            found += [
+                ", ".join(f"{name} = {visible(repr(one[name]))}" for name in names)
+                for one in values
+            ]
+        elif snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+            found += [f"row id {one}" for one in all_row_ids(fragment)[offsets].tolist()]
+        else:
+            found += [f"row id {(number << 32) | one}" for one in offsets.tolist()]
+    return tuple(found)
 
 
 def landed(source: VersionSource, read_version: int, uuid: str) -> int | None:
@@ -267,21 +344,3 @@ def _first_rows(snapshot: Snapshot, fragments: pa.Table, change: str, num_rows: 
     chosen = [every[place] for place in places if place is not None]
     tasks = plan_tasks(snapshot, num_rows, None, tuple(chosen))
     return scan_table(snapshot, project(snapshot.manifest.schema, None), tasks)
-
-
-def _meetings(staged: StagedWrite, source: VersionSource) -> Iterator[Meeting]:
-    head = source.head(staged.read_version)
-    latest = staged.read_version if head is None else head.version
-    knows_rows = staged.affected_rows is not None
-    for version in range(staged.read_version + 1, latest + 1):
-        try:
-            theirs = source.transaction(version).operation
-        except RetryableCommitConflictError as exc:
-            yield Meeting(version, "unknown", Verdict.RETRYABLE.name.lower(), str(exc))
-            continue
-        both = both_insert(
-            staged.operation, staged.read_version, theirs, version, source.snapshotted
-        )
-        found = check(staged.operation, theirs, Circumstances(knows_rows, both))
-        verdict = found.verdict.name.lower()
-        yield Meeting(version, operation_name(theirs.arm), verdict, found.overlap)

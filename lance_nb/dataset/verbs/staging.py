@@ -303,9 +303,18 @@ class Stage(StageEdits):
         """
         return preview_of(self._session, self._snapshot, self.staged, num_rows)
 
-    def meetings(self) -> tuple[Meeting, ...]:
-        """Say what others have committed since, and how a commit would get along with it."""
-        return meetings_of(self._session, self._snapshot, self.staged)
+    def meetings(self, *, progress: Progress | None = None) -> tuple[Meeting, ...]:
+        """Forecast a commit: what others have committed since, and whether it is in the way.
+
+        The conflict check is that of the commit, on the rows that both change. ``progress`` gets
+        versions read and versions in all.
+        """
+        return meetings_of(self._session, self._snapshot, self.staged, progress)
+
+    def newest_version(self) -> int:
+        """Return the newest version of the branch, which a commit would follow."""
+        head = source_of(self._session, self._snapshot).head(self.read_version)
+        return self.read_version if head is None else head.version
 
     def commit(
         self,

@@ -58,6 +58,7 @@ const LONG_READS = [
   "changes.drift",
   "storage.space",
   "refs.list",
+  "stage.forecast",
   "refs.show",
   "refs.explain",
   "refs.bytes",

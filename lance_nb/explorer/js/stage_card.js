@@ -179,8 +179,20 @@ function fragments(card) {
   );
 }
 
+/** The rows that both change, as far as they are named. @param {Lnb.Json} meeting */
+function sameRows({ rows, more_rows: more }) {
+  if (!rows.length) return "";
+  return `: ${rows.join("; ")}${more ? ` and ${count(more)} more` : ""}`;
+}
+
 /** What others committed since, and what that means. @param {Card} card */
 function meetings(card) {
+  if (card.checking)
+    return h(
+      "p",
+      { class: "lnb-sg-checking lnb-faint", role: "status" },
+      `… Checking what others committed since ${card.on}`,
+    );
   if (!card.meetings.length)
     return h("p", { class: "lnb-sg-calm" }, `✓ No other commits since ${card.on}`);
   return h(
@@ -203,7 +215,7 @@ function meetings(card) {
             one.time && [" ", ageOf(one.time)],
             one.message && ` “${one.message}”`,
             `: ${one.words}`,
-            one.overlap ? h("small", {}, ` (${one.overlap})`) : null,
+            one.overlap ? h("small", {}, ` (${one.overlap}${sameRows(one)})`) : null,
           ),
         ),
       ),
@@ -278,7 +290,7 @@ function foot(card, { locked, button, act, commit: named }) {
           "Commit",
           () => act.commit(message.value),
           blocked ? "A commit now would be refused" : null,
-          blocked ? "" : " lnb-sg-go",
+          blocked || card.checking ? "" : " lnb-sg-go",
         ));
   const isAction = !card.has_rows; // tags, branches and clean-ups have no message
   return h(

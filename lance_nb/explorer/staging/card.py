@@ -177,6 +177,7 @@ class Card:
         self.is_outdated = False
         self.preview: StagePreview | None = None
         self.meetings: tuple[Meeting, ...] = ()
+        self.checked_version = 0  # the newest version when the meetings were read
         self.version: int | None = None
         self.done = ""
         self.notes: tuple[str, ...] = ()
@@ -225,7 +226,9 @@ class Card:
 
     def adopt(self, stage: Stage) -> None:
         """Take over a stage whose work is done, and preview what it would change."""
+        checked = stage.newest_version()
         self.stage, self.preview = stage, stage.preview()
+        self.checked_version = checked
         self.meetings = self.preview.meetings
         edit = review_of_edit(self.dataset, self.form, self.preview)
         self.review = joined(edit, review_of_auto_cleanup(self.dataset))
@@ -240,10 +243,24 @@ class Card:
         reporter.check()
         return plan.edits(found)
 
-    def look(self) -> None:
-        """Read again what others have committed since the card was made."""
-        if self.state in (READY, FAILED) and self.stage is not None:
-            self.meetings = self.stage.meetings()
+    def is_stale(self) -> bool:
+        """Whether others have committed since the card was last compared with their commits."""
+        if self.state not in (READY, FAILED) or self.stage is None:
+            return False
+        return self.stage.newest_version() != self.checked_version
+
+    def look(self, progress: Progress = quiet) -> None:
+        """Forecast a commit of the card anew; may run beside other work on it."""
+        stage, state = self.stage, self.state
+        if state not in (READY, FAILED) or stage is None:
+            return
+        newest = stage.newest_version()
+        meetings = stage.meetings(progress=progress)
+        if (self.stage, self.state) == (stage, state):
+            self.meetings, self.checked_version = meetings, newest
+
+    def check_outdated(self) -> None:
+        """Note whether the dataset has changed in a way that changes what the card would do."""
         if self.state == READY and self._is_pinned:
             self.is_outdated = self._dataset_mark() != self._mark
 
@@ -340,8 +357,8 @@ class Card:
     def fail(self, error: LanceError, state: str = FAILED) -> None:
         """Record a commit that failed, or whose outcome is unknown."""
         self.state, self.problem = state, error
-        if self.stage is not None and state == FAILED:
-            self.meetings = self.stage.meetings()
+        if state == FAILED:
+            self.look()
 
     def look_again(self) -> None:
         """After an unknown outcome, check whether the commit is in the dataset."""
@@ -371,6 +388,7 @@ class Card:
         self.stage, self.action, self.preview = anew.stage, anew.action, anew.preview
         self.review, self._mark, self.is_outdated = anew.review, anew._mark, False
         self.meetings, self.notes, self.problem = anew.meetings, anew.notes, None
+        self.checked_version = anew.checked_version
 
     def move(self, engine: str, reporter: ProgressReporter) -> None:
         """Run the card on another engine; work that is done already is discarded."""

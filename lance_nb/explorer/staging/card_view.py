@@ -5,12 +5,14 @@ Layout of ``card_json``::
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
      num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
-     problem, outcome, review}
+     checking, problem, outcome, review}
 
 A meeting is a version that somebody else committed since: version, operation, author, time,
-message, and what it means for this card. ``outcome`` is set when the card is committed: the
-version, and how to undo it. ``review`` is that of an act that takes something away (see
-act_review.py), with ``outdated``: the dataset has changed since. Code is ``{python, magic}``.
+message, what it means for this card, and the first rows that both change. ``checking``: others have
+committed since the meetings were read, so that they have to be read again. ``outcome`` is set when
+the card is committed: the version, and how to undo it. ``review`` is that of an act that takes
+something away (see act_review.py), with ``outdated``: the dataset has changed since. Code is
+``{python, magic}``.
 
 Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
 ``MAX_MEETINGS`` meetings. A verb that ``%lance`` lacks has the line that shows what is staged.
@@ -33,7 +35,7 @@ from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.staging.act_review import ActReview
-from lance_nb.explorer.staging.card import COMMITTED, FAILED, Card
+from lance_nb.explorer.staging.card import COMMITTED, Card
 from lance_nb.explorer.staging.edit_forms import IN_CODE, VECTOR, VERBS, EditForm
 from lance_nb.explorer.staging.row_sources import STREAMED
 
@@ -57,6 +59,7 @@ _VERDICTS = {
     "retryable": "this card must be re-run after it",
     "incompatible": "conflicts with this card: discard it",
 }
+_SAME_ROWS = "changed rows that this card changes: re-run the card"
 # What a verb is called where it names one thing; in the menu it names any.
 _TITLES = {
     "add_column": "Add column",
@@ -229,6 +232,7 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "num_fragments": 0 if card.preview is None else card.preview.fragments.num_rows,
         "samples": _samples(card),
         "meetings": [meeting_json(card, one) for one in card.meetings[-MAX_MEETINGS:]],
+        "checking": card.is_stale(),
         "problem": None if card.problem is None else error_card(card.problem).to_json(),
         "outcome": _outcome(card),
     }
@@ -295,8 +299,11 @@ def facts_of(preview: StagePreview) -> list[dict[str, str]]:
         f"{kinds.count(one)} {one}" for one in ("new", "changed", "dropped") if one in kinds
     )
     found.append(("fragments", touched or "none"))
-    found.append(("files", text.count(preview.num_files)))
-    found.append(("written", text.size(preview.size_bytes)))
+    files = [text.plural(preview.num_files, "data file")] if preview.num_files else []
+    if preview.num_deletion_files:
+        files.append(text.plural(preview.num_deletion_files, "deletion file"))
+    found.append(("files", ", ".join(files) or "none"))
+    found.append(("written", text.size(preview.num_bytes_written)))
     return [{"label": label, "value": value} for label, value in found]
 
 
@@ -371,8 +378,10 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
         "version": meeting.version,
         "operation": text.name(meeting.operation),
         "verdict": meeting.verdict,
-        "words": _words(card, meeting),
+        "words": _SAME_ROWS if meeting.num_rows else _VERDICTS[meeting.verdict],
         "overlap": text.line(meeting.overlap),
+        "rows": [text.line(one) for one in meeting.rows],
+        "more_rows": max(0, meeting.num_rows - len(meeting.rows)),
         "author": "",
         "message": "",
         "time": None,
@@ -387,14 +396,6 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
         "message": text.line(info.message or ""),
         "time": text.milliseconds(info.timestamp),
     }
-
-
-def _words(card: Card, meeting: Meeting) -> str:
-    """Say what a meeting means; the one that a commit was refused for changed the same rows."""
-    refused = card.state == FAILED and f" version {meeting.version}: " in str(card.problem)
-    if refused and meeting.verdict == "rebasable":
-        return "changed the same rows, listed above"
-    return _VERDICTS[meeting.verdict]
 
 
 def _outcome(card: Card) -> dict[str, Any] | None:

@@ -96,6 +96,7 @@ export function mountStage(el, ctx) {
   /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
   let asked = 0;
+  let checking = false; // whether the cards are being compared with newer commits
   /** @type {Lnb.Json} */
   let wanted = null; // a card that another view asked for, before the menu is here
 
@@ -122,6 +123,20 @@ export function mountStage(el, ctx) {
     } catch (error) {
       show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
+    forecast();
+  }
+
+  /** Compare the cards with what others committed, while everything else goes on. */
+  async function forecast() {
+    if (checking || !area.cards.some((one) => one.checking)) return;
+    checking = true;
+    try {
+      const { result } = await ctx.kernel.ask("stage.forecast", {}, { quiet: true });
+      if (!work) paint(result.area);
+    } catch (error) {
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+    }
+    checking = false;
   }
 
   /**
@@ -178,6 +193,7 @@ export function mountStage(el, ctx) {
     }
     clearInterval(timer);
     running.hidden = true;
+    forecast();
   }
 
   /**

@@ -10,6 +10,7 @@ request         args                             result
 stage.menu                                       verbs with their fields, columns, variables, names
 stage.check     verb, args, engine               note, code, where; an error says what is wrong
 stage.cards                                      area: cards, together, running
+stage.forecast                   (long work)     area, compared with what others committed
 stage.running                                    running: how far the work under way is
 stage.add       verb, args, engine (long work)   area
 stage.prepare   id, engine? (long work)          area
@@ -86,6 +87,7 @@ class StageHandlers(RequestHandlers):
         "stage.menu": "on_menu",
         "stage.check": "on_check",
         "stage.cards": "on_cards",
+        "stage.forecast": "on_forecast",
         "stage.running": "on_running",
         "stage.add": "on_add",
         "stage.prepare": "on_prepare",
@@ -123,11 +125,23 @@ class StageHandlers(RequestHandlers):
         return Answer({"note": note, "code": stage_code(form), "where": where})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:
-        """Return the cards, with what others have committed since."""
+        """Return the cards; those that have to be compared with newer commits say so."""
         area = self._area
         for card in area.open_cards if area.running is None else ():
-            card.look()
+            card.check_outdated()
         return Answer({"area": self._area_json(area)})
+
+    def on_forecast(self, args: Mapping[str, Any]) -> Job:
+        """Compare the cards with what others have committed since."""
+        area = self._area
+
+        def work(progress: Progress) -> Answer:
+            for card in area.open_cards if area.running is None else ():
+                if card.is_stale():
+                    card.look(progress)
+            return Answer({"area": self._area_json(area)})
+
+        return Job(work)
 
     def on_running(self, args: Mapping[str, Any]) -> Answer:
         """Return the progress of the running work."""

@@ -48,7 +48,11 @@ def test_every_change_shows_what_the_commit_then_does(
 def test_fragments_that_get_other_columns_are_touched(add: Add) -> None:
     shown = card_json(add("add_column", name="twice", sql="price * 2"))
     facts = {one["label"]: one["value"] for one in shown["facts"]}
-    assert (facts["rows"], facts["fragments"], facts["files"]) == ("20 → 20", "2 changed", "2")
+    assert (facts["rows"], facts["fragments"], facts["files"]) == (
+        "20 → 20",
+        "2 changed",
+        "2 data files",
+    )
     assert [one["change"] for one in shown["fragments"]] == ["changed", "changed"]
     assert [one["label"] for one in shown["samples"]] == ["before", "after"]
     nulls = card_json(add("add_column", name="empty", type="float32"))
@@ -65,7 +69,7 @@ def test_only_the_commit_that_was_met_is_blamed(
     words = {one["version"]: one["words"] for one in card_json(card)["meetings"]}
     assert words == {
         2: "this card is rebased onto it automatically",
-        3: "changed the same rows, listed above",
+        3: "changed rows that this card changes: re-run the card",
     }
 
 

@@ -40,7 +40,7 @@ def test_a_clean_up_that_showed_nothing_removes_nothing(
     card = add("cleanup", keep=1)
     assert card_json(card)["review"]["button"] == "Nothing to remove"
     grow(dataset, 20)
-    card.look()
+    card.check_outdated()
     assert card_json(card)["review"]["outdated"] is True
     area.commit(card.id, None, ProgressReporter())
     assert (card.state, len(newest().version_numbers())) == (READY, 21)

@@ -67,6 +67,9 @@ def test_a_card_goes_from_form_to_version(session: Session) -> None:
     assert ask(session, "running") == {"running": None}
     lance_nb.dataset(session.dataset.uri).delete("id = 1")
     (seen,) = ask(session, "cards")["area"]["cards"]
+    assert (seen["checking"], seen["meetings"]) == (True, [])
+    (seen,) = ask(session, "forecast")["area"]["cards"]
+    assert not seen["checking"]
     assert [one["verdict"] for one in seen["meetings"]] == ["compatible"]
     done = ask(session, "commit", id=card["id"], message="more rows")
     assert (done["branch"], done["version"]) == (None, 3)

@@ -1,0 +1,297 @@
+"""Forecast a commit: run its conflict check on what others have committed, and write nothing.
+
+The check is that of ``rebase``, deletion vectors included, and the next version is built as the
+commit would build it. So a forecast and a commit that follows it at once agree. Where both delete
+or update the same rows, the forecast says which version took which of them.
+
+Limits: the versions since ours are read, and the deletion files of the fragments that both change;
+a commit reads the same. Versions that are committed after the forecast are not in it.
+Source: commit.py and rebase.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+)
+from lance_nb.format.deletion_vector import DeletionVector
+from lance_nb.format.fragment import DeletionFile, Fragment
+from lance_nb.transactions.conflict_grid import check
+from lance_nb.transactions.conflict_rules import Circumstances, Conflict, Verdict, enumerate_ids
+from lance_nb.transactions.deletion_files import PendingDeletions, read_deletion_file
+from lance_nb.transactions.environment import Environment
+from lance_nb.transactions.new_version import build
+from lance_nb.transactions.operation import ApplyContext, Operation
+from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.rewrite import Rewrite
+from lance_nb.transactions.operations.update import Update
+from lance_nb.transactions.rebase import (
+    RebaseContext,
+    both_insert,
+    gap_problem,
+    rebase,
+    with_reuse_index,
+)
+from lance_nb.transactions.transaction import Transaction
+from lance_nb.transactions.version_source import VersionSource
+
+if TYPE_CHECKING:
+    from lance_nb.format.layout import ManifestName
+    from lance_nb.transactions.commit_options import CommitPlace
+
+Progress = Callable[[int, int], object]
+_OTHER_ROWS = "both change {}, in different rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Encounter:
+    """A version that was committed since, and how our transaction gets along with it.
+
+    ``operation`` is None when nobody knows what the version did. ``rows``: offsets of the rows that
+    both change, by fragment id.
+    """
+
+    version: int
+    operation: Operation | None
+    conflict: Conflict
+    rows: Mapping[int, Ints] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ours can follow it."""
+        return self.conflict.verdict
+
+
+def _ignore(_done: int, _total: int) -> None:
+    """Report to nobody."""
+
+
+class CommitForecast:
+    """The forecast for one transaction; ``affected_rows`` as for ``CommitOptions``.
+
+    ``is_replanned``: a rewrite that its commit plans again on the newest version, so that all that
+    counts is whether the rewritten fragments are as they were.
+    """
+
+    def __init__(
+        self,
+        place: CommitPlace,
+        transaction: Transaction,
+        affected_rows: Mapping[int, DeletionVector] | None = None,
+        progress: Progress | None = None,
+        *,
+        is_replanned: bool = False,
+    ) -> None:
+        self._place, self._transaction = place, transaction
+        self._is_replanned = is_replanned
+        self._affected = affected_rows
+        self._progress = progress or _ignore
+        self._source = VersionSource(place.slots, place.locations)
+        self._deletions: dict[tuple[int, DeletionFile], DeletionVector] = {}
+
+    def run(self) -> tuple[Encounter, ...]:
+        """Judge every version since ours, oldest first; a commit now fails if one is in its way.
+
+        Raises CancelledError when ``progress`` does, StorageError, CorruptFileError.
+        """
+        read = self._transaction.read_version
+        head = self._source.head(read)
+        if head is None or head.version <= read:
+            return ()
+        if self._is_replanned and isinstance(self._transaction.operation, Rewrite):
+            return tuple(self._unchanged(self._transaction.operation, head))
+        found = list(self._pairs(head))
+        if any(one.verdict >= Verdict.RETRYABLE for one in found):
+            return tuple(found)
+        known = [one for one in found if one.operation is not None]
+        return tuple(self._with_rows(found, known, head))
+
+    # --- pair by pair -----------------------------------------------------------------------------
+
+    def _pairs(self, head: ManifestName) -> Iterator[Encounter]:
+        first = self._transaction.read_version + 1
+        self._source.load_ahead(range(first, head.version + 1))
+        there = set(self._source.there(first, head))
+        total = head.version - first + 1
+        gap = self._gap(head) if len(there) < total else None
+        for version in range(first, head.version + 1):
+            self._progress(version - first, total)
+            if version in there:
+                yield self._pair(version)
+            else:
+                yield Encounter(version, None, gap or Conflict(Verdict.COMPATIBLE))
+
+    def _gap(self, head: ManifestName) -> Conflict:
+        read = self._transaction.read_version
+        before = self._source.load(read).manifest if self._source.has(read) else None
+        current = self._source.load(head.version).manifest
+        problem = gap_problem(self._transaction.operation, before, current)
+        if problem is None:
+            return Conflict(Verdict.COMPATIBLE, "it was cleaned up, and ours does not depend on it")
+        return Conflict(Verdict.RETRYABLE, f"what it changed is not known: {problem}")
+
+    def _pair(self, version: int) -> Encounter:
+        ours, load = self._transaction.operation, self._source.snapshotted
+        try:
+            theirs = self._source.transaction(version).operation
+        except RetryableCommitConflictError as error:
+            return Encounter(version, None, Conflict(Verdict.RETRYABLE, str(error)))
+        judged = theirs
+        if isinstance(theirs, Rewrite) and isinstance(ours, Rewrite):
+            judged = with_reuse_index(theirs, version, load)
+        both = both_insert(ours, self._transaction.read_version, theirs, version, load)
+        known = Circumstances(self._affected is not None, both)
+        return Encounter(version, theirs, check(ours, judged, known))
+
+    def _unchanged(self, ours: Rewrite, head: ManifestName) -> Iterator[Encounter]:
+        """Judge versions by whether the fragments that ours rewrites stayed as they were."""
+        old = {one.id: one for group in ours.all_groups for one in group.old_fragments}
+        newest = self._source.load(head.version).manifest.fragments.with_ids(old)
+        is_fine = newest == old
+        first, seen = self._transaction.read_version + 1, old
+        there = set(self._source.there(first, head))
+        for version in range(first, head.version + 1):
+            self._progress(version - first, head.version + 1 - first)
+            if version not in there:
+                yield Encounter(version, None, Conflict(Verdict.COMPATIBLE, "it was cleaned up"))
+                continue
+            now = self._source.load(version).manifest.fragments.with_ids(old)
+            changed = {number for number in old if now.get(number) != seen.get(number)}
+            conflict = Conflict(Verdict.COMPATIBLE)
+            if changed and not is_fine:
+                which = enumerate_ids("fragment", changed)
+                conflict = Conflict(
+                    Verdict.RETRYABLE, f"theirs changes {which}, which ours rewrites"
+                )
+            yield Encounter(version, self._operation(version), conflict)
+            seen = now
+
+    def _operation(self, version: int) -> Operation | None:
+        try:
+            return self._source.transaction(version).operation
+        except RetryableCommitConflictError:
+            return None
+
+    # --- rows, and the version that would be made -------------------------------------------------
+
+    def _with_rows(
+        self, found: Sequence[Encounter], known: Sequence[Encounter], head: ManifestName
+    ) -> Iterator[Encounter]:
+        """Do what the commit does after the pairs: merge deletions, and build the version."""
+        problem = self._rehearse(known, head)
+        shared = {} if problem is None else {one.version: self._shared_rows(one) for one in known}
+        is_other = problem is not None and not any(shared.values())
+        blamed = self._blamed(known, problem) if problem is not None and is_other else None
+        for one in found:
+            rows = shared.get(one.version)
+            if rows:
+                yield Encounter(one.version, one.operation, _same_rows(rows), rows)
+            elif one is blamed and problem is not None:
+                yield Encounter(one.version, one.operation, _conflict_of(problem))
+            elif one.verdict is Verdict.REBASABLE and self._common(one):
+                where = enumerate_ids("fragment", self._common(one))
+                merged = Conflict(Verdict.REBASABLE, _OTHER_ROWS.format(where))
+                yield Encounter(one.version, one.operation, merged)
+            else:
+                yield one
+
+    def _common(self, one: Encounter) -> set[int]:
+        """Return the fragments in which both delete rows."""
+        ours = self._transaction.operation
+        if not isinstance(ours, Delete | Update) or one.operation is None:
+            return set()
+        mine = {fragment.id for fragment in ours.updated_fragments}
+        return mine & set(one.operation.footprint().touched)
+
+    def _shared_rows(self, one: Encounter) -> dict[int, Ints]:
+        """Return which of our rows a version deleted, by fragment; none if that is not known."""
+        common = self._common(one)
+        if not common or not self._source.has(one.version - 1):
+            return {}
+        before = self._source.load(one.version - 1).manifest
+        after = self._source.load(one.version).manifest
+        old, new = before.fragments.with_ids(common), after.fragments.with_ids(common)
+        found = {}
+        for number in sorted(common & old.keys() & new.keys()):
+            self._progress(0, 0)
+            rows = (self._affected or {}).get(number)
+            if rows is None or old[number].deletion_file == new[number].deletion_file:
+                continue
+            offsets = rows.offsets()
+            gone = self._deleted(after.version, new[number]).contains(offsets)
+            gone &= ~self._deleted(before.version, old[number]).contains(offsets)
+            if gone.any():
+                found[number] = offsets[gone].astype(np.int64)
+        return found
+
+    def _deleted(self, version: int, fragment: Fragment) -> DeletionVector:
+        if fragment.deletion_file is None:
+            return DeletionVector.of(())
+        key = (fragment.id, fragment.deletion_file)
+        if key not in self._deletions:
+            locations = self._place.locations(self._source.load(version).manifest)
+            self._deletions[key] = read_deletion_file(locations, fragment)
+        return self._deletions[key]
+
+    def _rehearse(self, known: Sequence[Encounter], head: ManifestName) -> LanceError | None:
+        """Rebase and build in memory; return the error that the commit would raise."""
+        current = self._source.load(head.version)
+        pending = PendingDeletions()
+        context = RebaseContext(
+            current.manifest,
+            current.indices,
+            self._source.snapshotted,
+            lambda fragment: self._deleted(head.version, fragment),
+            pending.add,
+            self._affected,
+        )
+        theirs = [(one.version, self._source.transaction(one.version)) for one in known]
+        apply = ApplyContext(
+            current.manifest,
+            current.indices,
+            self._source.snapshotted,
+            Environment().clock(),
+            open_snapshot=self._place.snapshot,
+        )
+        try:
+            build(rebase(self._transaction, theirs, context), apply)
+        except (
+            CommitConflictError,
+            RetryableCommitConflictError,
+            InvalidInputError,
+            NotSupportedError,
+        ) as error:
+            return error
+        return None
+
+    def _blamed(self, known: Sequence[Encounter], problem: LanceError) -> Encounter | None:
+        """Return the version that an error names, else the last one that touches our fragments."""
+        text = str(problem)
+        for one in known:
+            if f" version {one.version}: " in text:
+                return one
+        touching = [one for one in known if self._common(one)]
+        return touching[-1] if touching else known[-1] if known else None
+
+
+def _same_rows(rows: Mapping[int, Ints]) -> Conflict:
+    number = sum(one.size for one in rows.values())
+    where = enumerate_ids("fragment", rows)
+    what = "row" if number == 1 else "rows"
+    return Conflict(Verdict.RETRYABLE, f"both change {number:,} {what} of {where}")
+
+
+def _conflict_of(error: LanceError) -> Conflict:
+    retryable = isinstance(error, RetryableCommitConflictError)
+    return Conflict(Verdict.RETRYABLE if retryable else Verdict.INCOMPATIBLE, str(error))
