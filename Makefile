@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: docs bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -109,6 +109,13 @@ demo: $(VENV)/.stamp-lab $(DEMO_DONE)  ## run the tour without a browser and kee
 	echo "The tour ran in $$(( $$(date +%s) - start )) s. Result, with every output:" && \
 	echo "  $(OUT)/01_tour.ipynb" && \
 	echo "  $(OUT)/01_tour.html"
+
+# ------------------------------------------------------------------------------ documentation
+
+docs: $(VENV)/.stamp-venv  ## build the documentation into build/docs
+	@$(PIP) --editable '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "The documentation: build/docs/index.html"
 
 # -------------------------------------------------------------------------------------- tests
 

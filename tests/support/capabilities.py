@@ -136,8 +136,15 @@ def _flags() -> str:
     )
 
 
+def _pip_line(install: str) -> str:
+    return f"pip install '{install}'" if "[" in install else f"pip install {install}"
+
+
 def _stores() -> str:
-    rows = [(f"`{scheme}://`", line or "built in") for scheme, (_, line) in STORES.items()]
+    rows = [
+        (f"`{scheme}://`", _pip_line(install) if install else "built in")
+        for scheme, (_, _, install) in STORES.items()
+    ]
     return "**Stores** for reading\n\n" + _table(("scheme", "needs"), rows)
 
 

@@ -183,8 +183,9 @@ def _indices(a: Snapshot, b: Snapshot) -> tuple[int, int, int]:
 def diff_text(ends: Ends, counts: DiffCounts, identity: str) -> str:
     """Return the text; a level without differences has no line."""
     bound = "" if counts.rows_exact else "at most "
+    made = "1 transaction" if counts.transactions == 1 else f"{counts.transactions} transactions"
     lines = [
-        f"<lance_nb.Diff {_name(ends.a)} .. {_name(ends.b)}, {counts.transactions} transactions>",
+        f"<lance_nb.Diff {_name(ends.a)} .. {_name(ends.b)}, {made}>",
         f"  rows       {bound}{_rows(counts)}, matched by {identity}",
         _line("fragments", counts.fragments_added, counts.fragments_removed,
               counts.fragments_changed),
