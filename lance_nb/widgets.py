@@ -14,6 +14,7 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
     widgets.SpaceView(ds)                   # where the bytes of all versions are
     widgets.RefsManager(ds)                 # branches and tags
     widgets.StagePanel(ds)                  # changes before they are committed
+    widgets.OperationsLogView(ds)           # what was done from this kernel, with undo
 
 ``height`` sets the height in pixels. All of them in one card: ``lance_nb.explore(ds)``.
 """
@@ -24,6 +25,7 @@ from lance_nb.explorer.registry import (
     DeletionMap,
     DiffView,
     FragmentMap,
+    OperationsLogView,
     RefsManager,
     RowGrid,
     SchemaTree,
@@ -36,6 +38,7 @@ __all__ = [
     "DeletionMap",
     "DiffView",
     "FragmentMap",
+    "OperationsLogView",
     "RefsManager",
     "RowGrid",
     "SchemaTree",

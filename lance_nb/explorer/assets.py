@@ -261,7 +261,12 @@ def _base64_number(value: int) -> str:
 
 EXPLORER = "app.js"
 STANDALONE_EXPLORER = "standalone_app.js"
-LATE_VIEWS = ("widgets/branches.js", "widgets/changes.js", "widgets/stage.js")
+LATE_VIEWS = (
+    "widgets/branches.js",
+    "widgets/changes.js",
+    "widgets/operations_log.js",
+    "widgets/stage.js",
+)
 REGISTRATION = "js/view_registration.js"
 LOADER = compose_module("js/loader.js")
 

@@ -17,6 +17,7 @@ from lance_nb.explorer.widgets.metadata import (
     ValueView,
     VersionDetail,
 )
+from lance_nb.explorer.widgets.operations_log import OperationsLogView
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
@@ -27,6 +28,7 @@ __all__ = [
     "DeletionMap",
     "DiffView",
     "FragmentMap",
+    "OperationsLogView",
     "Overview",
     "RefsManager",
     "RowGrid",
@@ -39,7 +41,9 @@ __all__ = [
     "VersionDetail",
 ]  # fmt: skip
 
-TABS: tuple[type[LanceWidget], ...] = (RowGrid, DiffView, StorageView, RefsManager, StagePanel)
+TABS: tuple[type[LanceWidget], ...] = (
+    RowGrid, DiffView, StorageView, RefsManager, StagePanel, OperationsLogView,
+)  # fmt: skip
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,
     "Timeline": Timeline,

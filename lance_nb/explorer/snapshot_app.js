@@ -11,7 +11,7 @@ import { mountChanges } from "./widgets/changes.js";
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
 const MOUNTS = { changes: mountChanges, refs: mountBranches };
-const KEPT = TABS.filter((tab) => tab.id !== "stage").map((tab) => ({
+const KEPT = TABS.filter(({ id }) => id !== "stage" && id !== "log").map((tab) => ({
   ...tab,
   mount: tab.mount ?? MOUNTS[tab.id],
 }));

@@ -6,7 +6,7 @@ import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
- * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage
+ * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage, log
  * @property {string} label
  * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target),
  *   shown(), hidden()}`
@@ -20,4 +20,5 @@ export const TABS = [
   { id: "storage", label: "Storage", mount: mountStorage },
   { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },
   { id: "stage", label: "Stage", entry: "widgets/stage.js", writes: true },
+  { id: "log", label: "Log", entry: "widgets/operations_log.js", writes: true },
 ];

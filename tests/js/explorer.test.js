@@ -95,6 +95,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
       ["storage", "Storage"],
       ["refs", "Branches & tags"],
       ["stage", "Stage"],
+      ["log", "Log"],
     ],
   );
   assert.equal(new Set(TABS.map((tab) => tab.id)).size, TABS.length);
@@ -102,7 +103,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
   assert.deepEqual([TABS[0].mount, TABS[2].mount], [mountRows, mountStorage]);
   assert.deepEqual(
     TABS.filter((tab) => tab.writes).map((tab) => tab.id),
-    ["refs", "stage"],
+    ["refs", "stage", "log"],
   );
 });
 

@@ -233,6 +233,7 @@ def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot,
     root["DiffView"] = ".lnb-changes"
     root["RefsManager"] = ".lnb-rl"
     root["StagePanel"] = ".lnb-sg-form"
+    root["OperationsLogView"] = ".lnb-ol-none"
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)
 

@@ -106,3 +106,42 @@ def test_a_branch_of_many_versions_is_deleted_with_its_name(
     act.click()
     expect(line(page, "trial")).to_have_count(0)
     assert lance.dataset(uri).branches.list() == {}
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_what_was_done_is_listed_and_undone(
+    open_widget: OpenWidget, uri: str, screenshot: Screenshot, *, dark: bool
+) -> None:
+    lance = require_pylance()
+    page = open_widget(Explorer(lance_nb.dataset(uri)), dark=dark).page
+    page.get_by_role("tab", name="Stage").click()
+    stage = Stage(page)
+    stage.unlock()
+    for verb, fields in (
+        ("delete", {"where": "id < 82"}),
+        ("tag", {"action": "delete", "tag": "release"}),
+        ("cleanup", {"keep_the_newest": "18"}),
+    ):
+        card = stage.stage(verb, **fields)
+        card.locator(".lnb-sg-foot button").last.click()
+        expect(card.locator(".lnb-sg-done")).to_be_visible()
+        card.get_by_role("button", name="remove:").click()
+        expect(card).to_have_count(0)
+    assert lance.dataset(uri).count_rows() == 2
+    page.get_by_role("tab", name="Log").click()
+    log = page.locator(".lnb-panel-log")
+    entries = log.locator(".lnb-ol-entry")
+    expect(entries).to_have_count(3)
+    expect(entries.nth(0)).to_contain_text(
+        "Cannot be undone: the files of the removed versions are deleted."
+    )
+    screenshot(page, "log")
+    entries.nth(1).get_by_role("button", name="Undo: Create tag release at main:7").click()
+    expect(log).to_contain_text("Tag release was created at main:7.")
+    entries.filter(has_text="Delete rows").last.get_by_role("button", name="Undo").click()
+    expect(log).to_contain_text("main:21 was restored as main:23.")
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:23")
+    expect(entries).to_have_count(5)
+    screenshot(page, "undone")
+    assert lance.dataset(uri).count_rows() == 4
+    assert lance.dataset(uri).tags.list()["release"]["version"] == 7

@@ -25,6 +25,7 @@ PIECES = {
     "SchemaTree(ds)": "double",
     "RefsManager(ds)": "2 branches",
     "StagePanel(ds)": "Read-only",
+    "OperationsLogView(ds)": "Nothing was done from here",
     "SpaceView(ds)": "Account for every byte",
 }
 VALUES = {

@@ -40,6 +40,7 @@ const READS = [
   "stage.check",
   "stage.cards",
   "stage.running",
+  "log.list",
 ];
 
 /**
@@ -83,6 +84,7 @@ const LONG_WRITES = [
   "stage.rerun",
   "stage.commit",
   "stage.all",
+  "log.undo",
 ];
 
 const ONLY_READ = new Set([...READS, ...LONG_READS]);

@@ -22,10 +22,12 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CommitConflictError, InvalidInputError, LanceError
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import ref_preview, refs, text
-from lance_nb.explorer.models.ref_list import fork_of, ref_book, tag_place
+from lance_nb.explorer.models.ref_list import Place, fork_of, ref_book, tag_place
 from lance_nb.explorer.models.ref_preview import OK, Consequence
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.staging.edit_forms import EditForm
+from lance_nb.explorer.staging.undo import BranchUndo, NoUndo, TagUndo, Undo
+from lance_nb.transactions.branch_writer import BranchDeletion
 
 MAX_FILES = 200
 ACTION_VERBS = ("tag", "branch", "cleanup")
@@ -40,6 +42,7 @@ class Action:
     size_bytes: int = 0
     files: pa.Table | None = field(default=None, repr=False)
     review: ActReview | None = None
+    undo: Undo | None = None
 
 
 def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Action:
@@ -69,7 +72,8 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
         lost = ref_preview.of_leaving(book, name, latest)
         undo = Consequence(OK, f"Can be undone: the tag is created again at {was}.")
         review = ActReview(f"Delete tag {text.name(name)}", (*lost, undo))
-        return Action((f"tag {text.name(name)} on {was} is deleted",), delete, review=review)
+        line = f"tag {text.name(name)} on {was} is deleted"
+        return Action((line,), delete, review=review, undo=TagUndo(name, seen, None))
     target = refs.resolve(dataset, args["ref"]) if "ref" in args else dataset
     place, label = (target.branch, target.version), text.ref_label(target.branch, target.version)
 
@@ -83,12 +87,12 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     moved = f" (it was on {was})" if was else ""
     line = f"tag {text.name(name)} on {label}{moved}; clean-ups keep this version"
     if seen is None:
-        return Action((line,), write)
+        return Action((line,), write, undo=TagUndo(name, None, place))
     book = ref_book(dataset)
     lost = ref_preview.of_moving(book, name, place, _latest(dataset, seen[0]))
     undo = Consequence(OK, f"Can be undone: the tag moves back to {was}.")
     review = ActReview(f"Move tag {text.name(name)}", (*lost, undo), is_empty=seen == place)
-    return Action((line,), write, review=review)
+    return Action((line,), write, review=review, undo=TagUndo(name, seen, place))
 
 
 def _latest(dataset: LanceDataset, branch: str | None) -> int | None:
@@ -113,7 +117,9 @@ def _branch(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> 
             f"branch {text.name(name)} starts at {label}, as {text.ref_label(name, made.version)}"
         )
 
-    return Action((f"branch {text.name(name)} from {label}; no data is copied",), create)
+    line = f"branch {text.name(name)} from {label}; no data is copied"
+    undo = BranchUndo(name, (target.branch, target.version), is_created=True)
+    return Action((line,), create, undo=undo)
 
 
 def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Action:
@@ -134,7 +140,16 @@ def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Ac
 
     line = f"branch {text.name(name)} is deleted: {text.plural(len(shown.versions), 'version')}"
     review = review_of_branch(shown, lost)
-    return Action((line,), delete, shown.size_bytes, review=review)
+    undo = undo_of_branch_deletion(shown, fork_of(book.branches[name]))
+    return Action((line,), delete, shown.size_bytes, review=review, undo=undo)
+
+
+def undo_of_branch_deletion(deletion: BranchDeletion, fork: Place) -> Undo:
+    """Return how the deletion of a branch is undone."""
+    own = [one for one in deletion.versions if one > fork[1]]
+    if own:
+        return NoUndo(f"{text.plural(len(own), 'version')} of the branch were deleted with it")
+    return BranchUndo(deletion.name, fork, is_created=False)
 
 
 def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
@@ -168,4 +183,5 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
     sizes = [text.size(one) for one in files["size_bytes"].to_pylist()]
     shown = files.select(["reason", "path"]).append_column("size", pa.array(sizes, pa.string()))
     review = review_of_cleanup(dataset, plan)
-    return Action(lines, run, stats.bytes_removed, shown, review)
+    undo = NoUndo("the files of the removed versions are deleted")
+    return Action(lines, run, stats.bytes_removed, shown, review, undo)

@@ -28,9 +28,11 @@ from lance_nb.explorer.staging.card import (
     ProgressReporter,
     Running,
 )
-from lance_nb.explorer.staging.card_view import title_of
+from lance_nb.explorer.staging.card_view import stage_code, title_of
 from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
+from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.row_sources import Namespace
+from lance_nb.explorer.staging.undo import RestoreUndo
 
 MAX_CARDS = 50
 KEPT_DONE = 5
@@ -149,6 +151,7 @@ class StagingArea:
         with self._alone(reporter):
             card = self.card(card_id)
             card.commit(message, reporter, typed)
+            record(card)
             return card
 
     def commit_each(self, message: str | None, reporter: ProgressReporter) -> list[Card]:
@@ -163,6 +166,7 @@ class StagingArea:
                 if card.state == FAILED:
                     card.rerun(reporter)
                 card.commit(message, reporter)
+                record(card)
                 done.append(card)
                 if card.state != COMMITTED:
                     break
@@ -193,6 +197,7 @@ class StagingArea:
             else:
                 for one in cards:
                     one.land(version)
+                record(*cards)
             return cards
 
     def why_not_each(self) -> str:
@@ -262,6 +267,22 @@ class StagingArea:
         finally:
             self._reporter = None
             self._lock.release()
+
+
+def record(*cards: Card) -> None:
+    """Record cards that were committed together in the log of operations."""
+    card = cards[0]
+    if card.state != COMMITTED:
+        return
+    what = " + ".join(title_of(one.form) for one in cards)
+    place, branch = None, card.dataset.branch
+    undo = None if card.action is None else card.action.undo
+    if card.version is not None:
+        place = branch, card.version
+        undo = RestoreUndo(branch, card.version, what)
+    lines = [stage_code(one.form, one.message) for one in cards]
+    code = {key: "\n".join(one[key] for one in lines) for key in ("python", "magic")}
+    operations_log_of(card.dataset.uri).record(what, code, undo, place)
 
 
 def staging_area_of(dataset: LanceDataset) -> StagingArea:

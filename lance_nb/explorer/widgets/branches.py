@@ -78,6 +78,9 @@ from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch
+from lance_nb.explorer.staging.actions import undo_of_branch_deletion
+from lance_nb.explorer.staging.operations_log import operations_log_of
+from lance_nb.explorer.staging.undo import BranchUndo, NoteUndo, RestoreUndo, TagUndo, Undo
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.format.refs import check_branch_name, check_tag_name
@@ -326,6 +329,10 @@ class RefChangeHandlers(RequestHandlers):
         if note:
             owner = dataset.tags if kind == "tag" else dataset.branches
             owner.replace_metadata(name, {NOTE: note})
+        undo: Undo = TagUndo(name, None, place)
+        if kind == "branch":
+            undo = BranchUndo(name, place, is_created=True)
+        self._record(f"Create {kind} {name}", kind, ("create", name, place), undo)
         there = (name, place[1]) if kind == "branch" else place
         shown = f"{kind.capitalize()} {text.name(name)} was created at {text.ref_label(*place)}."
         return self._done(shown, there)
@@ -337,6 +344,7 @@ class RefChangeHandlers(RequestHandlers):
         seen = _seen_place(args)
         tags = writable_dataset(self.session.dataset).tags
         tags.update(name, place, expected=seen)
+        self._record(f"Move tag {name}", "tag", ("move", name, place), TagUndo(name, seen, place))
         route = f"from {text.ref_label(*seen)} to {text.ref_label(*place)}"
         return self._done(f"Tag {text.name(name)} moved {route}.", place)
 
@@ -354,6 +362,9 @@ class RefChangeHandlers(RequestHandlers):
         dataset = writable_dataset(self.session.dataset)
         owner = dataset.tags if kind == "tag" else dataset.branches
         owner.replace_metadata(name, {k: v for k, v in metadata.items() if v or k != NOTE})
+        code = change_code(dataset, kind, "note", name, None, note=note)
+        log = operations_log_of(dataset.uri)
+        log.record(f"Write the note on {kind} {name}", code, NoteUndo(kind, name, before, note))
         return self._done(f"The note on {kind} {text.name(name)} was saved.", None)
 
     def on_delete(self, args: Mapping[str, Any]) -> Job:
@@ -368,12 +379,17 @@ class RefChangeHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             if kind == "tag":
                 dataset.tags.delete(name, expected=tagged)
+                what = "delete", name, None
+                self._record(f"Delete tag {name}", kind, what, TagUndo(name, tagged, None))
                 return self._done(f"Tag {text.name(name)} was deleted.", None)
             fork = self._check_branch(name, seen)
-            word = review_of_branch(dataset.branches.explain_delete(name, users=False), ()).typed
+            deletion = dataset.branches.explain_delete(name, users=False)
+            word = review_of_branch(deletion, ()).typed
             if word and typed != word:
                 raise InvalidInputError(f"this cannot be undone: type {word!r} to confirm it")
             dataset.branches.delete(name, progress=progress)
+            undo = undo_of_branch_deletion(deletion, fork)
+            self._record(f"Delete branch {name}", kind, ("delete", name, None), undo)
             there = None
             if dataset.branch == name:
                 there = self._leave(fork)
@@ -381,6 +397,12 @@ class RefChangeHandlers(RequestHandlers):
             return self._done(f"Branch {text.name(name)} was deleted.", there)
 
         return Job(work)
+
+    def _record(self, what: str, kind: str, act: tuple[str, str, Place | None], undo: Undo) -> None:
+        """Record an act in the log of operations."""
+        dataset = self.session.dataset
+        code = change_code(dataset, kind, *act)
+        operations_log_of(dataset.uri).record(what, code, undo)
 
     def _leave(self, fork: Place) -> Place:
         """Go to the version that the branch started from, or to main if that fails."""
@@ -435,7 +457,30 @@ class RefsManager(LanceWidget):
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests about tags and branches."""
         handlers = (RefHandlers, RefChangeHandlers, MergeHandlers)
-        return {kind: do for one in handlers for kind, do in session.keep(one).handlers().items()}
+        found = {kind: do for one in handlers for kind, do in session.keep(one).handlers().items()}
+        return found | {"refs.merge": _logged(session, found["refs.merge"])}
+
+
+def _logged(session: Session, merge: Handler) -> Handler:
+    """Return the handler of merges, with what it commits recorded in the log of operations."""
+
+    def handle(args: Mapping[str, Any]) -> Answer | Job:
+        job = merge(args)
+        if not isinstance(job, Job):
+            return job
+
+        def work(progress: Progress) -> Answer:
+            answer = job.work(progress)
+            place = answer.result["place"]
+            made = place["branch"], place["version"]
+            what = text.line(answer.result["words"].partition(": ")[2], 200)
+            log = operations_log_of(session.dataset.uri)
+            log.record(what, answer.result["code"], RestoreUndo(*made, what), made)
+            return answer
+
+        return Job(work)
+
+    return handle
 
 
 MAX_MESSAGE = 2000

@@ -48,7 +48,7 @@ from lance_nb.explorer.staging.card import COMMITTED, Card, ProgressReporter
 from lance_nb.explorer.staging.card_view import card_json, stage_code, title_of
 from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
 from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
-from lance_nb.explorer.staging.staging_area import StagingArea, staging_area_of
+from lance_nb.explorer.staging.staging_area import StagingArea, record, staging_area_of
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_MESSAGE_CHARS = 1000
@@ -199,6 +199,7 @@ class StageHandlers(RequestHandlers):
         """Check whether a commit with an unknown outcome succeeded."""
         card = self._area.card(_id_of(args))
         card.look_again()
+        record(card)
         return self._answer([card])
 
     def on_remove(self, args: Mapping[str, Any]) -> Answer:
