@@ -28,12 +28,12 @@ import os
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.errors import BasePathError, InvalidInputError
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import split_uri
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

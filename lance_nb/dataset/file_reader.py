@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.single_file import FRAGMENT_ID, open_single_file
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
+from lance_nb.value_classes import dataclass
 
 DEFAULT_BATCH_ROWS = 1024
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lance_nb.dataset.opening import check_refused
 from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
 from lance_nb.storage.base import ByteRange, check_path, check_prefix, join_uri
 from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.value_classes import dataclass
 
 _COPY_BYTES = 8 * 1024 * 1024
 

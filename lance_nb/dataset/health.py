@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 
 from lance_nb.dataset.opening import NO_URI
@@ -25,6 +25,7 @@ from lance_nb.table.verification.findings import Verification
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.repair import Repair, RepairResult, repairs, undo
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
+from lance_nb.value_classes import dataclass
 
 _FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "tree")
 

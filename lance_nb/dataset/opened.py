@@ -14,7 +14,6 @@ whole manifest, and fails when the data is read). ``memory://`` datasets live in
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from lance_nb.errors import InternalError, NotFoundError
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.format.manifest import Manifest

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lance_nb.code_lines import Python
@@ -27,6 +27,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.transactions.compaction import CompactionMetrics, CompactionOptions, Rewritten
 from lance_nb.transactions.compaction import CompactionTask as _Task
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

@@ -27,7 +27,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
@@ -35,6 +35,7 @@ from lance_nb.storage.fsspec_options import TABLES
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.transactions.external import OPTION as MANIFEST_STORE
 from lance_nb.transactions.external.base import masked_url
+from lance_nb.value_classes import dataclass
 
 OptionPath = tuple[str, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from lance_nb.format.blob_fields import BLOB_KEY, BLOB_V2_EXTENSION
 from lance_nb.storage import meter
 from lance_nb.table.scan_plan import ScanOptions, ScanPlan, plan_scan
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.blob_scan import BlobScan

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset.base_paths import created_bases, trusted_bases
@@ -28,6 +28,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target, branch_store
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import external
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks

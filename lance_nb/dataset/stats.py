@@ -7,7 +7,6 @@ Source: ``LanceStats`` of pylance 14.0.2; ``inspect`` is our own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from lance_nb.dataset.opened import OpenedVersion, VersionPart
 from lance_nb.dataset.refs import Tags
 from lance_nb.table.scan_tasks import counts_of
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.data_statistics import DataStatistics

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.storage import meter
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ Source: messages ``CompressiveEncoding`` and ``PageLayout`` of lance.encodings21
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from lance_nb._pb import encodings21
 from lance_nb.errors import CorruptFileError
+from lance_nb.value_classes import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

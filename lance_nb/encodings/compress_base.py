@@ -14,7 +14,6 @@ lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -34,6 +33,7 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.statistics import Measured
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

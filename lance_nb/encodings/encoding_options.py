@@ -23,11 +23,12 @@ Source: https://docs.rs/lance-encoding/14.0.2/lance_encoding/constants/ and pyla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.value_classes import dataclass
 
 PREFIX = "lance-encoding:"
 _CHUNK_BYTES_2_1 = 32 * 1024

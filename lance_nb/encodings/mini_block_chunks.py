@@ -14,7 +14,6 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -42,6 +41,7 @@ from lance_nb.encodings.compress_base import PageLevels, Parts
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.encodings.kernels.ranges import starts_of
 from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.value_classes import dataclass
 
 _WORD_LOG_BITS = 4
 _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +57,7 @@ from lance_nb.encodings.repdef import (
 )
 from lance_nb.encodings.slicing import expand_ranges, gather_ranges
 from lance_nb.errors import CorruptFileError
+from lance_nb.value_classes import dataclass
 
 _WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from being joined

@@ -13,8 +13,6 @@ page layouts of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -31,6 +29,7 @@ from lance_nb.encodings.base import (
 )
 from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.errors import NotSupportedError
+from lance_nb.value_classes import dataclass
 
 _MOST_FREE_VALUES = 1 << 24  # that a width of 0 may claim in all blocks of a call
 

@@ -20,7 +20,6 @@ Source: pylance 14.0.2.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +45,7 @@ from lance_nb.encodings.registry import codec_encoders, layout_encoders
 from lance_nb.encodings.statistics import Learned, Measured, bits_per_value
 from lance_nb.encodings.tiny_page import encode_tiny
 from lance_nb.errors import InternalError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 __all__ = ["EncodedPage", "EncodingOptions", "Learned", "PageLevels", "encode_page", "encode_pages"]
 

@@ -13,7 +13,6 @@ Source: the ``oneof`` of ``CompressiveEncoding`` and of ``PageLayout`` in lance.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
@@ -33,6 +32,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.errors import NotSupportedError
+from lance_nb.value_classes import dataclass
 
 MAX_DEPTH = 20
 # Of each arm the classes that decode and, where it is written, encode it; they are in the module

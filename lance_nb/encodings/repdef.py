@@ -33,7 +33,7 @@ Source: enum RepDefLayer of lance.encodings21; levels of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
 
@@ -48,6 +48,7 @@ from lance_nb.encodings.compress_base import PageLevels
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.errors import NotSupportedError
+from lance_nb.value_classes import dataclass
 
 _ITEMS: dict[int, int] = {encodings21.REPDEF_ALL_VALID_ITEM: 0, encodings21.REPDEF_NULLABLE_ITEM: 1}
 # layer -> (takes a "null" level, takes an "empty" level)

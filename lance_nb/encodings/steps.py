@@ -13,7 +13,6 @@ Limits: ranges are checked against their region before they are yielded.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from lance_nb.encodings.base import Bytes, Ints, corrupt
 from lance_nb.encodings.kernels import ranges
 from lance_nb.encodings.slicing import expand_ranges
+from lance_nb.value_classes import dataclass
 
 T = TypeVar("T")
 FileRange: TypeAlias = tuple[int, int]  # [start, stop), bytes from the start of the file

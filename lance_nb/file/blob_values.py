@@ -16,7 +16,7 @@ Source: ``BlobType`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +27,7 @@ from lance_nb.encodings.base import Bytes, Ints
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.format.blob_fields import BLOB_INPUT, BLOB_VALUES
 from lance_nb.storage.base import ByteRange, Store
+from lance_nb.value_classes import dataclass
 
 IN_MEMORY = -1
 

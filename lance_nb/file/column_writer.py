@@ -16,7 +16,6 @@ pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +39,7 @@ from lance_nb.format.logical_types import (
     fixed_size_struct_dimension,
 )
 from lance_nb.format.schema import Field
+from lance_nb.value_classes import dataclass
 
 _LISTS = (*LISTS, *LARGE_LISTS, MAP)
 _OWN_KEYS = ("packed", f"{PREFIX}packed", f"{PREFIX}blob")

@@ -14,7 +14,7 @@ Source: spec page "file format" (columns and field ids); verified against pylanc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from lance_nb.encodings.repdef import Level, concat_levels, unravel
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.logical_types import JSON, leaf_to_arrow
 from lance_nb.format.schema import Field
+from lance_nb.value_classes import dataclass
 
 _INT32_MAX = 2**31 - 1
 

@@ -10,13 +10,13 @@ Source: external blobs and ``external_blob_mode="ingest"`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Self
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ Source: spec page "file format"; verified against pylance 14.0.2.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 FOOTER_BYTES = 40
 MAGIC = b"LANC"

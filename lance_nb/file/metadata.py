@@ -11,7 +11,6 @@ Source: messages FileDescriptor, ColumnMetadata, Page of lance.file and lance.fi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from google.protobuf.message import DecodeError
 from lance_nb._pb import encodings, encodings21, file, file2
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
 ARRAY_ENCODING_URL = "/lance.encodings.ArrayEncoding"

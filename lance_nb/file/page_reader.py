@@ -13,7 +13,7 @@ Limits: pages are joined only where their bytes are at hand without copying.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -36,6 +36,7 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
 from lance_nb.file.source import FileSource
 from lance_nb.storage.threads import cpu_count, run_side_by_side
+from lance_nb.value_classes import dataclass
 
 T = TypeVar("T")
 Buffers: TypeAlias = dict[int, PageBuffer]

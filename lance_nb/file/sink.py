@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from lance_nb.file.footer import MAGIC
 from lance_nb.file.metadata import VALUES_ENCODING, PageMetadata, column_bytes
 from lance_nb.file.sidecars import Sidecars
 from lance_nb.storage.base import ObjectWriter
+from lance_nb.value_classes import dataclass
 
 ALIGNMENT = 64
 

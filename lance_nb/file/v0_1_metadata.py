@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +29,7 @@ from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
+from lance_nb.value_classes import dataclass
 
 LEGACY_FOOTER_BYTES = 16
 PAGE_ENTRY_BYTES = 16

@@ -35,7 +35,7 @@ which reads and writes the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,7 @@ from lance_nb.file.v2_0_reader import located, run, structs_without_fields
 from lance_nb.format.field import Field
 from lance_nb.format.logical_types import is_nested, leaf_to_arrow
 from lance_nb.format.schema import Schema
+from lance_nb.value_classes import dataclass
 
 _ENCODINGS = {1: "plain", 2: "var_binary", 3: "dictionary", 4: "rle"}
 _RLE = 4  # Field.encoding: a name without a layout

@@ -15,7 +15,6 @@ Source: messages ArrayEncoding and ColumnEncoding of lance.encodings; checked wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -43,6 +42,7 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, LeafPart
 from lance_nb.file.page_reader import Column, PageRows, split_rows
 from lance_nb.file.source import FileSource
+from lance_nb.value_classes import dataclass
 
 T = TypeVar("T")
 

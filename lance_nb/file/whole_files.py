@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ from lance_nb.file.metadata import page_layout, page_messages
 from lance_nb.file.page_reader import threads_for
 from lance_nb.storage import meter
 from lance_nb.storage.threads import run_side_by_side
+from lance_nb.value_classes import dataclass
 
 FILE_VERSIONS = ((2, 1), (2, 2))
 _ENTRY = struct.Struct("<QQ")

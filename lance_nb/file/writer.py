@@ -16,7 +16,6 @@ Source: files of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
@@ -55,6 +54,7 @@ from lance_nb.format.logical_types import STRUCT
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.storage.summed_writer import SummedWriter
+from lance_nb.value_classes import dataclass
 
 PAGE_BYTES = 8 * 1024 * 1024
 _PAGE_BYTES_MIN = 64 * 1024

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import IO, Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ import pyarrow as pa
 from lance_nb.errors import ArgumentError, InvalidInputError
 from lance_nb.format.arrow_schema import register_extension_type
 from lance_nb.format.blob_fields import BLOB_INPUT, BLOB_V2_EXTENSION
+from lance_nb.value_classes import dataclass
 
 _INLINE_KEY = "lance-encoding:blob-inline-size-threshold"
 _DEDICATED_KEY = "lance-encoding:blob-dedicated-size-threshold"

@@ -10,10 +10,10 @@ Source: lance-table ``feature_flags`` as enforced by pylance 14.0.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 DELETION_FILES = 1 << 0
 STABLE_ROW_IDS = 1 << 1

@@ -11,11 +11,12 @@ Source: message ``lance.file.Field``; ``type`` is never written (always zero).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lance_nb._pb import file as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.wire import unknown_bytes
+from lance_nb.value_classes import dataclass
 
 DEPTH_MAX = 100
 TOP = -1

@@ -24,7 +24,7 @@ import json as json_text
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
@@ -33,6 +33,7 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format import layout
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.value_classes import dataclass
 
 TOMBSTONE = -2  # a field id in DataFile.fields: the column has been replaced by another file
 

@@ -16,7 +16,7 @@ Source: ``Manifest.fragments``; message ``FragmentCounts`` is our counting view 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import overload
 
 import numpy as np
@@ -32,6 +32,7 @@ from lance_nb.format.serialized_fragments import (
     count_fragments,
 )
 from lance_nb.format.wire import U32_MAX
+from lance_nb.value_classes import dataclass
 
 Counts64 = npt.NDArray[np.int64]
 _SUM_MAX = 2**62  # far above any dataset; a floating-point sum is exact enough to tell

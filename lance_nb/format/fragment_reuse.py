@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyroaring import BitMap
 
@@ -31,6 +31,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import SYSTEM_NAMES, IndexMetadata
 from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.value_classes import dataclass
 
 REUSE_INDEX = SYSTEM_NAMES[0]
 DETAILS_URL = "/lance.table.FragmentReuseIndexDetails"

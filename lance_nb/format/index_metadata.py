@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from lance_nb.errors import ArgumentError, CorruptFileError, InvalidInputError
 from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.roaring import check_portable
 from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.value_classes import dataclass
 
 SYSTEM_NAMES = ("__lance_frag_reuse", "__lance_mem_wal")
 

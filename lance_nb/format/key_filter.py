@@ -27,7 +27,7 @@ key; block and bits of a hash as in Parquet's split-block bloom filters; the xxH
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ import pyarrow.types as pt
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
 from lance_nb.format.wire import unknown_bytes
+from lance_nb.value_classes import dataclass
 
 U64s = npt.NDArray[np.uint64]
 

@@ -9,7 +9,6 @@ Source: ``lance.schema.LanceSchema`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from lance_nb.errors import ArgumentError, ColumnNotFoundError, InvalidInputErro
 from lance_nb.format.arrow_schema import field_to_arrow, resolve_extensions
 from lance_nb.format.field import Field
 from lance_nb.format.schema import Schema, parse_column_path
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

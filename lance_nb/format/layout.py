@@ -26,11 +26,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import quote, unquote
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.value_classes import dataclass
 
 VERSIONS = "_versions"
 TRANSACTIONS = "_transactions"

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,6 +34,7 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.schema import Schema
 from lance_nb.format.serialized_fragments import FragmentWire
 from lance_nb.format.wire import FILE_BYTES_MAX, U32_MAX, parse, unknown_bytes
+from lance_nb.value_classes import dataclass
 
 TAIL_BYTES = 64 * 1024  # one read of this size gets the manifest of nearly every table
 FOOTER = struct.Struct("<QHH4s")

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.index_metadata import SYSTEM_NAMES
 from lance_nb.format.wire import parse, unknown_bytes
+from lance_nb.value_classes import dataclass
 
 WAL_INDEX = SYSTEM_NAMES[1]
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_nb.errors import CorruptFileError, InvalidRefError
+from lance_nb.value_classes import dataclass
 
 RECORD_BYTES_MAX = 1_000_000
 MAIN = "main"

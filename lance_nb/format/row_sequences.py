@@ -27,14 +27,13 @@ comment says that bitmaps are most significant bit first; the files are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from lance_nb._pb import rowids as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.wire import U64_MAX, parse
+from lance_nb.value_classes import dataclass
 
 U64s = npt.NDArray[np.uint64]
 

@@ -11,7 +11,7 @@ Source: ``Manifest.fields`` and ``Manifest.schema_metadata``; ``FileDescriptor.s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from lance_nb.format.arrow_schema import (
     metadata_from_arrow,
 )
 from lance_nb.format.field import Field, fields_from_pb, fields_to_pb
+from lance_nb.value_classes import dataclass
 
 __all__ = ["Field", "Schema", "format_column_path", "parse_column_path"]
 

@@ -22,7 +22,6 @@ Source: messages DataFragment, DataFile and DeletionFile of lance.table; ``Fragm
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, overload
 
@@ -33,6 +32,7 @@ from google.protobuf.message import DecodeError
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError
 from lance_nb.format.wire import parse
+from lance_nb.value_classes import dataclass
 
 FEW_FRAGMENTS = 64  # below this, parsing one by one is quicker than a round of numpy calls
 ROUNDS_MAX = 48

@@ -18,13 +18,14 @@ transactions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb._pb import table as table_pb
 from lance_nb._pb import transaction as pb
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import parse
+from lance_nb.value_classes import dataclass
 
 _WHOLE = frozenset({"overwrite", "restore", "clone"})
 _WITH_COLUMNS = frozenset({"merge", "project"})

@@ -14,7 +14,7 @@ Source: message ``Transaction`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -22,6 +22,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_nb._pb import file, table, transaction
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.wire import parse
+from lance_nb.value_classes import dataclass
 
 UNKNOWN = "Unknown"
 MESSAGE_PROPERTY = "__lance_commit_message"

@@ -16,11 +16,12 @@ from __future__ import annotations
 import configparser
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from lance_nb.errors import InvalidInputError, MissingPackageError
+from lance_nb.value_classes import dataclass
 
 Credentials = dict[str, Any]
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.value_classes import dataclass
 
 Buffer = bytes | bytearray | memoryview
 

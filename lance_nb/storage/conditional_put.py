@@ -43,7 +43,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
@@ -53,6 +52,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.value_classes import dataclass
 
 PROBE_PREFIX = ".probe-"
 RACERS = 8

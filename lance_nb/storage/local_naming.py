@@ -26,13 +26,13 @@ import errno
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Self
 
 from lance_nb.errors import ObjectExistsError, StorageError
 from lance_nb.storage.base import Buffer
+from lance_nb.value_classes import dataclass
 
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}

@@ -21,11 +21,12 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.storage.fsspec_options import NOT_FOR_DRIVERS, is_true
+from lance_nb.value_classes import dataclass
 
 _CONNECT_TIMEOUT = "connect_timeout"
 

@@ -8,11 +8,11 @@ the last range.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError
 from lance_nb.storage.base import ByteRange
 from lance_nb.storage.threads import run_all
+from lance_nb.value_classes import dataclass
 
 GAP_BYTES_MAX = 64 * 1024
 SPAN_BYTES_MAX = 16 * 1024 * 1024

@@ -18,7 +18,6 @@ Source: spec page "blob"; verified against pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -32,6 +31,7 @@ from lance_nb.format.blob_fields import (
 )
 from lance_nb.format.logical_types import LARGE_LISTS, LISTS
 from lance_nb.format.schema import Field, Schema
+from lance_nb.value_classes import dataclass
 
 DESCRIPTION = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
 

@@ -10,7 +10,7 @@ Not supported: blobs inside maps and fixed-size lists.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from lance_nb.table.computed_columns import Shape, shape_of
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, Projection
 from lance_nb.table.scan_plan import ScanOptions, ScanPlan, plan_scan
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ Source: ``cleanup_old_versions`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
@@ -26,6 +25,7 @@ from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION,
 from lance_nb.table.file_references import Ints, Mask, References
 from lance_nb.table.retention import is_settled
 from lance_nb.table.survey import MANIFEST, TEMPORARY_MANIFEST, StoredFile, Survey, staged_version
+from lance_nb.value_classes import dataclass
 
 _NAMED = (DATA, DELETION, INDEX, TRANSACTION)
 _DEEP = 2  # slashes in "data/<stem>/<bits>.blob"

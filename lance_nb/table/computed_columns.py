@@ -7,7 +7,7 @@ columns that a search adds (``_distance``) come last unless they are named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from lance_nb.table.projection import (
 )
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ out the payloads of blobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.projection import project
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS, WINDOW_BYTES, one_range, window_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ Source: message DeletionFile of lance.table; see format/deletion_vector for the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFile, Fragment
 from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
+from lance_nb.value_classes import dataclass
 
 __all__ = ["LiveSpan", "live_span", "physical_rows", "read_deletions"]
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_nb.file.opening import DataFileReader, open_data_file
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
 from lance_nb.storage.base import Store
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.format.deletion_vector import DeletionVector

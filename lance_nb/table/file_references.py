@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -29,6 +28,7 @@ from lance_nb.format.manifest_history import ManifestFiles, NamedFile, VersionFi
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.storage.base import Store
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
+from lance_nb.value_classes import dataclass
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -16,7 +16,6 @@ Limits: memory holds one window, sized by ``scan.window_rows``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -56,6 +55,7 @@ from lance_nb.table.scan import (
 from lance_nb.table.scan_tasks import FragmentTask, first_rows, num_live_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import ranges_of
+from lance_nb.value_classes import dataclass
 
 T = TypeVar("T")
 

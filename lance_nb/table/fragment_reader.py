@@ -12,7 +12,7 @@ Source: messages DataFragment and DataFile of lance.table.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from lance_nb.file.opening import DataFileReader
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.schema import Field
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 FAR_READS = 8
 _PLANS_MAX = 64

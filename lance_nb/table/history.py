@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,6 +41,7 @@ from lance_nb.format.manifest_history import (
 from lance_nb.format.transaction_summary import TransactionSummary, summarize_transaction
 from lance_nb.storage.base import Store
 from lance_nb.table.versions import describe_versions, find_latest, read_section, version_numbers
+from lance_nb.value_classes import dataclass
 
 DAMAGED = "Damaged"
 _GROWTH_BYTES = 16 * 1024

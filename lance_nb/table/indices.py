@@ -21,7 +21,7 @@ Source: message IndexSection of lance.table; format/fragment_reuse.py;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -53,6 +53,7 @@ from lance_nb.storage.base import ByteRange, Store
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.versions import read_section
+from lance_nb.value_classes import dataclass
 
 Locate = Callable[[str, int | None], tuple[Store, str]]
 Addresses = npt.NDArray[np.uint64]

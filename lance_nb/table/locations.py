@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError, NotSupportedError
@@ -50,6 +50,7 @@ from lance_nb.storage.links import how_to_allow
 from lance_nb.storage.registry import StorageOptions, open_store, relative_uri
 from lance_nb.table import refs
 from lance_nb.table.versions import load_version, parse_whole, version_names
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks

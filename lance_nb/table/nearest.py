@@ -16,7 +16,6 @@ Source: behaviour of pylance 14.0.2 without an index.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from lance_nb.table.filtered_scan import RowChoice, Selected, read_columns, sele
 from lance_nb.table.ordering import Addresses, addresses_of
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 DISTANCE = "_distance"
 QUERY_INDEX = "query_index"

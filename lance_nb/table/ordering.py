@@ -12,7 +12,6 @@ Not supported: sorting by lists, structs and maps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,6 +31,7 @@ from lance_nb.table.predicate.comparison import float_rank
 from lance_nb.table.predicate.expression import Column, evaluate
 from lance_nb.table.projection import Projection, bare_table, project
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 # Sorting anew is worth its price from this many waiting rows on.

@@ -15,7 +15,6 @@ Source: spec page "statistics"; the results are those of a scan that reads all p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -30,6 +29,7 @@ from lance_nb.table.fragment_reader import open_file
 from lance_nb.table.predicate import Filter, comparison
 from lance_nb.table.predicate.expression import Call, Column, Expression, Literal
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 ROWS_MAX = 1 << 26
 Mask = npt.NDArray[np.bool_]

@@ -14,7 +14,7 @@ Source: spec page "row id and row address"; behaviour of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from lance_nb.format.blob_fields import DESCRIPTION_V2, is_blob_v2
 from lance_nb.format.schema import Schema, format_column_path, parse_column_path
 from lance_nb.table.blob_columns import scanned_form
 from lance_nb.table.fragment_reader import Column
+from lance_nb.value_classes import dataclass
 
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"

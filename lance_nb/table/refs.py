@@ -19,7 +19,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -34,6 +33,7 @@ from lance_nb.errors import (
 from lance_nb.format import layout
 from lance_nb.storage.base import ObjectInfo, Store
 from lance_nb.storage.threads import run_all
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag

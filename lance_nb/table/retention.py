@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lance_nb.errors import CleanupError, InvalidInputError
 from lance_nb.format.layout import ManifestName
+from lance_nb.value_classes import dataclass
 
 DEFAULT_AGE = timedelta(days=14)
 UNVERIFIED_AGE = timedelta(days=7)  # files that no version refers to may be of a running write

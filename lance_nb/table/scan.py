@@ -10,7 +10,6 @@ the size of the files.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 
@@ -43,6 +42,7 @@ from lance_nb.table.projection import (
 )
 from lance_nb.table.scan_tasks import FragmentTask
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 

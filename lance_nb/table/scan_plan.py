@@ -12,7 +12,7 @@ scan needs them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from lance_nb.table.projection import (
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS, cut, empty_batches, scan_batches, scan_table
 from lance_nb.table.scan_tasks import FragmentTask, plan_tasks
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.computed_columns import Shape

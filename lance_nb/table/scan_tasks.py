@@ -7,7 +7,7 @@ limit are never opened, and a fragment without deletions needs no file to be pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentCounts
 from lance_nb.table.fragment_reader import confirmed_rows, num_physical_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.file.reader import FileReader
@@ -26,6 +26,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 FRAGMENT_ID = 0
 _BASE_ID = 0

@@ -14,7 +14,7 @@ Source: message DataStorageFormat of lance.table; behaviour of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import NotSupportedError
@@ -24,6 +24,7 @@ from lance_nb.format.manifest import Manifest
 from lance_nb.table.file_cache import DeletionCache, FileCache
 from lance_nb.table.locations import Locations
 from lance_nb.table.versions import read_section
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -48,6 +48,7 @@ from lance_nb.table.survey import (
     LineOfVersions,
     Survey,
 )
+from lance_nb.value_classes import dataclass
 
 __all__ = ["Freed", "Space", "space_of"]
 

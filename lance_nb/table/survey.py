@@ -30,7 +30,7 @@ Source: kinds as ``explain_cleanup_old_versions`` of pylance 14.0.2 names them; 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -47,6 +47,7 @@ from lance_nb.format.layout import ManifestName, list_versions, parse_manifest_n
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, identity_of
 from lance_nb.storage.base import Listing, Store, check_path
 from lance_nb.table import refs
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.format.refs import Branch, Tag

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import UUID
 
 from lance_nb.errors import (
@@ -70,6 +70,7 @@ from lance_nb.transactions.ref_writer import (
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import forget_versions
 from lance_nb.transactions.version_source import Version, VersionSource, parse_version
+from lance_nb.value_classes import dataclass
 
 Progress = Callable[[int, int], object]
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -63,6 +63,7 @@ from lance_nb.table.survey import (
 )
 from lance_nb.transactions.checksum_records import merge_records
 from lance_nb.transactions.environment import Environment
+from lance_nb.value_classes import dataclass
 
 CANDIDATES = pa.schema(
     [

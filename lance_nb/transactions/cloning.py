@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.errors import DatasetAlreadyExistsError, LanceError
 from lance_nb.format import layout
@@ -31,6 +31,7 @@ from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 PIECE_BYTES = 16 * 1024 * 1024
 _COPIERS = 4

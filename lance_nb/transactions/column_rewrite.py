@@ -15,7 +15,7 @@ lance.table; ``merge_columns``, ``update_columns`` and ``write_mode`` of pylance
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.operations.update import Update, UpdateMode
+from lance_nb.value_classes import dataclass
 
 _ONE_FILE = 1 << 62
 _LEGACY = "0.1"

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from uuid import UUID, uuid5
 
@@ -81,6 +81,7 @@ from lance_nb.transactions.rebase import RebaseContext, gap_problem, rebase
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
 from lance_nb.transactions.version_source import Version, VersionSource, unknown_change_error
+from lance_nb.value_classes import dataclass
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")

@@ -7,7 +7,7 @@ Source: arguments and defaults of ``LanceDataset.commit`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from lance_nb.errors import InvalidInputError
@@ -23,6 +23,7 @@ from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import ApplyContext, BuildOptions, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import CommitLock, ManifestSlots, slots_of
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.checksums import ReadChecks

@@ -35,7 +35,7 @@ Source: ``lance.optimize`` of pylance 14.0.2: ``CompactionOptions`` with its doc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -59,6 +59,7 @@ from lance_nb.table.scan_tasks import plan_tasks
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
+from lance_nb.value_classes import dataclass
 
 CONFIG_PREFIX = "lance.compaction."
 MODES = ("reencode", "try_binary_copy", "force_binary_copy")

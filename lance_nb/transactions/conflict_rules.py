@@ -12,7 +12,6 @@ the stricter verdict holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 
 from pyroaring import BitMap
@@ -21,6 +20,7 @@ from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.merged_logs import WAL_INDEX
 from lance_nb.transactions.operation import CONFIG, TABLE_METADATA, Footprint
+from lance_nb.value_classes import dataclass
 
 _SHOWN = 5
 

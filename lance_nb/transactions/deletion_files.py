@@ -15,7 +15,7 @@ Source: message ``DeletionFile`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from lance_nb.format.checksums import FileSum
@@ -29,6 +29,7 @@ from lance_nb.table.file_cache import DeletionCache
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.checksum_records import sum_of, write_record
 from lance_nb.transactions.environment import Environment, new_uuid
+from lance_nb.value_classes import dataclass
 
 _U64 = 2**64
 _ROWS_MAX = 2**32

@@ -10,7 +10,7 @@ Source: message ``Transaction.Delete`` of lance.table; ``LanceDataset.delete`` o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
@@ -29,6 +29,7 @@ from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.operations.delete import Delete
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from lance_nb.errors import RetryableCommitConflictError, TooMuchWriteContentionError
+from lance_nb.value_classes import dataclass
 
 
 def new_uuid() -> str:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from types import TracebackType
 from typing import Self
@@ -43,6 +43,7 @@ from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.write_progress import FragmentWriteProgress
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

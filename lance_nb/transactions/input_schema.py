@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from lance_nb.errors import SchemaMismatchError
 from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2, with_blobs
 from lance_nb.format.schema import Field, Schema
 from lance_nb.transactions.schema_change import check_not_reserved
+from lance_nb.value_classes import dataclass
 
 _SHOWN = 20
 

@@ -23,7 +23,7 @@ Source: ``MergeInsertBuilder`` of pylance 14.0.2; message ``Transaction.Update``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -58,6 +58,7 @@ from lance_nb.transactions.merge_insert_plan import (
 )
 from lance_nb.transactions.merge_insert_source import RowMaker, SourceRows, windows
 from lance_nb.transactions.row_rewrite import columns_are_cheaper
+from lance_nb.value_classes import dataclass
 
 Progress = Callable[[int, int], object]
 

@@ -23,7 +23,7 @@ measured type by type.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -43,6 +43,7 @@ from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.merge_insert_plan import MergeClauses, WhenMatched
 from lance_nb.transactions.merge_insert_source import SourceRows
+from lance_nb.value_classes import dataclass
 
 _TABLE_SIZE_MAX = 1 << 24
 _NARROW = 16

@@ -7,7 +7,6 @@ Source: ``MergeInsertBuilder`` and ``MergeInsertBuilder.execute_uncommitted`` of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from lance_nb.table.predicate import Filter
 from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.deletion_plan import DeletionPlan
 from lance_nb.transactions.merge_insert_source import check_keys, check_schema
+from lance_nb.value_classes import dataclass
 
 WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
 

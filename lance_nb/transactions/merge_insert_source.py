@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +39,7 @@ from lance_nb.table.scan import row_addresses
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import joined_batches
 from lance_nb.transactions.input_schema import writable_part
+from lance_nb.value_classes import dataclass
 
 MEMORY_BYTES = 256 * 1024 * 1024
 _RUN_ROWS = 64 * 1024

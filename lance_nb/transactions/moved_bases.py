@@ -16,7 +16,7 @@ Source: message BasePath of lance.table; pylance 14.0.2 reads what a repair make
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.base import Store
@@ -29,6 +29,7 @@ from lance_nb.transactions.operations.update_bases import UpdateBases
 from lance_nb.transactions.ref_writer import PlaceOf
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

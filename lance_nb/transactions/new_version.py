@@ -17,7 +17,7 @@ Order of sections and of writes as in pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.errors import CorruptFileError, InternalError, LanceError
 from lance_nb.format import layout
@@ -36,6 +36,7 @@ from lance_nb.transactions.commit_options import Committed
 from lance_nb.transactions.old_manifests import may_need_repair, repaired
 from lance_nb.transactions.operation import ApplyContext, Built, Snapshotted
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 
 def build(

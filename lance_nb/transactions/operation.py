@@ -13,7 +13,7 @@ Source: message ``Transaction`` of lance.table, whose oneof names the arms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from lance_nb.errors import ArgumentError
@@ -25,6 +25,7 @@ from lance_nb.format.manifest import BasePath, Manifest, WriterVersion
 from lance_nb.format.transaction_summary import DESCRIBERS
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.stream_mark import StreamMark
+from lance_nb.value_classes import dataclass
 
 CONFIG = "config"
 TABLE_METADATA = "table metadata"

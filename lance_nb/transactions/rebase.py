@@ -29,7 +29,7 @@ Source: specification of transactions, section "Rebase Mechanism"; ``update_conf
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyroaring import BitMap
@@ -71,6 +71,7 @@ from lance_nb.transactions.operations.update_config import UpdateConfig
 from lance_nb.transactions.operations.update_mem_wal_state import UpdateMemWalState
 from lance_nb.transactions.row_lineage import row_ids_of
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 Theirs = Sequence[tuple[int, Operation]]
 _NOT_KNOWN = "it was removed in the meantime"

@@ -18,7 +18,7 @@ Source: spec page "branch and tag"; behaviour of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol, runtime_checkable
 
 from lance_nb.errors import (
@@ -39,6 +39,7 @@ from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.environment import Environment
+from lance_nb.value_classes import dataclass
 
 # --- records --------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -69,6 +69,7 @@ from lance_nb.transactions.repair_plan import (
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 RECORD_FILE = "repair.json"
 FILE_BYTES_MAX = 1 << 30

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
 from lance_nb.errors import FormatError, LanceError
@@ -51,6 +51,7 @@ from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.ref_writer import PlaceOf
 from lance_nb.transactions.version_slots import SlotKeeper
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 RESTORE, HINT, FINISH, RECORD, QUARANTINE, MOVED = (
     "restore", "hint", "finish branch", "branch record", "quarantine", "moved",

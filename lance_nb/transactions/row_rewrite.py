@@ -18,7 +18,7 @@ pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -43,6 +43,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite, Touched, rewrite_columns
 from lance_nb.transactions.deletion_plan import DeletionPlan, deletion_of
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
+from lance_nb.value_classes import dataclass
 
 SAVED_BYTES_MIN = 4 * 1024 * 1024
 """What columns must save: below, rows are rewritten, as pylance does."""

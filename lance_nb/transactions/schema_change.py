@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lance_nb.format.manifest import Manifest
 from lance_nb.format.schema import Schema
 from lance_nb.table.projection import ROW_COLUMNS
 from lance_nb.table.snapshot import storage_version
+from lance_nb.value_classes import dataclass
 
 _FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,

@@ -16,7 +16,7 @@ Source: messages of ``Transaction`` in lance.table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
@@ -31,6 +31,7 @@ from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update
 from lance_nb.transactions.row_rewrite import RowRewrite
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

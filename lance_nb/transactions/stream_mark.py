@@ -16,10 +16,10 @@ Source: the action ``txn`` of Delta Lake's protocol (application id and version)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import CommitConflictError, InvalidInputError
+from lance_nb.value_classes import dataclass
 
 PREFIX = "lance_nb.stream."
 _ID_MAX_CHARS = 200

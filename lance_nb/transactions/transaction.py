@@ -12,7 +12,7 @@ Source: message ``Transaction`` of lance.table. The commit message is the proper
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +26,7 @@ from lance_nb.format.wire import parse, unknown_bytes
 from lance_nb.transactions.operation import Operation
 from lance_nb.transactions.operations.unknown import Unknown
 from lance_nb.transactions.registry import OPERATIONS
+from lance_nb.value_classes import dataclass
 
 _FIRST_OPERATION = 100
 

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from lance_nb.errors import (
@@ -52,6 +51,7 @@ from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.transaction_summary import summarize_transaction
 from lance_nb.storage.base import ObjectInfo, Store, lists_marks, sync_folder
 from lance_nb.transactions.environment import Environment
+from lance_nb.value_classes import dataclass
 
 # Called with the version about to be written; held while its slot is created.
 CommitLock = Callable[[int], AbstractContextManager[object]]

@@ -12,7 +12,7 @@ Source: format/manifest.py; spec page "transactions".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.errors import (
     ObjectNotFoundError,
@@ -31,6 +31,7 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.versions import parse_whole
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import ManifestSlots
+from lance_nb.value_classes import dataclass
 
 _NEAR = ("file", "memory")  # one after the other is as fast
 _AHEAD_MAX = 64  # manifests of large tables are large

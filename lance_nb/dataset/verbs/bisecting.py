@@ -18,7 +18,6 @@ Queries and aggregates need DuckDB.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from sqlglot.errors import SqlglotError
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, VersionNotFoundError, clip
 from lance_nb.table.predicate.sql_text import parse_duckdb, problem_of, shown
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset

@@ -16,7 +16,7 @@ read ahead in batches of ``_AHEAD``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import pyarrow as pa
 
@@ -56,6 +56,7 @@ from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 STRATEGIES = ("auto", FAST_FORWARD, "replay")
 

@@ -14,7 +14,6 @@ Source: ``LanceDataset.add_columns`` and ``LanceFragment.merge_columns`` of pyla
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,6 +38,7 @@ from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.row_rewrite import cast
+from lance_nb.value_classes import dataclass
 
 
 def physical_batches(

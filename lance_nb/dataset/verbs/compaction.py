@@ -12,7 +12,7 @@ Source: ``lance.optimize.Compaction`` and ``LanceDataset.optimize`` of pylance 1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import (
@@ -50,6 +50,7 @@ from lance_nb.transactions.fragment_writer import UncommittedFiles
 from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
 from lance_nb.transactions.operations.rewrite import Rewrite, RewriteGroup
 from lance_nb.transactions.staged import Replacement, StagedWrite
+from lance_nb.value_classes import dataclass
 
 _COMMITS_MAX = 10
 

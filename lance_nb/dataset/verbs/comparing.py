@@ -9,7 +9,7 @@ Source: ``DatasetDelta`` of pylance 14.0.2; ``get_deleted_rows`` is ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 

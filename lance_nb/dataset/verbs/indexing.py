@@ -11,7 +11,7 @@ Source: ``create_scalar_index``, ``commit_existing_index_segments``, ``drop_inde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.code_lines import Python
 from lance_nb.dataset.session import Session
@@ -35,6 +35,7 @@ from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.fragment_reuse import unneeded_entries
 from lance_nb.transactions.index_upkeep import coverage
 from lance_nb.transactions.operations.create_index import CreateIndex
+from lance_nb.value_classes import dataclass
 
 KIND = "BTREE"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -55,6 +55,7 @@ from lance_nb.transactions.schema_change import (
     without_fields,
 )
 from lance_nb.transactions.staged import Replacement
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +41,7 @@ from lance_nb.transactions.row_lineage import all_row_ids
 from lance_nb.transactions.staged import StagedWrite
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 FRAGMENTS_SCHEMA = pa.schema(
     [

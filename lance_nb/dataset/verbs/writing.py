@@ -17,7 +17,7 @@ Source: ``lance.write_dataset`` and ``LanceDataset.insert`` of pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -57,6 +57,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.update_bases import UpdateBases
 from lance_nb.transactions.staged import Addition, Replacement, StagedWrite, combine
 from lance_nb.transactions.version_slots import CommitLock
+from lance_nb.value_classes import dataclass
 
 
 def trusting(session: Session, places: Iterable[str]) -> Session:

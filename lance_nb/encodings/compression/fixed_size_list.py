@@ -13,8 +13,6 @@ Source: message ``FixedSizeList`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from lance_nb._pb import encodings21
@@ -44,6 +42,7 @@ from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.encodings.statistics import STRUCTURAL, Measured
 from lance_nb.errors import InternalError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 _MOST_ITEMS = 1 << 40  # per value
 _MOST_TOTAL = 1 << 56  # in all chunks: bits still fit 64 bits

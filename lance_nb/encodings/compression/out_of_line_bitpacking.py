@@ -11,7 +11,6 @@ Source: message ``OutOfLineBitpacking`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from lance_nb.encodings.kernels import bitpack, memory, ranges
 from lance_nb.encodings.packed_blocks import PackedBlocks, plan_blocks
 from lance_nb.encodings.statistics import Measured, saving
 from lance_nb.errors import InternalError
+from lance_nb.value_classes import dataclass
 
 Words = npt.NDArray[np.unsignedinteger[Any]]
 

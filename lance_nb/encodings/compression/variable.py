@@ -14,8 +14,6 @@ Source: message ``Variable`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
@@ -44,6 +42,7 @@ from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import memory, ranges
 from lance_nb.encodings.statistics import LAST_RESORT, Measured
 from lance_nb.errors import InternalError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 _INT32_MAX = (1 << 31) - 1
 _CHUNK_VALUES = 4096

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
 
@@ -29,6 +28,7 @@ from lance_nb.encodings.base import corrupt
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate
 from lance_nb.errors import CorruptFileError
+from lance_nb.value_classes import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
@@ -30,6 +29,7 @@ from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
 from lance_nb.errors import InternalError
+from lance_nb.value_classes import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]

@@ -15,7 +15,6 @@ Not supported: negative sizes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from lance_nb.encodings.kernels import compiled
 from lance_nb.encodings.kernels.memory import allocate, from_integers
+from lance_nb.value_classes import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

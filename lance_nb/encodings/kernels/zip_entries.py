@@ -10,7 +10,6 @@ Limits: every byte read lies inside its row. Source: message FullZipLayout of la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from lance_nb.encodings.base import Bytes, Ints, corrupt
 from lance_nb.encodings.kernels import compiled
+from lance_nb.value_classes import dataclass
 
 _LOCK_STEP_ROWS_MIN = 64  # measured: below, a step of numpy costs more than plain integers
 

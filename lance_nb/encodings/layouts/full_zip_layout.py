@@ -18,7 +18,7 @@ Source: message FullZipLayout of lance.encodings21; byte layout verified against
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ from lance_nb.encodings.repdef import (
 )
 from lance_nb.encodings.slicing import expand_ranges
 from lance_nb.encodings.statistics import bits_per_value
+from lance_nb.value_classes import dataclass
 
 _LEVEL_BITS_MAX = 16
 _WIDE_BYTES = 256  # of the widest value: from here on chunks would hold too few values

@@ -12,8 +12,6 @@ Source: message ArrayEncoding of lance.encodings; pages of pylance 14.0.2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
@@ -32,6 +30,7 @@ from lance_nb.encodings.base import (
     VariableWidth,
 )
 from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.value_classes import dataclass
 
 BLOB_COLUMN = pb.ColumnEncoding(
     blob=pb.ColumnEncoding.Blob(inner=pb.ColumnEncoding(values=pb.ColumnEncoding.Values()))

@@ -12,7 +12,6 @@ Source: the ``oneof`` of ``ArrayEncoding`` in lance.encodings; verified against 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,7 @@ from lance_nb.encodings.v2_0.base import (
     scaled,
 )
 from lance_nb.errors import NotSupportedError
+from lance_nb.value_classes import dataclass
 
 MAX_DEPTH = 20
 

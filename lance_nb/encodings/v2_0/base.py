@@ -11,7 +11,6 @@ Source: message ``ArrayEncoding`` of lance.encodings; layouts as in lance's ``pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +27,7 @@ from lance_nb.encodings.base import (
     corrupt,
 )
 from lance_nb.encodings.steps import Region, Steps
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 FREE_VALUES_MAX = 1 << 28

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from lance_nb.table.diff.fragments import Pair, deleted_offsets
 from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 ADDED, REMOVED, CHANGED, RENAMED = "added", "removed", "changed", "renamed"
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +29,7 @@ from lance_nb.table.diff.row_compare import Sides
 from lance_nb.table.diff.row_locator import PlacedRows, in_fragment, read_window
 from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
+from lance_nb.value_classes import dataclass
 
 _NOBODY = np.zeros(0, np.int64)
 _SHOWN_KEYS = 3

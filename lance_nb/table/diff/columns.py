@@ -16,7 +16,6 @@ Source: messages Field and DataFile of lance.table; operations Project, Merge, O
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -30,6 +29,7 @@ from lance_nb.table.diff.merge_base import Ends, ancestor_of
 from lance_nb.table.projection import project
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot, read_transaction
+from lance_nb.value_classes import dataclass
 
 Home = frozenset[tuple[int, FileKey]]
 

@@ -18,7 +18,6 @@ Source: spec page "row id and row address".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_ids import live_offsets
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 BY_ROW_ID, BY_ADDRESS = "stable row id", "row address"
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from lance_nb.table.scan import scan_batches
 from lance_nb.table.scan_tasks import live_counts, plan_tasks
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
+from lance_nb.value_classes import dataclass
 
 DISTINCT_MAX = 100_000
 BINS = 20

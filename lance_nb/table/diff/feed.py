@@ -14,7 +14,6 @@ Source: the change data feeds of other table formats; the diff does the work.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from lance_nb.table.diff.version_diff import Diff
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 TYPE, VERSION, TIME = "_change_type", "_commit_version", "_commit_timestamp"
 INSERT, BEFORE, AFTER, DELETE = "insert", "update_preimage", "update_postimage", "delete"

@@ -18,7 +18,6 @@ Source: messages DataFragment and DataFile of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import ne
 from typing import Any
 
@@ -37,6 +36,7 @@ from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 # Where a file lies: the scheme, the place of the root, the path below it.
 FileKey = tuple[str, str, str]

@@ -30,7 +30,6 @@ import re
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from lance_nb.errors import InvalidRefError, RefNotFoundError, VersionNotFoundError
@@ -39,6 +38,7 @@ from lance_nb.storage.base import Store
 from lance_nb.table import refs
 from lance_nb.table.refs import MAIN, Ref, Target
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.table.history import VersionLog

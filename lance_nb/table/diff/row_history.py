@@ -21,7 +21,6 @@ Source: our own; transactions of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +50,7 @@ from lance_nb.table.ordering import Addresses
 from lance_nb.table.projection import project
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.snapshot import Snapshot, read_transaction
+from lance_nb.value_classes import dataclass
 
 CREATED, UPDATED, MOVED, DELETED = "created", "updated", "moved", "deleted"
 RESTORED, FOUND, EXTENDED = "restored", "found", "extended"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from lance_nb.table.diff.merge_base import Ends
 from lance_nb.table.diff.row_locator import PlacedRows, read_window
 from lance_nb.table.ordering import fetch_rows
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, Projection, project
+from lance_nb.value_classes import dataclass
 
 CHANGE, CHANGED_COLUMNS = "_change", "_changed"
 CHANGED, ADDED, REMOVED = "changed", "added", "removed"

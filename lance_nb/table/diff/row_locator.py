@@ -20,7 +20,7 @@ format/transaction_effects.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ from lance_nb.table.row_ids import U64s, fragment_row_ids, live_offsets
 from lance_nb.table.scan import window_rows
 from lance_nb.table.scan_tasks import num_live_rows
 from lance_nb.table.snapshot import Snapshot, read_transaction
+from lance_nb.value_classes import dataclass
 
 _DEPTH_MAX = 1000  # of compactions of compactions
 

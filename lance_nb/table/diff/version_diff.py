@@ -22,7 +22,7 @@ Source: message Manifest of lance.table; pylance has no diff.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -51,6 +51,7 @@ from lance_nb.table.diff.row_level import (
 from lance_nb.table.indices import read_indices
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ import pyarrow.types as pt
 from lance_nb.encodings import arrow_parts
 from lance_nb.errors import PredicateError
 from lance_nb.table.projection import ROW_COLUMNS
+from lance_nb.value_classes import dataclass
 
 # pyarrow has no types to check: a ChunkedArray, an Array, or a Scalar.
 Value = Any

@@ -13,7 +13,6 @@ named too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -54,6 +53,7 @@ from lance_nb.table.predicate.sql_text import (
     with_quoted_columns,
 )
 from lance_nb.table.projection import ROW_COLUMNS
+from lance_nb.value_classes import dataclass
 
 _MISSED = re.compile(
     r"No match for FieldRef\.(?:Name\((.*?)\) in |Nested\(FieldRef\.Name\((.*?)\))"

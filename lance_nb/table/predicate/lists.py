@@ -7,7 +7,6 @@ lists have no values; a fixed-size list is a list.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.kernels.ranges import ragged_indices
 from lance_nb.table.predicate.expression import Value, aligned, only_value
+from lance_nb.value_classes import dataclass
 
 ITEMS_MAX = 1 << 20
 Ints = np.ndarray[Any, np.dtype[np.int64]]

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import PredicateError
+from lance_nb.value_classes import dataclass
 
 TOKENS_MAX = 1_000
 DEPTH_MAX = 30

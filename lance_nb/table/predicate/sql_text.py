@@ -23,12 +23,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_nb.errors import PredicateError
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect

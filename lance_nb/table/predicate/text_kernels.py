@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ import pyarrow.types as pt
 from lance_nb.encodings.kernels import substring
 from lance_nb.encodings.kernels.ranges import ragged_indices, starts_of
 from lance_nb.table.predicate.expression import Kernel, Value, aligned, per_row
+from lance_nb.value_classes import dataclass
 
 MADE_MAX = 1 << 27
 

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.value_classes import dataclass
 
 _SEED_MAX = 2**32
 

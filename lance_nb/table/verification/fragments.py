@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -51,6 +50,7 @@ from lance_nb.table.projection import Projection, project
 from lance_nb.table.row_ids import created_at_versions, fragment_row_ids, last_updated_at_versions
 from lance_nb.table.scan import one_range, window_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 PAIRS_MAX = 1_000_000
 _ROWS_PER_HOLE = 64  # above, holes cut a range into ranges instead of being written out

@@ -36,7 +36,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +68,7 @@ from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.single_file import column_owners
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.findings import Finding
+from lance_nb.value_classes import dataclass
 
 ROWS_AT_ONCE = 4_000_000
 _WINDOW_ROWS = 1 << 18

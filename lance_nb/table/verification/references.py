@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lance_nb.errors import (
     CorruptFileError,
@@ -57,6 +57,7 @@ from lance_nb.table.survey import (
 )
 from lance_nb.table.verification.findings import Finding
 from lance_nb.table.versions import describe_versions
+from lance_nb.value_classes import dataclass
 
 Load = Callable[[str | None, int], Snapshot]
 Place = Callable[[str, VersionFiles], Locations]

@@ -16,7 +16,6 @@ Source: messages Manifest and Transaction of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
@@ -28,6 +27,7 @@ from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.verification.findings import Finding
 from lance_nb.table.versions import read_section
+from lance_nb.value_classes import dataclass
 
 _MERGE = "merge"
 _SETTING = frozenset({"update_config", "overwrite", "restore", "clone"})

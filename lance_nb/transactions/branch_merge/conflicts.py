@@ -15,7 +15,6 @@ Source: none; Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from lance_nb.transactions.branch_merge.merge_base import Step
 from lance_nb.transactions.conflict_grid import check
 from lance_nb.transactions.conflict_rules import Circumstances, Verdict
 from lance_nb.transactions.operation import Footprint, Operation, operation_name
+from lance_nb.value_classes import dataclass
 
 FAIL, OURS, THEIRS = "fail", "ours", "theirs"
 CHOICES = (FAIL, OURS, THEIRS)

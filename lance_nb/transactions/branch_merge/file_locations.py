@@ -12,7 +12,7 @@ and on branches.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.manifest import BasePath
@@ -20,6 +20,7 @@ from lance_nb.storage.base import Store
 from lance_nb.storage.registry import split_uri
 from lance_nb.transactions.branch_merge.matching import file_name
 from lance_nb.transactions.branch_merge.merge_base import Side
+from lance_nb.value_classes import dataclass
 
 Place = tuple[tuple[str, str], bool]
 

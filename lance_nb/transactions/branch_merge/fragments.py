@@ -11,7 +11,7 @@ Source: message DataFragment of lance.table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from lance_nb.transactions.branch_merge.file_locations import (
 from lance_nb.transactions.branch_merge.matching import Match, file_name, merged_stamps
 from lance_nb.transactions.branch_merge.merge_base import Ends, Side
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
+from lance_nb.value_classes import dataclass
 
 NO_ROWS: Ints = np.empty(0, np.int64)
 

@@ -17,7 +17,7 @@ Source: messages DataFragment and DataFile of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.branch_merge.merge_base import Ends, History, Shared, Side
 from lance_nb.transactions.row_lineage import CREATED_UNKNOWN, all_row_ids, versions_of
+from lance_nb.value_classes import dataclass
 
 U64s = npt.NDArray[np.uint64]
 

@@ -22,7 +22,6 @@ writes them. Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -41,6 +40,7 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.merge_record import MERGE, MergeRecord, record_of
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

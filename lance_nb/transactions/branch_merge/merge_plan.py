@@ -16,7 +16,7 @@ Source: commit.py; Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -67,6 +67,7 @@ from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.ref_writer import TagWriter
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 DEFAULTS = CommitOptions()
 UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"

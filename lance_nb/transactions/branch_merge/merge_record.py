@@ -26,7 +26,8 @@ Source: field ``transaction_properties`` of Transaction; the names are our own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from lance_nb.value_classes import dataclass
 
 PREFIX = "lance_nb.merge."
 IDS_MAX = 100

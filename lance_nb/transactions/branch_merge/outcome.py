@@ -37,7 +37,7 @@ no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from pyroaring import BitMap
 
@@ -66,6 +66,7 @@ from lance_nb.transactions.operations.project import Project
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from lance_nb.transactions.transaction import Transaction
+from lance_nb.value_classes import dataclass
 
 Indices = tuple[IndexMetadata, ...]
 

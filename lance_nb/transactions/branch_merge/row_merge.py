@@ -17,7 +17,7 @@ Source: messages Update and Delete of ``Transaction``; row ids as in the specifi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -49,6 +49,7 @@ from lance_nb.transactions.branch_merge.merge_base import Ends, History, Side, S
 from lance_nb.transactions.operations.rewrite import Rewrite
 from lance_nb.transactions.operations.update import Update
 from lance_nb.transactions.row_lineage import all_row_ids
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 U64s = npt.NDArray[np.uint64]

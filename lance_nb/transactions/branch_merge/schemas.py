@@ -15,7 +15,7 @@ manifest_building.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from lance_nb.format.field import TOP, Field
@@ -23,6 +23,7 @@ from lance_nb.format.schema import Schema
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, OURS, SETTINGS, THEIRS, Findings
 from lance_nb.transactions.branch_merge.matching import Match
 from lance_nb.transactions.branch_merge.merge_base import Ends, Side
+from lance_nb.value_classes import dataclass
 
 V = TypeVar("V")
 

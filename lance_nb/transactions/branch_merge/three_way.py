@@ -9,7 +9,7 @@ Source: none; Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from lance_nb.transactions.branch_merge.row_merge import (
 from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.row_lineage import all_row_ids
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lance_nb.errors import CorruptFileError, ObjectExistsError, ObjectNotFoundError
 from lance_nb.format.layout import VERSIONS, ManifestName, parse_manifest_name
+from lance_nb.value_classes import dataclass
 
 COMMITTER = "lancedb"  # what every writer of Lance puts into this column
 

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from lance_nb.errors import (
     CorruptFileError,
@@ -63,6 +62,7 @@ from lance_nb.storage.base import (
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.external.base import ExternalManifestStore, ManifestEntry
 from lance_nb.transactions.ref_writer import Replacing
+from lance_nb.value_classes import dataclass
 
 _log = logging.getLogger(__name__)
 

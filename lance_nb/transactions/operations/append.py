@@ -9,7 +9,6 @@ Source: message ``Transaction.Append`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -17,6 +16,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions import manifest_building as building
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,7 +9,6 @@ Source: message ``Transaction.CreateIndex`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -20,6 +19,7 @@ from lance_nb.format.merged_logs import WAL_INDEX, merged_logs
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)

@@ -8,12 +8,12 @@ Source: message ``Transaction.DataOverlay`` of lance.table; feature flag 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import NotSupportedError
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -12,7 +12,7 @@ Source: message ``Transaction.DataReplacement`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -30,6 +30,7 @@ from lance_nb.transactions.operation import (
     listed,
 )
 from lance_nb.transactions.row_lineage import stamp_all_updated
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

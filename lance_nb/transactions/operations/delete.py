@@ -9,7 +9,6 @@ Source: message ``Transaction.Delete`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -18,6 +17,7 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from lance_nb.transactions.index_upkeep import prune_fields, retain_useful
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
 from lance_nb.transactions.row_lineage import stamp_all_updated, stamp_new_rows
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)

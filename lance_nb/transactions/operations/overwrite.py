@@ -13,7 +13,7 @@ Source: message ``Transaction.Overwrite`` of lance.table; ``Manifest.data_format
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ from lance_nb.transactions.operation import (
     Settings,
     listed,
 )
+from lance_nb.value_classes import dataclass
 
 FILE_FORMAT = "lance"
 _DEFAULT_VERSION = (2, 2)

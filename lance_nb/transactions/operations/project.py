@@ -9,7 +9,7 @@ Source: message ``Transaction.Project`` of lance.table (schema metadata is not p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)

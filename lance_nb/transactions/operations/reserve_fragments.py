@@ -8,13 +8,13 @@ Source: message ``Transaction.ReserveFragments`` of lance.table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,13 +9,14 @@ Source: message ``Transaction.Restore`` of lance.table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.manifest_building import Draft, check_changeable
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

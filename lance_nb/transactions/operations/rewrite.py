@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import table
@@ -33,6 +32,7 @@ from lance_nb.transactions.operation import (
     OperationValue,
     listed,
 )
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,7 +6,6 @@ are carried by the transaction around it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lance_nb.errors import NotSupportedError
@@ -17,6 +16,7 @@ from lance_nb.transactions.operation import (
     Built,
     Footprint,
 )
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

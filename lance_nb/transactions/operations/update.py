@@ -17,7 +17,7 @@ Source: message ``Transaction.Update`` of lance.table; field 9 is the older form
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -39,6 +39,7 @@ from lance_nb.transactions.index_upkeep import (
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
 from lance_nb.transactions.row_lineage import row_ids_of, stamp_moved_rows, stamp_some_updated
+from lance_nb.value_classes import dataclass
 
 
 class UpdateMode(StrEnum):

@@ -8,7 +8,7 @@ Source: message ``Transaction.UpdateBases`` of lance.table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -17,6 +17,7 @@ from lance_nb.format.manifest import BasePath
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

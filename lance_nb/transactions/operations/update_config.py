@@ -13,7 +13,7 @@ with pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -34,6 +34,7 @@ from lance_nb.transactions.operation import (
     OperationValue,
     Settings,
 )
+from lance_nb.value_classes import dataclass
 
 NO_FIELD = -1
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"

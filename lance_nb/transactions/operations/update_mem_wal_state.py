@@ -8,7 +8,6 @@ Source: message ``Transaction.UpdateMemWalState`` of lance.table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -17,6 +16,7 @@ from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.index_upkeep import record_merged_logs
 from lance_nb.transactions.manifest_building import Draft
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)
