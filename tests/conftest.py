@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.examples import load_profile
-from tests.support.tiers import left_out
+from tests.support.tiers import in_part, left_out
 
 load_profile()
 
@@ -34,10 +34,18 @@ def clean_environment() -> Iterator[None]:
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option by which processes share a tier without talking to each other."""
+    parser.addoption("--part", help="run a part of the test files: 1/2 is the first half of them")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave files unread, and folders, that hold no test of the tier that was asked for."""
-    tier = config.getoption("markexpr")
-    return True if tier and left_out(collection_path, tier) else None
+    """Leave files unread, and folders, that hold no test of the tier or of the part asked for."""
+    tier, part = config.getoption("markexpr"), config.getoption("part")
+    if tier and left_out(collection_path, tier):
+        return True
+    is_test = collection_path.name.startswith("test_") and collection_path.is_file()
+    return True if part and is_test and not in_part(collection_path, tier, part) else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -55,10 +55,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.slow
 def test_wheel_serves_every_python_that_is_supported(wheel: Path) -> None:
     assert "-cp311-abi3-" in wheel.name
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_compiled_loops_but_not_their_source(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     (built,) = [name for name in names if "/_compiled." in name and not name.endswith(".pyi")]
@@ -79,6 +81,7 @@ def test_an_install_without_a_compiler_reads_and_writes(tmp_path: Path) -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
+@pytest.mark.slow
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
 
@@ -88,6 +91,7 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name]
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file_that_is_read_at_run_time(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     needed = {
@@ -100,6 +104,7 @@ def test_wheel_holds_every_file_that_is_read_at_run_time(wheel: Path) -> None:
     assert needed | {"pyspark_lance_nb.py"} <= names
 
 
+@pytest.mark.slow
 def test_wheel_needs_no_optional_package(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = [name for name in archive.namelist() if name.endswith("METADATA")]
@@ -123,6 +128,7 @@ def test_every_extra_that_is_promised_exists() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.interop
 def test_installed_wheel_opens_and_scans_with_every_optional_package_blocked(
     wheel: Path, tmp_path: Path

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support.tiers import MARKERS, ROOT, left_out, may_hold
+from tests.support.tiers import MARKERS, ROOT, in_part, left_out, may_hold
 
 FAST = "not interop and not slow and not ui and not spark"
 INTEROP = "(interop or slow) and not ui and not spark"
@@ -53,6 +53,18 @@ def test_a_folder_is_read_by_the_tiers_of_its_files(path, tiers):
     assert {
         tier for tier in (FAST, INTEROP, "ui", "spark") if not left_out(ROOT / path, tier)
     } == tiers
+
+
+def test_every_file_of_a_tier_is_in_one_part():
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if not left_out(path, FAST)]
+    for count in (1, 2, 3):
+        parts = [
+            [path for path in files if in_part(path, FAST, f"{number}/{count}")]
+            for number in range(1, count + 1)
+        ]
+        assert sorted(path for part in parts for path in part) == sorted(files)
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert not in_part(ROOT / "tests/ui/test_lab_tour.py", FAST, "1/1")
 
 
 def test_the_tiers_of_the_makefile_are_these():

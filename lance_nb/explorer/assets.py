@@ -220,6 +220,7 @@ def _link(path: Path, linked: _Linked) -> str:
     return name
 
 
+@cache  # most modules are linked for several views
 def _squeezed(line: str) -> str:
     """Return a line of code without the comment and the spaces that only people read."""
     text = _COMMENT_BEHIND.sub(r"\1", _TYPE.sub("", line)).strip()

@@ -240,8 +240,10 @@ def _plain(value: Any) -> Any:
 
 def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], height: int) -> str:
     """Return the file's text. ``picture`` is shown until the script has started."""
-    script = f"{_start_module()}\nSTART(document);\n"
-    style = f"{_PAGE_STYLE}{assets.compose_style(ENTRY)}"
+    module, style = assets.texts(ENTRY)
+    # The linked module with its default export as a constant.
+    script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
+    style = f"{_PAGE_STYLE}{style}"
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
     still = picture.html.replace(LEFT, "")  # the policy allows no style in an attribute
@@ -258,11 +260,6 @@ def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], he
         f'<script type="application/json" id="snapshot">{data}</script>\n'
         f'<script type="module">{script}</script></body></html>\n'
     )
-
-
-def _start_module() -> str:
-    """Return the linked module with its default export as a constant."""
-    return assets.compose_module(ENTRY).replace("export default ", "const START = ")
 
 
 def _hash(content: str) -> str:

@@ -52,7 +52,10 @@ class DeletionVector:
     def of(cls, offsets: Iterable[int]) -> DeletionVector:
         """Build from offsets in any order."""
         array = np.fromiter(offsets, np.uint32)
-        return cls.from_mask(_mask_of(array, int(array.max()) + 1 if len(array) else 0))
+        num_rows = int(array.max()) + 1 if len(array) else 0
+        if len(array) * _MASK_SHARE < num_rows:  # a mask of 2**32 rows would take 4 GiB
+            return cls(BitMap(array))
+        return cls.from_mask(_mask_of(array, num_rows))
 
     @classmethod
     def from_mask(cls, mask: Mask) -> DeletionVector:

@@ -19,6 +19,8 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": pa.array(range(20), pa.int64()), "s": [f"s{n}" for n in range(20)]})
 
 WRITES: dict[str, Callable[[LanceDataset], Any]] = {

@@ -82,7 +82,7 @@ def _run_here(tests: list[str], trace: str | None) -> None:
         status = pytest.main(
             ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:rerunfailures",
              "-W", "ignore::pytest.PytestAssertRewriteWarning",  # hypothesis is imported already
-             "-m", "not interop and not slow and not ui and not spark", *tests],
+             "-m", "(not slow or mutants) and not interop and not ui and not spark", *tests],
             plugins,
         )  # fmt: skip
         if trace:

@@ -38,6 +38,22 @@ def _file_left_out(path: Path, tier: str) -> bool:
     return not may_hold(path.read_text(encoding="utf-8"), tier)
 
 
+def in_part(path: Path, tier: str, part: str) -> bool:
+    """Tell whether a test file belongs to a part of the tier's files, "2/3": the second of three.
+
+    Every third file of the sorted list: large folders are spread over the parts.
+    """
+    number, count = map(int, part.split("/"))
+    return path in _files_of(tier)[number - 1 :: count]
+
+
+@cache
+def _files_of(tier: str) -> tuple[Path, ...]:
+    return tuple(
+        path for path in sorted((ROOT / "tests").rglob("test_*.py")) if not left_out(path, tier)
+    )
+
+
 def may_hold(text: str, tier: str) -> bool:
     """Tell whether a test of a file with this text can belong to the tier."""
     expression = _parsed(tier)

@@ -12,6 +12,8 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import PredicateError
 
+pytestmark = [pytest.mark.slow, pytest.mark.mutants]
+
 DEEP = {
     "case": "CASE WHEN b THEN " * 800 + "b" + " ELSE b END" * 800,
     "brackets": "(" * 800 + "b" + ")" * 800,

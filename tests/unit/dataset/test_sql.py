@@ -180,6 +180,7 @@ def test_an_aggregate_of_bisect_reads_no_files(dataset: LanceDataset, tmp_path: 
         dataset.bisect(aggregate)
 
 
+@pytest.mark.slow
 def test_a_variable_of_a_script_is_no_table() -> None:
     script = (
         "import lance_nb, pyarrow as pa\n"

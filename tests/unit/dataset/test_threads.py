@@ -15,6 +15,8 @@ import pytest
 import lance_nb
 from lance_nb.table.ordering import ColumnOrdering
 
+pytestmark = pytest.mark.slow
+
 THREADS = 8
 ROWS = 400
 

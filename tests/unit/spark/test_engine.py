@@ -128,6 +128,7 @@ def test_changes_on_threads_are_the_same(dataset: LanceDataset, tmp_path: Path) 
     assert lance_nb.dataset(dataset.uri).to_table() == lance_nb.dataset(other.uri).to_table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "local"])
 def test_a_script_without_a_guard_commits_once(
     dataset: LanceDataset, tmp_path: Path, engine: str

@@ -26,6 +26,8 @@ from lance_nb.file.reader import FileReader
 from lance_nb.table import checksums
 from lance_nb.table.indices import read_indices
 
+pytestmark = [pytest.mark.slow, pytest.mark.mutants]
+
 FOLDERS = ("data", "_deletions", "_indices", "hot")
 ROWS = 40
 BLOBS = [b"in the page", b"p" * 90, None, b"d" * 4000]

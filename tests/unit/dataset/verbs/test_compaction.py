@@ -122,6 +122,8 @@ MB = 1024 * 1024
 BLOB = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
 
 
+@pytest.mark.slow
+@pytest.mark.mutants
 @pytest.mark.parametrize(
     ("version", "verb"), [("2.0", "compact"), ("2.1", "update"), ("2.2", "compact")]
 )

@@ -22,6 +22,8 @@ from tests.support.recorded_answers import (
 SHARES = 4  # of a group, so that a wrong answer is found early
 
 
+@pytest.mark.slow
+@pytest.mark.mutants
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("group", ["documents", "kinds", "lists", "numbers", "values"])
 def test_an_expression_gives_what_pylance_gave(group: str, share: int) -> None:

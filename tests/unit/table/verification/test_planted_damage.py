@@ -11,6 +11,8 @@ from lance_nb.table.verification.findings import CODES
 from tests.support.damages import DAMAGES, Damage, Damaged, Files, worlds
 from tests.support.recorded_texts import FINDINGS, built, findings_text, heading, recorded
 
+pytestmark = [pytest.mark.slow, pytest.mark.mutants]
+
 _TEXTS = recorded(FINDINGS)
 
 
