@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.house.source import ROOT
 from tests.support.requirements import require_package
 
-FILES = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "pyspark_lance_nb.py")
+FILES = ("pyproject.toml", "README.md", "LICENSE")
 MADE = ("__pycache__", "*.so", "*.pyd", "*.c")
 
 
