@@ -48,6 +48,7 @@ _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
 Mask = npt.NDArray[np.bool_]
 _U16_MAX = (1 << 16) - 1
+_SIZE_SHIFT = 16  # bits of the levels before the size, in the header of a chunk
 _U32_MAX = (1 << 32) - 1
 _WORD_UNITS = {False: 1 << 12, True: 1 << 28}  # a chunk's size in units of 8 bytes
 
@@ -475,6 +476,8 @@ def assemble(
 
     ``levels`` are the compressed repetition and definition levels, as far as there are any.
     """
+    if not levels and len(values) == 1 and len(values[0].parts) == 1:
+        return _assemble_plain(values[0].parts[0], large)
     num_chunks = values[0].parts[0].sizes.size
     head_type = _record_type(len(levels), len(values), large)
     heads = np.zeros(num_chunks, head_type)
@@ -496,10 +499,6 @@ def assemble(
     if int(positions.max()) // 8 > _WORD_UNITS[large]:
         return None
     starts = starts_of(positions)
-    in_place = _already_in_place(placed, starts)
-    if in_place is not None:
-        _write(in_place, starts[:-1], heads, [])
-        return in_place, positions
     out = memory.allocate(int(starts[-1]))
     for stop in ends:
         ranges.clear_padding(out, starts[:-1] + stop)
@@ -507,15 +506,36 @@ def assemble(
     return out, positions
 
 
-def _already_in_place(placed: list[tuple[Parts, Ints]], starts: Ints) -> Bytes | None:
-    """Return the chunks if their codec has placed them already, with room for headers."""
-    if len(placed) != 1 or len(placed[0][0].parts) != 1:
+def _assemble_plain(part: ChunkBuffer, large: bool) -> tuple[Bytes, Ints] | None:
+    """Assemble chunks of one buffer and no levels, whose headers are one word of 8 bytes.
+
+    Nothing is copied if the codec has placed the chunks already, with room for headers.
+    """
+    sizes = part.sizes
+    most = int(np.maximum.reduce(sizes))
+    padded = _pad8(sizes) + _CHUNK_ALIGNMENT
+    if (most > _U16_MAX and not large) or _padded_size(most) // 8 > _WORD_UNITS[large]:
         return None
-    (parts, positions) = placed[0]
-    part = parts.parts[0]
-    if part.spare_bytes != positions[0] or part.data.size != starts[-1]:
-        return None
-    return part.data if np.array_equal(part.starts, starts[:-1] + positions) else None
+    starts = starts_of(padded)
+    total = int(starts[-1])
+    starts = starts[:-1]
+    places = starts + _CHUNK_ALIGNMENT
+    out = part.data
+    if (
+        part.spare_bytes != _CHUNK_ALIGNMENT
+        or out.size != total
+        or not np.array_equal(part.starts, places)
+    ):
+        out = memory.allocate(total)
+        if np.bitwise_or.reduce(sizes) & (_CHUNK_ALIGNMENT - 1):
+            ranges.clear_padding(out, starts + padded)
+        ranges.scatter(part.data, part.starts, sizes, out, places)
+    out.view("<i8")[starts // _CHUNK_ALIGNMENT] = sizes << _SIZE_SHIFT  # behind u16 levels, 0
+    return out, padded
+
+
+def _padded_size(size: int) -> int:
+    return _CHUNK_ALIGNMENT + (size + 7 & ~7)
 
 
 def _write(
@@ -541,6 +561,7 @@ def chunk_words(sizes: Ints, num_values: Ints, large: bool) -> Bytes:
     return narrow
 
 
+@lru_cache(maxsize=64)
 def _record_type(num_levels: int, num_buffers: int, large: bool) -> np.dtype[np.void]:
     """Return the record of a chunk header, padded to 8 bytes."""
     wide = "<u4" if large else "<u2"

@@ -201,8 +201,12 @@ class _Chooser:
 
     def compress_chunks(self, measured: Measured, options: EncodingOptions) -> CompressedChunks:
         """Compress into mini-block chunks."""
-        best = max(_CHUNKS, key=lambda codec: codec.nominate_chunks(measured, options))
-        if not best.nominate_chunks(measured, options):
+        best, most = None, 0
+        for codec in _CHUNKS:
+            priority = codec.nominate_chunks(measured, options)
+            if priority > most:
+                best, most = codec, priority
+        if best is None:
             raise _refused(measured, "mini-block chunks")
         return best.compress_chunks(measured, options, self)
 
@@ -211,8 +215,12 @@ class _Chooser:
     ) -> CompressedBlocks:
         """Compress consecutive runs of values, each into one opaque block."""
         measured = Measured(block)
-        best = max(_BLOCKS, key=lambda codec: codec.nominate_blocks(measured, num_values, options))
-        if not best.nominate_blocks(measured, num_values, options):
+        best, most = None, 0
+        for codec in _BLOCKS:
+            priority = codec.nominate_blocks(measured, num_values, options)
+            if priority > most:
+                best, most = codec, priority
+        if best is None:
             raise _refused(measured, "one block")
         return best.compress_blocks(measured, num_values, options, self)
 

@@ -24,7 +24,7 @@ from lance_nb.encodings.base import (
     PackedStruct,
     VariableWidth,
 )
-from lance_nb.encodings.kernels import ranges
+from lance_nb.encodings.kernels import compiled, ranges
 
 if TYPE_CHECKING:
     from lance_nb.encodings.kernels.fsst_encode import Matcher
@@ -36,6 +36,7 @@ _LONGEST_SAMPLED = 1024  # bytes of one string in a sample
 _SYMBOLS_REUSED_PAGES = 7  # then symbols are trained anew, because there may be better ones
 _REUSE_TOLERANCE = 1.01
 _FEW_BLOCKS = 32
+_COUNTED_MAX = 1 << 16  # neighbours: so many are counted as fast as a sample is taken
 _WIDE_SHARE = 0.92  # of all bits: what is left is not worth the time of unpacking
 Words = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -87,17 +88,29 @@ class Measured:
             return None
         return block.data.view(f"<u{block.bits_per_value // 8}")
 
-    @cached_property
+    @property
     def block_widths(self) -> Ints | None:
         """Bits that each run of 1024 values needs."""
+        return None if self._widths_and_runs is None else self._widths_and_runs[0]
+
+    @cached_property
+    def _widths_and_runs(self) -> tuple[Ints, int] | None:
+        """The widths of blocks and the number of runs: one pass where loops are compiled."""
         words = self.words
         if words is None:
             return None
+        loops = compiled.loops
+        if loops is not None:
+            widths = np.empty(-(-words.size // BLOCK), np.int64)
+            data = words.view(np.uint8)
+            runs = loops.measure_words(data, words.itemsize, widths)
+            if runs >= 0:
+                return widths, int(runs)
         full = words.size // BLOCK * BLOCK
         merged = np.bitwise_or.reduce(words[:full].reshape(-1, BLOCK), axis=1)
         if full < words.size:
             merged = np.append(merged, np.bitwise_or.reduce(words[full:]))
-        return bit_lengths(merged)
+        return bit_lengths(merged), _num_runs(words)
 
     @cached_property
     def is_wide(self) -> bool:
@@ -110,13 +123,10 @@ class Measured:
         few = np.bitwise_or.reduce(words[: full * BLOCK].reshape(-1, BLOCK)[::step], axis=1)
         return float(bit_lengths(few).mean()) > _WIDE_SHARE * 8 * words.itemsize
 
-    @cached_property
+    @property
     def num_runs(self) -> int:
         """Runs of equal neighbours, 0 where the values are no integers."""
-        words = self.words
-        if words is None:
-            return 0
-        return int(np.count_nonzero(words[1:] != words[:-1])) + (words.size > 0)
+        return 0 if self._widths_and_runs is None else self._widths_and_runs[1]
 
     @cached_property
     def sampled_run_share(self) -> float:
@@ -125,11 +135,11 @@ class Measured:
         if words is None or words.size < 2:
             return 1.0
         count = words.size - 1
-        if count > SAMPLE:
+        if count > _COUNTED_MAX:
             starts = np.linspace(0, count - BLOCK, SAMPLE // BLOCK).astype(np.int64)
             at = (starts[:, None] + np.arange(BLOCK)).ravel()
             return float(np.count_nonzero(words[at] != words[at + 1]) / at.size)
-        return float(np.count_nonzero(words[1:] != words[:-1]) / count)
+        return (self.num_runs - 1) / count
 
     @cached_property
     def lengths(self) -> Ints | None:
@@ -239,6 +249,10 @@ def bits_per_value(block: DataBlock) -> int | None:
     if isinstance(block, Dictionary):
         return block.indices.bits_per_value
     return None
+
+
+def _num_runs(words: Words) -> int:
+    return int(np.count_nonzero(words[1:] != words[:-1])) + (words.size > 0)
 
 
 def bit_lengths(words: Words) -> Ints:

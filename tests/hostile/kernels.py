@@ -167,6 +167,12 @@ def _any_pack_bits(rng: Rng) -> tuple[Any, ...]:
     return values, width, word, rows
 
 
+def _any_measure_words(rng: Rng) -> tuple[Any, ...]:
+    data, word = _bytes(rng, 20_000), _number(rng, 1, 2, 4, 8)
+    blocks = -(-data.size // (1024 * word)) if word > 0 else 1
+    return data, word, np.empty(max(blocks + int(rng.choice([0, 0, 0, -1, 1])), 0), np.int64)
+
+
 def _any_unpack_levels(rng: Rng) -> tuple[Any, ...]:
     data, count, width = _bytes(rng), int(rng.integers(0, 4)), _number(rng, 1, 2, 4, 8)
     starts = _positions(rng, count, data.size - 128 * width)
@@ -307,6 +313,7 @@ def _any_join_bytes(rng: Rng) -> tuple[Any, ...]:
 ANY = {
     "unpack_bits": _any_unpack_bits,
     "pack_bits": _any_pack_bits,
+    "measure_words": _any_measure_words,
     "unpack_levels": _any_unpack_levels,
     "measure_fsst": _any_measure_fsst,
     "decode_fsst": _any_decode_fsst,

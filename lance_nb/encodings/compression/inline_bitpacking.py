@@ -240,7 +240,7 @@ def _packed(measured: Measured, spare_bytes: int = 0) -> Parts:
     out = memory.allocate(int(starts[-1])).view(words.dtype)
     full = words.size // bitpack.VALUES
     grid = words[: full * bitpack.VALUES].reshape(full, bitpack.VALUES)
-    breaks = np.flatnonzero(np.diff(widths[:full])) + 1
+    breaks = (widths[1:full] != widths[: max(full - 1, 0)]).nonzero()[0] + 1
     if breaks.size <= _MANY_WIDTHS:
         bounds = [0, *breaks.tolist(), full]
         for first, last in itertools.pairwise(bounds):

@@ -191,6 +191,59 @@ def pack_bits(const uint8_t[::1] values, int width, int word_bytes, uint8_t[:, :
     return True
 
 
+cdef int64_t _measure_words(
+    const word_t* words, Py_ssize_t count, int64_t[::1] widths
+) noexcept nogil:
+    """Note how many bits each block of 1024 words needs, and count runs of equal neighbours."""
+    cdef Py_ssize_t first = 0, at, stop, block = 0
+    cdef int64_t changes = 0
+    cdef word_t merged
+    while first < count:
+        stop = min(first + VALUES, count)
+        merged = words[first]
+        if first:
+            changes += words[first] != words[first - 1]
+        for at in range(first + 1, stop):
+            merged |= words[at]
+            changes += words[at] != words[at - 1]
+        widths[block] = 0
+        while merged:
+            widths[block] += 1
+            merged >>= 1
+        first = stop
+        block += 1
+    return changes + (count > 0)
+
+
+def measure_words(const uint8_t[::1] data, int word_bytes, int64_t[::1] widths):
+    """Return the runs of equal words, and put the width of each block into ``widths``.
+
+    -1 when the sizes do not fit.
+    """
+    cdef const void* source = &data[0]
+    cdef Py_ssize_t count
+    cdef int64_t runs
+    if word_bytes not in (1, 2, 4, 8):
+        return -1
+    count = data.shape[0] // word_bytes
+    if (
+        count * word_bytes != data.shape[0]
+        or widths.shape[0] != (count + VALUES - 1) // VALUES
+        or <size_t>source % word_bytes
+    ):
+        return -1
+    with nogil:
+        if word_bytes == 1:
+            runs = _measure_words[uint8_t](<const uint8_t*>source, count, widths)
+        elif word_bytes == 2:
+            runs = _measure_words[uint16_t](<const uint16_t*>source, count, widths)
+        elif word_bytes == 4:
+            runs = _measure_words[uint32_t](<const uint32_t*>source, count, widths)
+        else:
+            runs = _measure_words[uint64_t](<const uint64_t*>source, count, widths)
+    return runs
+
+
 # --- FSST (kernels.fsst and kernels.fsst_encode have the layout) ----------------------------------
 
 

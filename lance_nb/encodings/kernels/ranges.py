@@ -220,7 +220,7 @@ def _uniform_run(sizes: Ints, places: Ints) -> int:
     """Return how many ranges, from the first on, have one size and lie equally far apart."""
     if sizes.size < 2:
         return 0
-    far = np.diff(places)
+    far = places[1:] - places[:-1]
     odd = np.flatnonzero((sizes[1:] != sizes[0]) | (far != far[0]))
     return int(odd[0]) + 1 if odd.size else int(sizes.size)
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +80,14 @@ from lance_nb.encodings.mini_block_chunks import (
     row_index,
 )
 from lance_nb.encodings.mini_block_page import MiniBlockPage, join_key
-from lance_nb.encodings.statistics import BLOCK, SAMPLE, Measured, bits_per_value, data_size
+from lance_nb.encodings.statistics import (
+    BLOCK,
+    SAMPLE,
+    Measured,
+    Words,
+    bits_per_value,
+    data_size,
+)
 from lance_nb.errors import NotSupportedError
 
 _DICTIONARY_ITEMS_MAX = 2**31
@@ -94,6 +102,7 @@ _DICT_BYTES_MAX = 8 << 20
 _DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
 _FIRST_SAMPLE = 2048
 _SAMPLE_RUN = 256
+_WHOLE_SHARE = 2  # of the second sample: up to so many values are hashed without it
 _SAMPLE_SHARE = 0.6  # of different values in the sample: from here on the page is not hashed
 
 
@@ -274,16 +283,17 @@ def _encode_chunks(
         num_items=page.measured.num_values,
         has_large_chunk=options.has_large_chunks,
     )
-    cuts = cut_levels(levels, values.num_values)
+    has_levels = levels.repetition is not None or levels.definition is not None
+    cuts = cut_levels(levels, values.num_values) if has_levels else None
     blocks: list[Parts] = []
     for name, found in (("rep", levels.repetition), ("def", levels.definition)):
-        if found is None:
+        if found is None or cuts is None:
             continue
         block = FixedWidth(16, found.size, found.view(np.uint8))
         compressed = compressors.compress_blocks(block, cuts.counts, options.for_levels)
         getattr(message, f"{name}_compression").CopyFrom(compressed.encoding)
         blocks.append(compressed.blocks)
-    counts = cuts.counts if blocks else None
+    counts = None if cuts is None else cuts.counts
     assembled = assemble(tuple(blocks), counts, values.buffers, options.has_large_chunks)
     if assembled is None:
         return None
@@ -297,7 +307,7 @@ def _encode_chunks(
         joined = whole.blocks.joined()
         first, size = int(joined.starts[0]), int(joined.sizes[0])
         buffers.append(joined.data[first : first + size])
-    if levels.repetition is not None:
+    if levels.repetition is not None and cuts is not None:
         buffers.append(row_index(levels.repetition, cuts))
     layout = encodings21.PageLayout(mini_block_layout=message)
     return EncodedPage(layout, tuple(buffers), levels.num_rows)
@@ -343,16 +353,40 @@ def _plain_bytes(measured: Measured, options: EncodingOptions) -> float | None:
 
 def _may_pay(measured: Measured, plain: float, options: EncodingOptions) -> bool:
     """Look at samples, a small one first: runs of neighbours from all over the page."""
-    count = measured.num_values
+    count, words = measured.num_values, measured.words
     for wanted in (_FIRST_SAMPLE, SAMPLE):
-        whole = _as_array(measured.block)
-        sample = whole if count <= wanted else _sampled(whole, wanted)
-        distinct = sample.dictionary_encode().dictionary
-        if len(distinct) > _SAMPLE_SHARE * len(sample):
-            return False
-        if not _pays(count, plain, from_arrow(distinct), options):
+        if wanted > _FIRST_SAMPLE and count <= _WHOLE_SHARE * wanted:
+            break  # the page itself is looked at as quickly
+        if words is not None:
+            few = words if count <= wanted else words[_sampled_positions(count, wanted)]
+            size = few.size
+            items: DataBlock = _distinct_words(few)
+        else:
+            whole = _as_array(measured.block)
+            sample = whole if count <= wanted else _sampled(whole, wanted)
+            size = len(sample)
+            items = from_arrow(sample.dictionary_encode().dictionary)
+        if items.num_values > _SAMPLE_SHARE * size or not _pays(count, plain, items, options):
             return False
     return True
+
+
+def _distinct_words(words: Words) -> FixedWidth:
+    """Return the different values, sorted."""
+    found = np.sort(words)
+    keep = np.ones(found.size, np.bool_)
+    np.not_equal(found[1:], found[:-1], out=keep[1:])
+    found = found[keep]
+    return FixedWidth(8 * words.itemsize, found.size, found.view(np.uint8))
+
+
+@lru_cache(maxsize=64)
+def _sampled_positions(count: int, wanted: int) -> Ints:
+    """Return the places of runs of 256 values, evenly spread."""
+    starts = np.linspace(0, count - _SAMPLE_RUN, wanted // _SAMPLE_RUN).astype(np.int64)
+    places: Ints = (starts[:, None] + np.arange(_SAMPLE_RUN)).ravel()
+    places.flags.writeable = False
+    return places
 
 
 def _sampled(values: pa.Array, wanted: int) -> pa.Array:

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings import repdef
-from lance_nb.encodings.base import AllNull, ChunkBuffer, Chunks, DecodedPage
+from lance_nb.encodings.base import AllNull, ChunkBuffer, Chunks, DecodedPage, FixedWidth
 from lance_nb.encodings.compression import rle
 from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, substring, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.encodings.registry import codecs
+from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import LanceError
 from tests.property.encodings.reference_encoders import byte_stream_split
 
@@ -52,6 +53,21 @@ def unpack(rng: Rng) -> Run:
         out = np.empty((count, 1024), kind)
         bitpack.unpack(data, starts, width, out)
         return (out,)
+
+    return run
+
+
+def measure(rng: Rng) -> Run:
+    kind = np.dtype(f"u{rng.choice([1, 2, 4, 8])}")
+    count = int(rng.choice([0, 1, 2, 1023, 1024, 1025, int(rng.integers(0, 5000))]))
+    most = int(rng.integers(0, 8 * kind.itemsize + 1))
+    words = rng.integers(0, (1 << most) - 1, count, np.uint64, endpoint=True).astype(kind)
+    words = np.repeat(words, rng.integers(0, 4, count)) if rng.random() < 0.5 else words
+    block = FixedWidth(8 * kind.itemsize, words.size, words.view(np.uint8))
+
+    def run() -> tuple[Any, ...]:
+        found = Measured(block)
+        return found.block_widths, found.num_runs, found.sampled_run_share
 
     return run
 
@@ -274,6 +290,7 @@ def positions(rng: Rng, count: int, most: int) -> np.ndarray:
 CASES: dict[str, Callable[[Rng], Run]] = {
     "bits are unpacked": unpack,
     "bits are packed": pack,
+    "words are measured": measure,
     "FSST is decoded": decode_fsst,
     "FSST is encoded": encode_fsst,
     "ranges are copied": copy_ranges,

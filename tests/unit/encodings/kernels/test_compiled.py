@@ -79,6 +79,24 @@ def test_blocks_outside_of_the_data_and_wrong_sizes_are_refused() -> None:
 
 
 @needs_extension
+def test_words_are_measured_only_where_the_sizes_fit() -> None:
+    loops = compiled.loops
+    words, widths = np.arange(1025, dtype=np.uint32).view(np.uint8), np.zeros(2, np.int64)
+    assert loops.measure_words(words, 4, widths) == 1025
+    assert widths.tolist() == [10, 11]
+    for data, word, out in (
+        (words, 3, widths),
+        (words, 0, widths),
+        (words[:-1], 4, widths),
+        (words[1:-3], 4, widths),
+        (words, 4, widths[:1]),
+        (words, 8, widths),
+        (words, 4, np.zeros(3, np.int64)),
+    ):
+        assert loops.measure_words(data, word, out) == -1
+
+
+@needs_extension
 def test_codes_and_offsets_that_do_not_fit_are_refused() -> None:
     loops = compiled.loops
     words, lengths = np.zeros(256, np.uint64), np.zeros(256, np.uint8)
