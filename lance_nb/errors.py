@@ -28,7 +28,8 @@
     ├── CommitError (OSError)                      the write did not land
     │   ├── CommitConflictError                    do not retry
     │   ├── RetryableCommitConflictError           read again, do it again
-    │   └── TooMuchWriteContentionError            try later
+    │   ├── TooMuchWriteContentionError            try later
+    │   └── ExpectationFailedError                 mend the data, or change the expectation
     ├── CommitStateUnknownError (OSError)          it may have landed: look first, keep the files
     ├── StorageError (OSError)                     network, permissions; may pass by itself
     ├── CancelledError                             somebody asked for it to end
@@ -362,6 +363,10 @@ class RetryableCommitConflictError(CommitError):
 
 class TooMuchWriteContentionError(CommitError):
     """Every attempt lost the race; try again later."""
+
+
+class ExpectationFailedError(CommitError):
+    """The commit would break an expectation, and the dataset's gate refuses such commits."""
 
 
 class CommitStateUnknownError(LanceError, OSError):

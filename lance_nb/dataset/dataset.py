@@ -59,6 +59,8 @@ from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import storage_version
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.checks.result import CheckResult
+    from lance_nb.dataset.expectations import Expectations
     from lance_nb.dataset.file_session import LanceFileSession
     from lance_nb.dataset.optimize import DatasetOptimizer
     from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
@@ -1277,6 +1279,89 @@ class LanceDataset(OpenedVersion):
         from lance_nb.dataset.verbs import bisecting
 
         return bisecting.bisect(self, statement, good, bad, nulls)
+
+    @property
+    def expectations(self) -> Expectations:
+        """Conditions that versions should meet: add, list, remove. Not in pylance.
+
+        Example:
+            >>> ds.expectations.add("id >= 0")
+            'id-0'
+            >>> ds.check().ok
+            True
+        """
+        from lance_nb.dataset.expectations import Expectations
+
+        return Expectations(self)
+
+    def check(
+        self,
+        version: Ref | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        cache: bool = True,
+        allow_bases: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> CheckResult:
+        """Evaluate the expectations that this version has, here or at another version.
+
+        Results are cached by fragment in the user's cache folder, so that a commit checks only
+        what it touched. Not in pylance.
+
+        Args:
+            version: a version as for ``checkout_version``; this one by default.
+            names: only these expectations.
+            cache: use the cache and add to it.
+            allow_bases: other datasets that references may read.
+            progress: called with expectations evaluated and their number.
+
+        Raises InvalidInputError, VersionNotFoundError, RefNotFoundError, StorageError. What cannot
+        be evaluated is an outcome "unknown".
+
+        Example:
+            >>> _ = ds.expectations.add("id < 9")
+            >>> result = ds.check()
+            >>> result.ok, result.outcomes[0].num_failed
+            (False, 1)
+        """
+        from lance_nb.dataset.verbs import checking
+
+        at = self if version is None else self.checkout_version(version)
+        return checking.check(self, [at], names, cache, allow_bases, progress)[0]
+
+    def check_versions(
+        self,
+        versions: Iterable[int] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        cache: bool = True,
+        allow_bases: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> list[CheckResult]:
+        """Evaluate the expectations that this version has at many versions of its branch.
+
+        Fragments that versions share are read once. Not in pylance.
+
+        Args:
+            versions: numbers; all versions of the branch by default.
+            names, cache, allow_bases: as for ``check``.
+            progress: called with versions checked and their number.
+
+        Raises as ``check`` does.
+
+        Example:
+            >>> _ = ds.expectations.add_row_count(maximum=9)
+            >>> [result.status for result in ds.check_versions()]
+            ['fail', 'fail']
+        """
+        from lance_nb.dataset.verbs import checking
+
+        numbers = self.version_numbers() if versions is None else versions
+        places = [(self.branch, number) for number in numbers]
+        opened = map(self.checkout_version, places)
+        return checking.check(
+            self, opened, names, cache, allow_bases, progress, num_versions=len(places)
+        )
 
     def version_refs(self) -> list[dict[str, int]]:
         """List the version numbers of this branch as pylance does; reads no manifest.

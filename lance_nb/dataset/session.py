@@ -31,6 +31,7 @@ from lance_nb.transactions import external
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.checks.cache import ResultCache
     from lance_nb.table.checksums import ReadChecks
     from lance_nb.table.history import VersionLog
     from lance_nb.table.refs import RefCache
@@ -128,6 +129,7 @@ class Session:
     commit_lock: CommitLock | None = field(default=None, repr=False)
     io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
     checks: ReadChecks | None = field(default=None, repr=False, compare=False)
+    kept_checks: dict[str, ResultCache] = field(default_factory=dict, repr=False, compare=False)
     _ref_cache: list[RefCache] = field(default_factory=list, repr=False, compare=False)
 
     @property

@@ -26,6 +26,7 @@ from lance_nb.magic.verb import MAGIC, Argument, Parser, Result, Verb
 from lance_nb.magic.verbs import (
     branches,
     browse,
+    expectations,
     history,
     maintenance,
     spark,
@@ -38,6 +39,7 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "history": history.VERBS,
     "branches and tags": branches.VERBS,
     "change": staging.VERBS,
+    "check": expectations.VERBS,
     "maintenance": maintenance.VERBS,
     "ask": (*sql.VERBS, *spark.VERBS),
 }

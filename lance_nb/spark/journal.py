@@ -33,7 +33,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +44,8 @@ from lance_nb.errors import FormatError, InternalError, InvalidInputError, Stora
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DeletionFileType, Fragment
 from lance_nb.spark.plan import Label, PinnedVersion, Plan
-from lance_nb.spark.private_folder import PrivateFolder
 from lance_nb.spark.tasks.maintenance import CommitCopy
+from lance_nb.storage.private_folder import PrivateFolder, cache_folder
 from lance_nb.transactions.fragment_writer import WriteOptions
 
 if TYPE_CHECKING:
@@ -248,10 +247,7 @@ def _name(operation_id: str, suffix: str = _NEW) -> str:
 
 
 def _folder() -> PrivateFolder:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    if not cache.is_absolute():  # the XDG specification says to ignore a relative path
-        cache = Path.home() / ".cache"
-    return PrivateFolder(cache, "lance_nb", "jobs")
+    return cache_folder(os.environ.get("XDG_CACHE_HOME"), "jobs")
 
 
 # What decoding raises for JSON of another structure.

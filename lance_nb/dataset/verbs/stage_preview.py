@@ -255,6 +255,11 @@ def landed(source: VersionSource, read_version: int, uuid: str) -> int | None:
     return None
 
 
+def applied(session: Session, snapshot: Snapshot, staged: StagedWrite) -> Snapshot:
+    """Return the version that a commit would make if nobody else had committed."""
+    return _applied(session, snapshot, staged, source_of(session, snapshot))
+
+
 def _applied(
     session: Session, snapshot: Snapshot, staged: StagedWrite, source: VersionSource
 ) -> Snapshot:

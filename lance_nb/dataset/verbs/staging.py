@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 import pyarrow as pa
 
 from lance_nb.dataset.merge_insert import MergeClauseBuilder
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import (
+    checking,
     compaction,
     deleting,
     schema_evolution,
@@ -41,6 +42,7 @@ from lance_nb.dataset.verbs.progress import Progress
 from lance_nb.dataset.verbs.stage_preview import (
     Meeting,
     StagePreview,
+    applied,
     landed,
     meetings_of,
     preview_of,
@@ -58,6 +60,9 @@ from lance_nb.transactions.merge_insert_plan import MergeClauses, MergePlan
 from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.staged import Edit, Replacement, StagedWrite, combine, files_of
+
+if TYPE_CHECKING:
+    from lance_nb.dataset.checks.result import CheckOutcome
 
 S = TypeVar("S")
 
@@ -321,16 +326,21 @@ class Stage(StageEdits):
         message: str | None = None,
         *,
         transaction_properties: Mapping[str, str] = NO_PROPERTIES,
+        check_expectations: bool = True,
     ) -> int:
         """Commit and return the number of the new version.
 
-        Raises CommitConflictError, RetryableCommitConflictError (nothing is lost: stage again on
-        the newest version), CommitStateUnknownError (``look_again``, or commit again: it is made
-        once), StorageError.
+        ``check_expectations``: ask the gate of the expectations, where the dataset has closed it.
+
+        Raises ExpectationFailedError (the stage stays open), CommitConflictError,
+        RetryableCommitConflictError (nothing is lost: stage again on the newest version),
+        CommitStateUnknownError (``look_again``, or commit again: it is made once), StorageError.
         """
         if self._state != _UNKNOWN:
             self.check_usable()
         staged = self.staged
+        if check_expectations and self._state != _UNKNOWN:
+            checking.refuse_broken(self.broken_expectations())
         self.settle(_OFFERED)
         try:
             made = self._committed(staged, message, transaction_properties)
@@ -340,6 +350,19 @@ class Stage(StageEdits):
             raise
         self.settle(_COMMITTED)
         return made.version
+
+    def broken_expectations(self) -> list[CheckOutcome]:
+        """Return the expectations that a commit would break; none where the gate is open.
+
+        The gate of the newest version counts. Compaction changes no rows and is not checked.
+        """
+        if any(isinstance(one, compaction.StagedCompaction) for one in self._edits):
+            return []
+        configured = checking.gate_of(self._session, self._snapshot.branch)
+        if configured is None:
+            return []
+        after = applied(self._session, self._snapshot, self.staged)
+        return checking.broken_by(self._session, self._snapshot, after, configured)
 
     def look_again(self) -> int | None:
         """After an unknown outcome, return the version that the commit made, None if it did not."""

@@ -34,6 +34,17 @@ _ELSEWHERE = "remove it, or set XDG_CACHE_HOME to another folder of your own"
 _OLD_S = 24 * 3600.0
 
 
+def cache_folder(configured: str | None, *parts: str) -> PrivateFolder:
+    """Return a folder below ``lance_nb`` in the user's cache folder.
+
+    ``configured``: the value of XDG_CACHE_HOME; ``~/.cache`` is used where there is none.
+    """
+    cache = Path(configured or "")
+    if not cache.is_absolute():  # the XDG specification says to ignore a relative path
+        cache = Path.home() / ".cache"
+    return PrivateFolder(cache, "lance_nb", *parts)
+
+
 class PrivateFolder:
     """The folder ``base/parts[0]/parts[1]/...``, opened per call; ``base`` is not checked."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lance_nb.errors import StorageError
-from lance_nb.spark.private_folder import PrivateFolder
+from lance_nb.storage.private_folder import PrivateFolder
 
 MAX = 100
 

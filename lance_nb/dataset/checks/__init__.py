@@ -1,0 +1,1 @@
+"""Check versions of a dataset against its expectations; results are cached by fragment."""
