@@ -24,7 +24,7 @@ from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, words
 from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Ref
-from lance_nb.explorer.registry import TABS
+from lance_nb.explorer.registry import TABS, RetentionHandlers
 from lance_nb.explorer.session import Session, Target, check_target
 from lance_nb.explorer.widget import LanceWidget
 
@@ -59,7 +59,8 @@ class Explorer(LanceWidget):
     def request_handlers(cls, session: Session) -> dict[str, Handler]:
         """Return the requests of all tabs, and the one that loads the views of a tab."""
         own = {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
-        return own | {"views.load": _load_views}
+        simulator = session.keep(RetentionHandlers).handlers()
+        return own | simulator | {"views.load": _load_views}
 
     @property
     def version(self) -> int:

@@ -266,6 +266,7 @@ LATE_VIEWS = (
     "widgets/branches.js",
     "widgets/changes.js",
     "widgets/operations_log.js",
+    "widgets/retention.js",
     "widgets/stage.js",
 )
 REGISTRATION = "js/view_registration.js"

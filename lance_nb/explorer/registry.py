@@ -1,6 +1,7 @@
 """Every view by name, and what stands in the tabs; the only module that imports the views.
 
 ``ValueView`` shows single values, no dataset, and is therefore none of ``VIEWS``.
+``RetentionHandlers`` are of the simulator that opens below the timeline of the explorer.
 
 A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the tabs.
 """
@@ -18,6 +19,7 @@ from lance_nb.explorer.widgets.metadata import (
     VersionDetail,
 )
 from lance_nb.explorer.widgets.operations_log import OperationsLogView
+from lance_nb.explorer.widgets.retention import RetentionHandlers
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
@@ -31,6 +33,7 @@ __all__ = [
     "OperationsLogView",
     "Overview",
     "RefsManager",
+    "RetentionHandlers",
     "RowGrid",
     "SchemaTree",
     "SpaceView",

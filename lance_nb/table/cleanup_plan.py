@@ -27,7 +27,7 @@ from lance_nb.table.retention import is_settled
 from lance_nb.table.survey import MANIFEST, TEMPORARY_MANIFEST, StoredFile, Survey, staged_version
 from lance_nb.value_classes import dataclass
 
-_NAMED = (DATA, DELETION, INDEX, TRANSACTION)
+DELETED_KINDS = (DATA, DELETION, INDEX, TRANSACTION)
 _DEEP = 2  # slashes in "data/<stem>/<bits>.blob"
 
 
@@ -114,9 +114,9 @@ def _others(
     known = references.known([one.identity for one in files])
     for file, identity in zip(files, known.tolist(), strict=True):
         if file.kind == TEMPORARY_MANIFEST:
-            if rule.allows(file) and _is_left_over(survey, file):
+            if rule.allows(file) and is_left_over(survey, file):
                 yield Candidate(file, True, None)
-        elif file.kind not in _NAMED or _is_needed(file, identity, references, needed):
+        elif file.kind not in DELETED_KINDS or _is_needed(file, identity, references, needed):
             continue
         elif identity >= 0:
             yield Candidate(file, False, int(newest[identity]))
@@ -157,7 +157,7 @@ def _is_needed(file: StoredFile, identity: int, references: References, needed: 
     return bool(needed[known[known >= 0]].any())
 
 
-def _is_left_over(survey: Survey, file: StoredFile) -> bool:
+def is_left_over(survey: Survey, file: StoredFile) -> bool:
     """Tell whether a manifest that is not under its final name can be deleted.
 
     An external manifest store may still point to a staged one, if it is of the newest version.

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,9 @@ from lance_nb.table.survey import (
     Survey,
 )
 from lance_nb.value_classes import dataclass
+
+if TYPE_CHECKING:
+    from lance_nb.table.retention_simulation import RetentionSimulator
 
 __all__ = ["Freed", "Space", "space_of"]
 
@@ -97,6 +100,15 @@ class Space:
             )
         what_if = WhatIf(frozenset(drop_tags), frozenset(drop_branches), branch, delete_unverified)
         return self._account.freed(policy, what_if)
+
+    def simulator(self, branch: str | None = None) -> RetentionSimulator:
+        """Return simulated clean-ups of a branch, for many rules one after the other.
+
+        Raises RefNotFoundError.
+        """
+        from lance_nb.table.retention_simulation import RetentionSimulator
+
+        return RetentionSimulator(self._account, branch)
 
     def __repr__(self) -> str:
         lines = [f"{self.uri}: {self.total_bytes:,} bytes in {self.num_files:,} files"]

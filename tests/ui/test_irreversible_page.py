@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.models import text
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
 from tests.ui.test_branches_page import details, line
@@ -145,3 +146,47 @@ def test_what_was_done_is_listed_and_undone(
     screenshot(page, "undone")
     assert lance.dataset(uri).count_rows() == 4
     assert lance.dataset(uri).tags.list()["release"]["version"] == 7
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_simulator_shows_what_a_rule_removes_and_stages_it(
+    open_widget: OpenWidget, uri: str, screenshot: Screenshot, *, dark: bool
+) -> None:
+    lance = require_pylance()
+    lance.dataset(uri).create_branch("trial", 4)
+    page = open_widget(Explorer(lance_nb.dataset(uri)), dark=dark).page
+    page.locator(".lnb-tl-clean").click()
+    panel = page.get_by_role("region", name="clean-up simulator")
+    expect(panel).to_contain_text("Nothing would be removed")
+    faded = page.locator(".lnb-tl-bar.lnb-tl-goes")
+    expect(faded).to_have_count(0)
+    slider = panel.get_by_role("slider", name="keep the newest")
+    slider.fill("5")
+    expect(panel).to_contain_text("5 of 21 versions")
+    expect(panel).to_contain_text("Would remove 14 versions")  # main:4 and main:7 stay
+    expect(faded).to_have_count(14)
+    plan = lance_nb.dataset(uri).cleanup_old_versions(
+        retain_versions=5, error_if_tagged_old_versions=False, dry_run=True
+    )
+    expect(panel).to_contain_text(f"free {text.size(plan.stats.bytes_removed)}")
+    page.locator(".lnb-tl-bar[aria-label^='main version 7']").hover()
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("stays: tag release")
+    expect(panel).to_contain_text("kept by main:7")
+    page.locator(".lnb-tl-bar[aria-label^='main version 3']").hover()
+    expect(page.locator(".lnb-tl-readout")).to_contain_text("would be removed")
+    expect(panel).to_contain_text("kept by main:4, trial:4")
+    screenshot(page, "rule")
+    tag = panel.get_by_role("button", name="release")
+    tag.click()
+    expect(panel).to_contain_text("Would remove 15 versions")
+    tag.click()
+    expect(panel).to_contain_text("Would remove 14 versions")
+    stage = panel.get_by_role("button", name="Stage this clean-up")
+    expect(stage).to_be_disabled()
+    Stage(page).unlock()
+    stage.click()
+    card = page.locator(".lnb-panel-stage .lnb-sg-card")
+    expect(card.get_by_role("button", name="Remove 14 versions")).to_be_visible()
+    page.locator(".lnb-tl-clean").click()
+    expect(faded).to_have_count(0)
+    assert len(lance.dataset(uri).versions()) == 21

@@ -41,6 +41,8 @@ const READS = [
   "stage.cards",
   "stage.running",
   "log.list",
+  "retention.move",
+  "retention.files",
 ];
 
 /**
@@ -63,6 +65,7 @@ const LONG_READS = [
   "refs.show",
   "refs.explain",
   "refs.bytes",
+  "retention.open",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */

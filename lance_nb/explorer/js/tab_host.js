@@ -213,7 +213,7 @@ function failure(card) {
  * @param {boolean} again whether this was tried before
  * @returns {Promise<Lnb.Widget>}
  */
-async function loadViews(kernel, entry, again) {
+export async function loadViews(kernel, entry, again) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let forget = () => {};

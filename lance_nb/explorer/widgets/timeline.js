@@ -5,6 +5,7 @@ import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.
 import { lookOfOperation } from "../js/operations.js";
 import { playButton } from "../js/play.js";
 import { rangeHandles } from "../js/range_handles.js";
+import { retentionButton } from "../js/retention_button.js";
 import { tagFlags } from "../js/tag_flags.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
@@ -33,11 +34,13 @@ export function mountTimeline(el, ctx) {
   const handles = rangeHandles(ctx, scroller, () => map);
   const rail = handles.element;
   scroller.append(h("div", { class: "lnb-tl-track" }, plane, rail));
+  const retention = retentionButton(ctx, () => map && paint());
   const bottom = h(
     "div",
     { class: "lnb-tl-bottom" },
     playButton(ctx, () => map, plane),
     readout,
+    retention.button,
   );
   el.append(
     h(
@@ -45,6 +48,7 @@ export function mountTimeline(el, ctx) {
       { class: "lnb-timeline" },
       h("div", { class: "lnb-tl-frame" }, names, scroller),
       bottom,
+      retention.panel,
     ),
   );
 
@@ -112,7 +116,9 @@ export function mountTimeline(el, ctx) {
     const here = lane.index === map.here.lane && version === map.here.version;
     const height = barHeight(facts, tall, map.mostRows);
     const look = `lnb-op-${facts ? family : "unknown"}`;
-    bar.className = `lnb-tl-bar ${look}${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}`;
+    const faded = retention.goes(lane.branch, version) ? " lnb-tl-goes" : "";
+    const marks = `${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}${faded}`;
+    bar.className = `lnb-tl-bar ${look}${marks}`;
     bar.setAttribute("aria-selected", String(here));
     bar.setAttribute("aria-label", sentence(lane, version, facts));
     bar.style.left = `${map.x(version)}px`;
@@ -271,6 +277,7 @@ export function mountTimeline(el, ctx) {
           facts.message && `“${facts.message}”`,
         ]
       : [];
+    words.push(retention.words(lane?.branch ?? null, version));
     const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
     return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),
@@ -334,6 +341,7 @@ export function mountTimeline(el, ctx) {
   });
   plane.addEventListener("pointerover", (event) => {
     hovered = barOf(event);
+    if (hovered) retention.hovered(hovered.lane.branch, hovered.version);
     if (map) paintReadout();
   });
   plane.addEventListener("pointerleave", () => {

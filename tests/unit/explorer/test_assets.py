@@ -99,7 +99,9 @@ def test_the_first_screen_of_the_explorer_stays_within_its_budget() -> None:
 def test_the_views_of_tabs_that_open_later_are_not_part_of_the_first_screen() -> None:
     first = set(modules_of("app.js"))
     tabs = (assets.ROOT / "tabs.js").read_text("utf-8")
-    assert sorted(re.findall(r'entry: "([^"]+)"', tabs)) == list(LATE_VIEWS)
+    assert sorted(re.findall(r'entry: "([^"]+)"', tabs)) == sorted(
+        {*LATE_VIEWS} - {"widgets/retention.js"}  # opened from the timeline
+    )
     own = [set(modules_of(entry)) - first for entry in LATE_VIEWS]
     for entry, modules in zip(LATE_VIEWS, own, strict=True):
         assert (assets.ROOT / entry).resolve() in modules
