@@ -1,7 +1,7 @@
 # Run lint and every tier, also when one fails; end with a table of results and seconds.
 #
-# A browser and a JVM leave much of two cores idle: lint and Spark run beside the browser tests, and
-# their output follows in one piece.
+# A browser and a JVM leave much of two cores idle: Spark runs beside the browser tests and lint, and
+# its output follows in one piece.
 set -u
 
 results=$(mktemp)
@@ -19,12 +19,10 @@ run() {
 
 run test-fast
 run test-interop
-{
-    run lint
-    run test-spark
-} >"$beside" 2>&1 &
+run test-spark >"$beside" 2>&1 &
 trap 'trap "" TERM; kill 0; exit 130' INT # what runs in the background ignores Ctrl-C
 run test-ui
+run lint
 wait
 cat "$beside"
 

@@ -1,4 +1,4 @@
-"""Thousands of seeded histories of writers that meet and fail; the long form: make simulate."""
+"""Hundreds of seeded histories of writers that meet and fail; the long form: make simulate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.concurrency.simulation import Simulation, simulate
 from tests.concurrency.turns import Turns
 
-RUNS = 1000
+RUNS = 600
 SHARES = 4  # so that two workers share the time
 
 

@@ -11,7 +11,7 @@ from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
 SHARES = 4  # so that workers share the time
-CASES = 30  # of each
+CASES = 20  # of each
 FIRST = 500_000
 
 
