@@ -46,7 +46,8 @@ from lance_nb.transactions.merge_insert_source import SourceRows
 from lance_nb.value_classes import dataclass
 
 _TABLE_SIZE_MAX = 1 << 24
-_NARROW = 16
+_DENSE = 16
+_SPARSE = 256
 _TOGETHER_ROWS = 1 << 17
 _WINDOW_ROWS = 1 << 16
 _ROW_FIELDS = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
@@ -127,12 +128,19 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The distinct values of one part of the key: ``values``, or a ``table`` from ``lowest`` on."""
+    """The distinct values of one part of the key: ``values``, or how far they lie above ``lowest``.
+
+    ``is_there`` tells of each distance whether it is a value's, from place 1 on; its first and last
+    place stand for all below and beyond, and are none. ``ranks`` are the numbers by distance where
+    the values are dense, else ``distances`` has them in ascending order.
+    """
 
     count: int
     values: Any = None
     lowest: int = 0
-    table: Any = None
+    is_there: Any = None
+    ranks: Any = None
+    distances: Any = None
 
     @property
     def size(self) -> int:
@@ -146,23 +154,26 @@ class _Column:
         if pt.is_integer(part.values.type) and part.values.null_count < len(part.values):
             bounds = pc.min_max(part.values)
             lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
-            if highest - lowest < min(_TABLE_SIZE_MAX, max(len(part.values) * _NARROW, 1 << 16)):
-                return cls._narrow(part.values.drop_null().to_numpy(), lowest, highest)
+            if highest - lowest < min(_TABLE_SIZE_MAX, len(part.values) * _SPARSE + (1 << 16)):
+                return cls._near(part.values.drop_null().to_numpy(), lowest, highest)
         values = pc.unique(part.values).drop_null()
         return cls(len(values), values)
 
     @classmethod
-    def _narrow(cls, values: np.ndarray, lowest: int, highest: int) -> _Column:
-        is_there = np.zeros(highest - lowest + 1, np.bool_)
-        is_there[_distances(values, lowest)] = True
-        table = np.cumsum(is_there) - 1
-        table[~is_there] = -1
-        return cls(int(table.max()) + 1, None, lowest, table)
+    def _near(cls, values: np.ndarray, lowest: int, highest: int) -> _Column:
+        distances = _distances(values, lowest)
+        is_there = np.zeros(highest - lowest + 3, np.bool_)
+        is_there[1:][distances] = True
+        if len(is_there) < len(distances) * _DENSE:
+            ranks = np.cumsum(is_there[1:]) - 1
+            return cls(int(ranks[-1]) + 1, None, lowest, is_there, ranks)
+        distances = np.unique(distances)
+        return cls(len(distances), None, lowest, is_there, None, distances)
 
     def find(self, part: _Part) -> Ints:
         """Return the number of each value, -1 for others and for nulls that match nothing."""
         column = part.values
-        numbers = self._hashed(column) if self.table is None else self._looked_up(column)
+        numbers = self._hashed(column) if self.is_there is None else self._looked_up(column)
         if column.null_count:
             numbers[column.is_null().to_numpy()] = self.count if part.nulls_match else -1
         return numbers
@@ -179,13 +190,14 @@ class _Column:
     def _looked_up(self, column: pa.ChunkedArray) -> Ints:
         plain = column.fill_null(self.lowest) if column.null_count else column
         place = _distances(plain.to_numpy(), self.lowest)
-        inside = np.flatnonzero(place < np.uint64(len(self.table)))
-        numbers: Ints
-        if inside.size == place.size:
-            numbers = self.table[place]
-            return numbers
-        numbers = np.full(place.shape, -1, np.int64)
-        numbers[inside] = self.table[place[inside]]
+        # Signed, those below are negative; whichever wraps around is far.
+        found = np.flatnonzero(self.is_there.take(place.view(np.int64) + 1, mode="clip"))
+        numbers: Ints = np.full(place.shape, -1, np.int64)
+        wanted = place[found]
+        if self.ranks is None:
+            numbers[found] = np.searchsorted(self.distances, wanted)
+        else:
+            numbers[found] = self.ranks[wanted]
         return numbers
 
 
@@ -269,7 +281,8 @@ class Matches:
     """Rows of one fragment and their partners.
 
     ``physical``: offsets of matched rows, ascending, once per partner; ``source``: the partner's
-    row number. ``unmatched``: offsets of live rows without a partner, ascending.
+    row number. ``unmatched``: offsets of live rows without a partner, ascending; none unless asked
+    for.
     """
 
     fragment: Fragment
@@ -306,10 +319,14 @@ def read_keys(
 
 
 def join(
-    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Callable[[int], None] | None = None
+    windows: Iterable[KeyWindow],
+    keys: KeyNumbers,
+    seen: Callable[[int], None] | None = None,
+    *,
+    with_unmatched: bool = True,
 ) -> Iterator[Matches]:
     """Yield the matches of every fragment, in the order given; ``seen`` counts rows read."""
-    parts = _looked_up(windows, keys, seen)
+    parts = _looked_up(windows, keys, seen, with_unmatched=with_unmatched)
     for _, found in groupby(parts, key=lambda one: one.fragment.id):
         together = list(found)
         if len(together) == 1:
@@ -324,7 +341,11 @@ def join(
 
 
 def _looked_up(
-    windows: Iterable[KeyWindow], keys: KeyNumbers, seen: Callable[[int], None] | None
+    windows: Iterable[KeyWindow],
+    keys: KeyNumbers,
+    seen: Callable[[int], None] | None,
+    *,
+    with_unmatched: bool,
 ) -> Iterator[Matches]:
     waiting: list[KeyWindow] = []
     num_rows = 0
@@ -332,16 +353,18 @@ def _looked_up(
         waiting.append(window)
         num_rows += window.keys.num_rows
         if num_rows >= max(_TOGETHER_ROWS, keys.num_rows):
-            yield from _split(keys, waiting)
+            yield from _split(keys, waiting, with_unmatched=with_unmatched)
             if seen is not None:
                 seen(num_rows)
             waiting, num_rows = [], 0
-    yield from _split(keys, waiting)
+    yield from _split(keys, waiting, with_unmatched=with_unmatched)
     if seen is not None and num_rows:
         seen(num_rows)
 
 
-def _split(keys: KeyNumbers, windows: Sequence[KeyWindow]) -> Iterator[Matches]:
+def _split(
+    keys: KeyNumbers, windows: Sequence[KeyWindow], *, with_unmatched: bool
+) -> Iterator[Matches]:
     if not windows:
         return
     numbers = keys.find(pa.concat_tables(one.keys for one in windows))
@@ -350,7 +373,7 @@ def _split(keys: KeyNumbers, windows: Sequence[KeyWindow]) -> Iterator[Matches]:
         mine = numbers[start : start + window.keys.num_rows]
         start += window.keys.num_rows
         places, source = keys.pairs(mine)
-        unmatched = window.physical[mine < 0]
+        unmatched = window.physical[mine < 0] if with_unmatched else NOTHING
         yield Matches(window.fragment, window.physical[places], source, unmatched)
 
 
@@ -477,7 +500,8 @@ def find_rows(
     is_matched = np.zeros(source.num_rows, np.bool_)
     changes: list[Matches] = []
     deleted: list[tuple[Fragment, Ints]] = []
-    for every in join(read_keys(snapshot, names) if windows is None else windows, keys, seen):
+    parts = read_keys(snapshot, names) if windows is None else windows
+    for every in join(parts, keys, seen, with_unmatched=clauses.deletes_unmatched):
         is_matched[every.source] = True
         rows = _unmatched(snapshot, clauses, every)
         if clauses.matched is WhenMatched.FAIL and every.source.size:
