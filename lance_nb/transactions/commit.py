@@ -40,6 +40,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from lance_nb.errors import (
@@ -77,11 +78,13 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext, Built, operation_name
 from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.rebase import RebaseContext, gap_problem, rebase
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
 from lance_nb.transactions.version_source import Version, VersionSource, unknown_change_error
 from lance_nb.value_classes import dataclass
+
+if TYPE_CHECKING:  # Read where somebody else has committed; it knows all operations.
+    from lance_nb.transactions.rebase import RebaseContext
 
 DEFAULTS = CommitOptions()
 _CREATING = ("overwrite", "clone")
@@ -214,12 +217,16 @@ class _Commit:
         if len(there) < head.version - self._seen:
             self._check_gap(there, head)
         if theirs:
+            from lance_nb.transactions.rebase import rebase
+
             self._transaction = rebase(self._transaction, theirs, self._rebase_context(head))
             self._seen = self._known = head.version
         return None
 
     def _check_gap(self, there: Sequence[int], head: ManifestName) -> None:
         """Refuse unless our change fits whatever was done in versions that are gone."""
+        from lance_nb.transactions.rebase import gap_problem
+
         before = self._options.read_manifest
         if before is None or before.version != self._seen:
             is_there = self._source.has(self._seen)
@@ -238,6 +245,8 @@ class _Commit:
         return Committed(found.manifest, found.indices, transaction, number)
 
     def _rebase_context(self, head: ManifestName) -> RebaseContext:
+        from lance_nb.transactions.rebase import RebaseContext
+
         current = self._source.load(head.version)
         locations = self._place.locations(current.manifest)
         return RebaseContext(

@@ -12,7 +12,7 @@ Source: commit.py and rebase.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +45,7 @@ from lance_nb.transactions.rebase import (
 )
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.format.layout import ManifestName

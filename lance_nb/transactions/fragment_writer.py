@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from itertools import pairwise
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,11 +39,13 @@ from lance_nb.format import layout
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
-from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.input_schema import writable_part
 from lance_nb.transactions.write_progress import FragmentWriteProgress
 from lance_nb.value_classes import dataclass
+
+if TYPE_CHECKING:
+    from lance_nb.table.blob_copies import BlobCopies
 
 
 @dataclass(frozen=True, slots=True)

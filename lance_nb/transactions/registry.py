@@ -1,43 +1,52 @@
-"""The operations by the name of their arm; no other module knows them all."""
+"""The operations by the name of their arm; no other module knows them all.
+
+Each is imported when it is asked for: a commit needs its own, and those committed meanwhile.
+"""
 
 from __future__ import annotations
 
-from lance_nb.transactions.operation import Operation
-from lance_nb.transactions.operations.append import Append
-from lance_nb.transactions.operations.clone import Clone
-from lance_nb.transactions.operations.create_index import CreateIndex
-from lance_nb.transactions.operations.data_overlay import DataOverlay
-from lance_nb.transactions.operations.data_replacement import DataReplacement
-from lance_nb.transactions.operations.delete import Delete
-from lance_nb.transactions.operations.merge import Merge
-from lance_nb.transactions.operations.overwrite import Overwrite
-from lance_nb.transactions.operations.project import Project
-from lance_nb.transactions.operations.reserve_fragments import ReserveFragments
-from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.operations.rewrite import Rewrite
-from lance_nb.transactions.operations.update import Update
-from lance_nb.transactions.operations.update_bases import UpdateBases
-from lance_nb.transactions.operations.update_config import UpdateConfig
-from lance_nb.transactions.operations.update_mem_wal_state import UpdateMemWalState
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-OPERATIONS: dict[str, type[Operation]] = {
-    operation.arm: operation
-    for operation in (
-        Append,
-        Delete,
-        Overwrite,
-        CreateIndex,
-        Rewrite,
-        Merge,
-        Restore,
-        ReserveFragments,
-        Update,
-        Project,
-        UpdateConfig,
-        DataReplacement,
-        UpdateMemWalState,
-        Clone,
-        UpdateBases,
-        DataOverlay,
-    )
-}
+from lance_nb.transactions.operation import Operation
+
+_FOLDER = "lance_nb.transactions.operations"
+_CLASSES = {
+    "append": "Append",
+    "delete": "Delete",
+    "overwrite": "Overwrite",
+    "create_index": "CreateIndex",
+    "rewrite": "Rewrite",
+    "merge": "Merge",
+    "restore": "Restore",
+    "reserve_fragments": "ReserveFragments",
+    "update": "Update",
+    "project": "Project",
+    "update_config": "UpdateConfig",
+    "data_replacement": "DataReplacement",
+    "update_mem_wal_state": "UpdateMemWalState",
+    "clone": "Clone",
+    "update_bases": "UpdateBases",
+    "data_overlay": "DataOverlay",
+}  # an arm is the name of its module
+
+
+class _Operations(Mapping[str, type[Operation]]):
+    """The classes, each imported when it is asked for."""
+
+    def __getitem__(self, arm: str) -> type[Operation]:
+        name = _CLASSES[arm]
+        found: type[Operation] = getattr(import_module(f"{_FOLDER}.{arm}"), name)
+        return found
+
+    def __contains__(self, arm: object) -> bool:
+        return arm in _CLASSES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+OPERATIONS: Mapping[str, type[Operation]] = _Operations()

@@ -17,21 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.deletion_files import PendingDeletions
-from lance_nb.transactions.deletion_plan import DeletionPlan, united_deletions
-from lance_nb.transactions.merge_insert_plan import MergePlan
 from lance_nb.transactions.operation import Operation, operation_name
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.update import Update
-from lance_nb.transactions.row_rewrite import RowRewrite
 from lance_nb.value_classes import dataclass
+
+if TYPE_CHECKING:  # Each plans its own kind of edit, with modules that an append does not need.
+    from lance_nb.transactions.column_rewrite import ColumnRewrite
+    from lance_nb.transactions.deletion_plan import DeletionPlan
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+    from lance_nb.transactions.row_rewrite import RowRewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ class Replacement:
         return sum(one.physical_rows for one in self.fragments)
 
 
-Edit = Addition | DeletionPlan | RowRewrite | ColumnRewrite | MergePlan | Replacement
+Edit: TypeAlias = "Addition | DeletionPlan | RowRewrite | ColumnRewrite | MergePlan | Replacement"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,13 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
             alone[0].num_rows,
             new_fragments=alone[0].fragments,
         )
+    additions = [edit for edit in edits if isinstance(edit, Addition)]
+    if len(additions) == len(edits):
+        return _appended(snapshot, additions)
+    from lance_nb.transactions.deletion_plan import DeletionPlan
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+    from lance_nb.transactions.row_rewrite import RowRewrite
+
     by_columns = [columns for edit in edits if (columns := columns_of(edit)) is not None]
     if by_columns and len(edits) > 1:
         raise InvalidInputError(
@@ -147,8 +157,17 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
     return _combined(snapshot, edits, rewrites, plans)
 
 
+def _appended(snapshot: Snapshot, additions: Sequence[Addition]) -> StagedWrite:
+    added = tuple(one for edit in additions for one in edit.fragments)
+    num_rows = sum(edit.num_rows for edit in additions)
+    return StagedWrite(snapshot.version, Append(added), num_rows, new_fragments=added)
+
+
 def files_of(edit: Edit) -> tuple[DataFile, ...]:
     """Return the data files that were written for an edit."""
+    from lance_nb.transactions.column_rewrite import ColumnRewrite
+    from lance_nb.transactions.deletion_plan import DeletionPlan
+
     if isinstance(edit, DeletionPlan):
         return ()
     columns = columns_of(edit)
@@ -160,12 +179,17 @@ def files_of(edit: Edit) -> tuple[DataFile, ...]:
 
 def columns_of(edit: Edit) -> ColumnRewrite | None:
     """Return the columns that an edit writes anew, if it does not write rows."""
+    from lance_nb.transactions.column_rewrite import ColumnRewrite
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+
     if isinstance(edit, ColumnRewrite):
         return edit
     return edit.columns if isinstance(edit, MergePlan) else None
 
 
 def _column_write(snapshot: Snapshot, edit: Edit, columns: ColumnRewrite) -> StagedWrite:
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+
     operation = columns.operation()
     if isinstance(edit, MergePlan):
         operation = replace(
@@ -202,6 +226,10 @@ def _combined(
     rewrites: Sequence[RowRewrite | MergePlan],
     plans: Sequence[DeletionPlan],
 ) -> StagedWrite:
+    from lance_nb.transactions.deletion_plan import united_deletions
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+    from lance_nb.transactions.row_rewrite import RowRewrite
+
     plans = [*plans, *(one.deletion for one in rewrites)]
     adding = (edit for edit in edits if isinstance(edit, Addition | RowRewrite | MergePlan))
     added = tuple(one for edit in adding for one in edit.fragments)
@@ -239,4 +267,6 @@ def _combined(
 
 
 def _num_updated(edit: RowRewrite | MergePlan) -> int:
+    from lance_nb.transactions.merge_insert_plan import MergePlan
+
     return edit.num_updated_rows if isinstance(edit, MergePlan) else edit.num_rows

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs
 
 from lance_nb.errors import StorageError
 from lance_nb.format.fragment import Fragment
@@ -110,6 +109,8 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
     PROGRESS_EXT: str = ".in_progress"
 
     def __init__(self, base_uri: str, metadata: Mapping[str, str] | None = None) -> None:
+        import pyarrow.fs  # loads the drivers of all clouds
+
         try:
             self._fs, self._base_path = pyarrow.fs.FileSystem.from_uri(base_uri)
         except (OSError, ValueError, pa.ArrowException) as error:
