@@ -310,6 +310,24 @@ def _any_join_bytes(rng: Rng) -> tuple[Any, ...]:
     return data, _positions(rng, count, data.size - 99), counts, width, np.empty(room, np.uint8)
 
 
+def _any_number_values(rng: Rng) -> tuple[Any, ...]:
+    data = rng.integers(97, 100, int(rng.integers(0, 300))).astype(np.uint8)
+    count, run, most = int(rng.integers(0, 30)), _number(rng, 1, 2, 5), int(rng.integers(0, 40))
+    offsets = np.sort(rng.integers(0, data.size + 1, count + 1))
+    if rng.random() < 0.3:
+        offsets = _positions(rng, count + 1, data.size)
+    starts = rng.integers(0, max(count - run, 1), int(rng.integers(0, 5)))
+    if rng.random() < 0.3:
+        starts = _positions(rng, starts.size, count)
+    chosen = None if rng.random() < 0.3 else offsets.astype(rng.choice(["i4", "i8"]))
+    room = starts.size * max(run, 0) + int(rng.choice([0, 0, 0, 1]))
+    return (
+        data, chosen, _number(rng, 1, 8, 16),
+        starts, run, np.zeros(1 << int(rng.integers(0, 8)), np.uint64),
+        np.empty(min(room, 9999), np.int32), np.empty(most, np.int64),
+    )  # fmt: skip
+
+
 ANY = {
     "unpack_bits": _any_unpack_bits,
     "pack_bits": _any_pack_bits,
@@ -324,6 +342,7 @@ ANY = {
     "count_lists": _any_count_lists,
     "fold_lists": _any_fold_lists,
     "item_validity": _any_item_validity,
+    "number_values": _any_number_values,
     "find_substring": _any_find_substring,
     "repeat_runs": _any_repeat_runs,
     "join_bytes": _any_join_bytes,

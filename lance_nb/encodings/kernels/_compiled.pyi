@@ -68,3 +68,13 @@ def item_validity(
 def find_substring(data: _Bytes, offsets: _Array, piece: _Bytes, found: _Bytes) -> bool: ...
 def repeat_runs(values: _Bytes, word_bytes: int, repeats: _Ints, out: _Bytes) -> bool: ...
 def join_bytes(data: _Bytes, starts: _Ints, counts: _Ints, width: int, out: _Bytes) -> bool: ...
+def number_values(
+    data: _Bytes,
+    offsets: _Array | None,
+    fixed: int,
+    starts: _Ints,
+    run: int,
+    table: _Array,
+    numbers: _Array,
+    firsts: _Ints,
+) -> int: ...

@@ -47,6 +47,9 @@ cdef enum:
     LEVELS_AT_ONCE = 2048
     LEVEL_MAX = 255  # that layers may allow: more than 120 layers are not written
     SEARCHED_AT_ONCE = 64
+    PROBES = 8  # of a table of hashes, for each value: those of hostile ones would not end
+    TOO_MANY = -1
+    CROWDED = -2
     VISIBLE = 1
     BEGINS_BIT = 1
     BEGINS = 2
@@ -1123,6 +1126,158 @@ def join_bytes(
         else:
             chunk = chunks
     return chunk == chunks and at == room
+
+
+# --- numbers of different values (distinct_values) -------------------------------------------------
+
+
+cdef inline uint64_t _mixed(uint64_t hashed, uint64_t word) noexcept nogil:
+    hashed = (hashed ^ word) * <uint64_t>0x9E3779B97F4A7C15
+    return hashed ^ (hashed >> 32)
+
+
+cdef inline uint64_t _few(const uint8_t* data, int64_t size, const uint8_t* end) noexcept nogil:
+    """Return up to 8 bytes as a word; ``end`` is that of the memory."""
+    cdef uint64_t word = 0
+    if end - data >= 8:
+        memcpy(&word, data, 8)
+        return word if size >= 8 else word & ((<uint64_t>1 << 8 * size) - 1)
+    memcpy(&word, data, size)
+    return word
+
+
+cdef inline uint64_t _hash(const uint8_t* data, int64_t size, const uint8_t* end) noexcept nogil:
+    cdef uint64_t hashed = size, word
+    while size > 8:
+        memcpy(&word, data, 8)
+        hashed = _mixed(hashed, word)
+        data += 8
+        size -= 8
+    return _mixed(hashed, _few(data, size, end))
+
+
+cdef inline bint _are_equal(
+    const uint8_t* one, const uint8_t* other, int64_t size, const uint8_t* end
+) noexcept nogil:
+    if size <= 8:
+        return _few(one, size, end) == _few(other, size, end)
+    return memcmp(one, other, size) == 0
+
+
+cdef int64_t _number(
+    const uint8_t* data, const uint8_t* end, const offset_t* offsets, int64_t fixed,
+    const int64_t* starts, Py_ssize_t runs, Py_ssize_t run, uint64_t* table, uint64_t mask,
+    int32_t* numbers, int64_t* firsts, int64_t most,
+) noexcept nogil:
+    """Number values of ``fixed`` bytes, or between ``offsets`` if there are any, by appearance.
+
+    An entry of the table is the upper half of a hash and, below it, one more than a number.
+    """
+    cdef Py_ssize_t part, at, index, place = 0
+    cdef int64_t count = 0, begin, size = fixed, other, patience = PROBES * (runs * run + VALUES)
+    cdef uint64_t hashed, entry, slot
+    for part in range(runs):
+        for index in range(run):
+            at = starts[part] + index
+            if offsets != NULL:
+                begin = offsets[at]
+                size = offsets[at + 1] - begin
+            else:
+                begin = at * fixed
+            hashed = _hash(data + begin, size, end)
+            slot = hashed & mask
+            while True:
+                entry = table[slot]
+                if not entry:
+                    if count == most:
+                        return TOO_MANY
+                    firsts[count] = at
+                    count += 1
+                    table[slot] = (hashed & <uint64_t>0xFFFFFFFF00000000) | <uint64_t>count
+                    numbers[place] = <int32_t>(count - 1)
+                    break
+                if entry >> 32 == hashed >> 32:
+                    other = firsts[(entry & <uint64_t>0xFFFFFFFF) - 1]
+                    if offsets == NULL:
+                        other *= fixed
+                    elif offsets[other + 1] - offsets[other] == size:
+                        other = offsets[other]
+                    else:
+                        other = -1
+                    if other >= 0 and _are_equal(data + other, data + begin, size, end):
+                        numbers[place] = <int32_t>((entry & <uint64_t>0xFFFFFFFF) - 1)
+                        break
+                patience -= 1
+                if patience < 0:
+                    return CROWDED
+                slot = (slot + 1) & mask
+            place += 1
+    return count
+
+
+def number_values(
+    const uint8_t[::1] data, offsets, int64_t fixed, const int64_t[::1] starts, Py_ssize_t run,
+    uint64_t[::1] table, int32_t[::1] numbers, int64_t[::1] firsts,
+):
+    """Number the values of runs of ``run`` values from each start by their first appearance.
+
+    Values have ``fixed`` bytes, or lie between ``offsets`` (int32 or int64) where these are not
+    None. ``table`` is zero, a power of two long and longer than ``firsts``, which takes the place
+    of the first value of each number. Returns how many values differ, -1 when they are more than
+    ``firsts`` holds, -2 when sizes do not fit or their hashes collide too often.
+    """
+    cdef const int32_t[::1] short_offsets
+    cdef const int64_t[::1] long_offsets
+    cdef Py_ssize_t number, count, runs = starts.shape[0], slots = table.shape[0]
+    cdef int64_t most = firsts.shape[0], found
+    cdef const uint8_t* end = &data[0] + data.shape[0]
+    if (
+        run < 1 or not runs or most < 1 or slots <= most or slots & (slots - 1)
+        or most >= <int64_t>1 << 31 or numbers.shape[0] != runs * run
+    ):
+        return CROWDED
+    if offsets is None:
+        if fixed < 1:
+            return CROWDED
+        count = data.shape[0] // fixed
+    else:
+        count = len(offsets) - 1
+    for number in range(runs):
+        if starts[number] < 0 or starts[number] > count - run:
+            return CROWDED
+    if offsets is None:
+        with nogil:
+            found = _number[int64_t](
+                &data[0], end, NULL, fixed, &starts[0], runs, run, &table[0], slots - 1,
+                &numbers[0], &firsts[0], most,
+            )
+    elif offsets.itemsize == 4:
+        short_offsets = offsets
+        with nogil:
+            found = CROWDED
+            if _ascends[int32_t](&short_offsets[0], count, data.shape[0]):
+                found = _number[int32_t](
+                    &data[0], end, &short_offsets[0], 0, &starts[0], runs, run, &table[0],
+                    slots - 1, &numbers[0], &firsts[0], most,
+                )
+    else:
+        long_offsets = offsets
+        with nogil:
+            found = CROWDED
+            if _ascends[int64_t](&long_offsets[0], count, data.shape[0]):
+                found = _number[int64_t](
+                    &data[0], end, &long_offsets[0], 0, &starts[0], runs, run, &table[0],
+                    slots - 1, &numbers[0], &firsts[0], most,
+                )
+    return found
+
+
+cdef bint _ascends(const offset_t* offsets, Py_ssize_t count, int64_t size) noexcept nogil:
+    cdef Py_ssize_t index
+    cdef bint falls = False
+    for index in range(count):
+        falls |= offsets[index + 1] < offsets[index]
+    return not falls and offsets[0] >= 0 and offsets[count] <= size
 
 
 # --- search in texts (kernels.substring) ----------------------------------------------------------

@@ -33,13 +33,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
-import pyarrow as pa
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import (
     AllNull,
     Bytes,
@@ -66,6 +63,7 @@ from lance_nb.encodings.compress_base import (
     LeafPage,
     Parts,
 )
+from lance_nb.encodings.distinct_values import Worth, numbered
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.mini_block_chunks import (
     PageItems,
@@ -82,11 +80,8 @@ from lance_nb.encodings.mini_block_chunks import (
 from lance_nb.encodings.mini_block_page import MiniBlockPage, join_key
 from lance_nb.encodings.statistics import (
     BLOCK,
-    SAMPLE,
     Measured,
-    Words,
     bits_per_value,
-    data_size,
 )
 from lance_nb.errors import NotSupportedError
 
@@ -96,14 +91,7 @@ _OFFSET_BYTES = 4
 _PLAIN_BYTES = 1 << 20  # of a page that chunks only copy; smaller ones are copied quickly
 _PRIORITY = 10
 _PRIORITY_ASKED = 50
-_DICT_DIVISOR = 2
-_DICT_SIZE_RATIO = 0.8
-_DICT_BYTES_MAX = 8 << 20
 _DICT_VALUES_MIN = 64  # below, nothing is worth a dictionary
-_FIRST_SAMPLE = 2048
-_SAMPLE_RUN = 256
-_WHOLE_SHARE = 2  # of the second sample: up to so many values are hashed without it
-_SAMPLE_SHARE = 0.6  # of different values in the sample: from here on the page is not hashed
 
 
 class MiniBlockLayout:
@@ -323,15 +311,7 @@ def to_dictionary(measured: Measured, options: EncodingOptions) -> Dictionary | 
         return None
     if options.compression == "none":
         return None
-    if not _may_pay(measured, plain, options):
-        return None
-    array = _as_array(block)
-    encoded = array.dictionary_encode()
-    items = from_arrow(encoded.dictionary)
-    if not _pays(measured.num_values, plain, items, options):
-        return None
-    indices = np.frombuffer(encoded.indices.buffers()[1], np.uint8, 4 * measured.num_values)
-    return Dictionary(measured.num_values, FixedWidth(32, measured.num_values, indices), items)
+    return numbered(block, Worth(measured.num_values, plain, options))
 
 
 def _plain_bytes(measured: Measured, options: EncodingOptions) -> float | None:
@@ -349,74 +329,3 @@ def _plain_bytes(measured: Measured, options: EncodingOptions) -> float | None:
     packed = block.data.size if widths is None else int(widths.sum()) * BLOCK // 8
     runs = measured.sampled_run_share * block.num_values * 9
     return float(min(packed, runs))
-
-
-def _may_pay(measured: Measured, plain: float, options: EncodingOptions) -> bool:
-    """Look at samples, a small one first: runs of neighbours from all over the page."""
-    count, words = measured.num_values, measured.words
-    for wanted in (_FIRST_SAMPLE, SAMPLE):
-        if wanted > _FIRST_SAMPLE and count <= _WHOLE_SHARE * wanted:
-            break  # the page itself is looked at as quickly
-        if words is not None:
-            few = words if count <= wanted else words[_sampled_positions(count, wanted)]
-            size = few.size
-            items: DataBlock = _distinct_words(few)
-        else:
-            whole = _as_array(measured.block)
-            sample = whole if count <= wanted else _sampled(whole, wanted)
-            size = len(sample)
-            items = from_arrow(sample.dictionary_encode().dictionary)
-        if items.num_values > _SAMPLE_SHARE * size or not _pays(count, plain, items, options):
-            return False
-    return True
-
-
-def _distinct_words(words: Words) -> FixedWidth:
-    """Return the different values, sorted."""
-    found = np.sort(words)
-    keep = np.ones(found.size, np.bool_)
-    np.not_equal(found[1:], found[:-1], out=keep[1:])
-    found = found[keep]
-    return FixedWidth(8 * words.itemsize, found.size, found.view(np.uint8))
-
-
-@lru_cache(maxsize=64)
-def _sampled_positions(count: int, wanted: int) -> Ints:
-    """Return the places of runs of 256 values, evenly spread."""
-    starts = np.linspace(0, count - _SAMPLE_RUN, wanted // _SAMPLE_RUN).astype(np.int64)
-    places: Ints = (starts[:, None] + np.arange(_SAMPLE_RUN)).ravel()
-    places.flags.writeable = False
-    return places
-
-
-def _sampled(values: pa.Array, wanted: int) -> pa.Array:
-    """Return runs of 256 values, evenly spread."""
-    last = len(values) - _SAMPLE_RUN
-    starts = np.linspace(0, last, wanted // _SAMPLE_RUN).astype(np.int64).tolist()
-    return pa.concat_arrays([values.slice(start, _SAMPLE_RUN) for start in starts])
-
-
-def _pays(count: int, plain: float, items: DataBlock, options: EncodingOptions) -> bool:
-    """Tell whether indices and items are clearly smaller than the plain values."""
-    if items.num_values > count // (options.dict_divisor or _DICT_DIVISOR):
-        return False
-    item_bytes = data_size(items)
-    if isinstance(items, VariableWidth):
-        if item_bytes > (options.dict_max_size_bytes or _DICT_BYTES_MAX):
-            return False
-        item_bytes += items.offsets.itemsize * items.num_values
-    index_bits = max(1, (items.num_values - 1).bit_length())
-    ratio = options.dict_size_ratio or _DICT_SIZE_RATIO
-    return item_bytes + count * index_bits / 8 < ratio * plain
-
-
-def _as_array(block: DataBlock) -> pa.Array:
-    """View a block as an Arrow array that can be hashed."""
-    if isinstance(block, VariableWidth):
-        kind = pa.large_binary() if block.offsets.itemsize == 8 else pa.binary()
-        buffers = [None, pa.py_buffer(block.offsets), pa.py_buffer(block.data)]
-        return pa.Array.from_buffers(kind, block.num_values, buffers)
-    bits = block.bits_per_value if isinstance(block, FixedWidth) else 0
-    kind = pa.uint64() if bits == 64 else pa.binary(bits // 8)
-    data = block.data if isinstance(block, FixedWidth) else np.zeros(0, np.uint8)
-    return pa.Array.from_buffers(kind, block.num_values, [None, pa.py_buffer(data)])

@@ -14,8 +14,19 @@ import pyarrow as pa
 
 from lance_nb._pb import encodings21
 from lance_nb.encodings import repdef
-from lance_nb.encodings.base import AllNull, ChunkBuffer, Chunks, DecodedPage, FixedWidth
+from lance_nb.encodings.arrow_arrays import from_arrow
+from lance_nb.encodings.base import (
+    AllNull,
+    ChunkBuffer,
+    Chunks,
+    DataBlock,
+    DecodedPage,
+    FixedWidth,
+    VariableWidth,
+)
 from lance_nb.encodings.compression import rle
+from lance_nb.encodings.distinct_values import Worth, numbered
+from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, substring, zip_entries
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
@@ -278,6 +289,33 @@ def join_bytes(rng: Rng) -> Run:
     return run
 
 
+def number_values(rng: Rng) -> Run:
+    """Few or many different values, of which short ones are prefixes of each other."""
+    count, most = int(rng.choice([64, 600, 5000])), int(rng.choice([3, 40, 2000]))
+    kind = str(rng.choice(["words", "wide", "texts", "large"]))
+    drawn = rng.integers(0, most, count)
+    block: DataBlock
+    if kind in ("words", "wide"):
+        bits = 64 if kind == "words" else 128
+        values = np.repeat(drawn.astype("u8"), bits // 64)
+        block = FixedWidth(bits, count, values.view(np.uint8))
+    else:
+        texts = [("ab" * int(number))[: int(number) % 40] + str(number % 3) for number in drawn]
+        block = from_arrow(pa.array(texts, pa.string() if kind == "texts" else pa.large_string()))
+    worth = Worth(count, float(rng.choice([0, 1, 1 << 40])), EncodingOptions(file_version=(2, 2)))
+
+    def run() -> tuple[Any, ...]:
+        found = numbered(block, worth)
+        if found is None:
+            return (None,)
+        items = found.items
+        assert isinstance(items, FixedWidth | VariableWidth)
+        offsets = items.offsets if isinstance(items, VariableWidth) else None
+        return found.indices.data, offsets, items.data, found.num_values
+
+    return run
+
+
 def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     """Return positions of which many lie outside of ``0..most``."""
     ends = np.array(
@@ -299,6 +337,7 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "runs are repeated": repeat_runs,
     "split bytes are joined": join_bytes,
     "texts are searched": contains,
+    "values are numbered": number_values,
     "levels are unpacked": unpack_levels,
     "levels are unravelled": unravel,
 }
