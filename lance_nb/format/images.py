@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
     def from_array(cls, images: Any) -> ImageArray:
         """Return images in the form of the values: text for URIs, bytes for files, or tensors.
 
-        Raises ArgumentError for other values.
+        Raises ArgumentError for other values, such as a list of bytes.
 
         >>> from lance_nb import ImageArray
         >>> ImageArray.from_array(["file:///a.png"]).to_pylist()
@@ -199,8 +200,7 @@ class ImageURIArray(ImageArray):
         if isinstance(uris, pa.StringArray | pa.LargeStringArray):
             storage = uris
         elif isinstance(uris, Iterable) and not isinstance(uris, str | bytes):
-            texts = [None if one is None else str(one) for one in uris]
-            storage = pa.array(texts, pa.string())
+            storage = pa.array([_uri_text(one) for one in uris], pa.string())
         else:
             raise ArgumentError(f"an ImageURIArray cannot be made of {type(uris).__name__}")
         return _wrapped(ImageURIType(storage.type), storage)
@@ -215,6 +215,18 @@ class ImageURIArray(ImageArray):
         images = [None if uri is None else _read(uri) for uri in self.storage.to_pylist()]
         storage = pa.array(images, storage_type)
         return _wrapped(EncodedImageType(storage_type), storage)
+
+
+def _uri_text(uri: object) -> str | None:
+    value = uri.as_py() if isinstance(uri, pa.Scalar) else uri
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, os.PathLike):
+        return str(value)
+    text = f"the URI of an image is text or a path, not {type(value).__name__}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        text += "; make files an array of binary: pa.array(images, pa.binary())"
+    raise ArgumentError(text)
 
 
 class EncodedImageArray(ImageArray):

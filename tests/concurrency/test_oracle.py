@@ -13,7 +13,7 @@ from lance_nb.errors import (
 from lance_nb.transactions import commit as commit_module
 from lance_nb.transactions import version_slots
 from lance_nb.transactions.version_slots import StoreSlots
-from tests.concurrency.test_simulation import simulate
+from tests.concurrency.simulation import simulate
 
 pytestmark = pytest.mark.slow
 

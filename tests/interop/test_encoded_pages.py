@@ -1,4 +1,4 @@
-"""Pages of ours, in files, read by pylance: every kind of values, every wish, both versions."""
+"""Pages of ours, in files, read by pylance: every kind of values, every option, both versions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def column_of_lists(items: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items)
 
 
-def written_columns(wish: Mapping[str, str], size: int) -> dict[str, pa.Array]:
+def written_columns(option: Mapping[str, str], size: int) -> dict[str, pa.Array]:
     """Return one column for each kind of values: plain, with nulls, and in lists."""
     columns: dict[str, pa.Array] = {}
     for kind in MAKERS:
         columns[kind] = make(kind, size)
         columns[f"{kind}, null"] = make(kind, size, 0.2, seed=2)
-        if kind != "null" and not wish and size >= 20:
+        if kind != "null" and not option and size >= 20:
             columns[f"lists of {kind}"] = column_of_lists(make(kind, size, 0.1, seed=3))
     return columns
 
@@ -66,11 +66,11 @@ def compare(found: pa.Array, wanted: pa.Array, name: str) -> None:
 
 
 def write(
-    path: Path, columns: Mapping[str, pa.Array], wish: Mapping[str, str], version: str
+    path: Path, columns: Mapping[str, pa.Array], option: Mapping[str, str], version: str
 ) -> None:
     """Write every column as one page."""
-    field_options = options(wish, tuple(map(int, version.split("."))))
-    metadata = {f"lance-encoding:{key}": value for key, value in wish.items()}
+    field_options = options(option, tuple(map(int, version.split("."))))
+    metadata = {f"lance-encoding:{key}": value for key, value in option.items()}
     schema = pa.schema(
         [pa.field(name, array.type, metadata=metadata) for name, array in columns.items()]
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from tests.interop.test_read_datasets import check
+from tests.support.reading import check_table
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -92,9 +92,9 @@ def test_a_past_and_the_calls_of_a_user(version: str, tmp_path: Any) -> None:
     ours = lance_nb.dataset(path)
     for one in theirs.versions():
         pair = [each.checkout_version(one["version"]) for each in (ours, theirs)]
-        check(*(each.to_table(with_row_id=True, with_row_address=True) for each in pair), one)
+        check_table(*(each.to_table(with_row_id=True, with_row_address=True) for each in pair), one)
     for name, table_of in TABLES.items():
-        check(table_of(ours), table_of(theirs), name)
+        check_table(table_of(ours), table_of(theirs), name)
     for name, value_of in VALUES.items():
         assert value_of(ours) == value_of(theirs), name
     assert all(ours.transaction(number) for number in ours.version_numbers())

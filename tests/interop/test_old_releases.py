@@ -10,8 +10,8 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CorruptFileError
-from tests.interop.test_read_datasets import check
 from tests.support.old_releases import PATHS
+from tests.support.reading import check_table
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -50,7 +50,7 @@ def test_every_version_reads_equal(name: str) -> None:
             refused += 1
             continue
         one = lance_nb.dataset(path, version=version)
-        check(one.to_table(with_row_id=True, with_row_address=True), wanted, (name, version))
+        check_table(one.to_table(with_row_id=True, with_row_address=True), wanted, (name, version))
         _check_metadata(one, lance.dataset(path, version=version))
     assert bool(refused) == (name in REFUSED)
 

@@ -13,7 +13,7 @@ import pytest
 
 import lance_nb
 from tests.interop.matrix import SCALE, columns, with_nulls
-from tests.support.reading import first_difference, same
+from tests.support.reading import check_table
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -98,16 +98,6 @@ def refs_of(theirs: Any) -> Iterator[Any]:
     yield from ("first", "aside", (None, 2), ("main", None), ("side/way", None), ("side/way", 6))
 
 
-def check(ours: pa.Table, theirs: pa.Table, place: object, *, metadata: bool = True) -> None:
-    if not metadata:
-        ours = ours.replace_schema_metadata(theirs.schema.metadata)
-    assert ours.schema.equals(theirs.schema, check_metadata=True), place
-    assert ours.num_rows == theirs.num_rows, place
-    for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
-        assert same(got, expected), f"{place}, {name}: {first_difference(got, expected)}"
-    ours.validate(full=True)
-
-
 def each(pair: Any, test: Callable[[Any, Any, Any], None], part: int | None = None) -> None:
     """Call the test with every ref, or with a third of them (0, 1 or 2); a larger run all."""
     lance, path = pair
@@ -126,7 +116,7 @@ def turns(ways: Sequence[Way], share: int) -> Iterator[Sequence[Way]]:
 
 def test_every_version_reads_equal(pair: Any) -> None:
     def test(ours: Any, theirs: Any, ref: object) -> None:
-        check(ours.to_table(), theirs.to_table(), ref)
+        check_table(ours.to_table(), theirs.to_table(), ref)
         assert ours.count_rows() == theirs.count_rows()
         assert ours.version == theirs.version
         assert ours.schema.equals(theirs.schema, check_metadata=True)
@@ -141,7 +131,7 @@ def test_projections(pair: Any) -> None:
     def test(ours: Any, theirs: Any, ref: object) -> None:
         for way in next(turn):
             chosen = theirs.schema.names[way] if isinstance(way, slice) else way
-            check(ours.to_table(chosen), theirs.to_table(chosen), (ref, chosen))
+            check_table(ours.to_table(chosen), theirs.to_table(chosen), (ref, chosen))
 
     each(pair, test, 0)
 
@@ -152,8 +142,8 @@ def test_limits_and_offsets(pair: Any) -> None:
     def test(ours: Any, theirs: Any, ref: object) -> None:
         for limit, offset in next(turn):
             options = {"columns": ["id", "points"], "limit": limit, "offset": offset}
-            check(ours.to_table(**options), theirs.to_table(**options), (ref, options))
-        check(ours.head(9), theirs.head(9), ref)
+            check_table(ours.to_table(**options), theirs.to_table(**options), (ref, options))
+        check_table(ours.head(9), theirs.head(9), ref)
 
     each(pair, test, 1)
 
@@ -169,7 +159,7 @@ def test_takes(pair: Any) -> None:
             elif take == "last":
                 chosen = [num_rows - 1, 0]
             # pylance loses the schema's own metadata when it has to reorder.
-            check(ours.take(chosen), theirs.take(chosen), (ref, take), metadata=False)
+            check_table(ours.take(chosen), theirs.take(chosen), (ref, take), metadata=False)
 
     each(pair, test, 2)
 
@@ -178,7 +168,7 @@ def test_batches_are_the_table_in_pieces(pair: Any) -> None:
     def test(ours: Any, theirs: Any, ref: object) -> None:
         batches = list(ours.to_batches(columns=["id", "place"], batch_size=1000))
         assert max(batch.num_rows for batch in batches) <= 1000
-        check(pa.Table.from_batches(batches), theirs.to_table(["id", "place"]), ref)
+        check_table(pa.Table.from_batches(batches), theirs.to_table(["id", "place"]), ref)
 
     each(pair, test, 0)
 
@@ -186,7 +176,7 @@ def test_batches_are_the_table_in_pieces(pair: Any) -> None:
 def test_row_ids_and_addresses(pair: Any) -> None:
     def test(ours: Any, theirs: Any, ref: object) -> None:
         options = {"columns": ["id"], "with_row_id": True, "with_row_address": True}
-        check(ours.to_table(**options), theirs.to_table(**options), ref)
+        check_table(ours.to_table(**options), theirs.to_table(**options), ref)
 
     each(pair, test, 1)
 
@@ -199,7 +189,7 @@ def test_fragments(pair: Any) -> None:
             assert one.count_rows() == two.count_rows()
             assert one.physical_rows == two.physical_rows
             assert one.num_deletions == two.num_deletions
-        check(mine[-1].to_table(), other[-1].to_table(), ref)
+        check_table(mine[-1].to_table(), other[-1].to_table(), ref)
 
     each(pair, test, 2)
 
@@ -221,15 +211,15 @@ def test_types_through_a_dataset(family: str, tmp_path: Path) -> None:
     lance.write_dataset(table, tmp_path / "d", max_rows_per_file=110)
     lance.dataset(tmp_path / "d").delete("n % 10 = 3")
     ours, theirs = lance_nb.dataset(str(tmp_path / "d")), lance.dataset(tmp_path / "d")
-    check(ours.to_table(), theirs.to_table(), family)
-    check(ours.take([269, 0, 110]), theirs.take([269, 0, 110]), family)
+    check_table(ours.to_table(), theirs.to_table(), family)
+    check_table(ours.take([269, 0, 110]), theirs.take([269, 0, 110]), family)
 
 
 def test_an_empty_table(tmp_path: Path) -> None:
     lance = require_pylance()
     lance.write_dataset(rows(0, 0), tmp_path / "d")
     ours, theirs = lance_nb.dataset(str(tmp_path / "d")), lance.dataset(tmp_path / "d")
-    check(ours.to_table(), theirs.to_table(), "empty")
+    check_table(ours.to_table(), theirs.to_table(), "empty")
     assert ours.count_rows() == 0
-    check(ours.head(5), theirs.head(5), "head")
+    check_table(ours.head(5), theirs.head(5), "head")
     assert pa.Table.from_batches(list(ours.to_batches()), theirs.schema).num_rows == 0

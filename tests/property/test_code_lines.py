@@ -160,8 +160,8 @@ def branches(text: str) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def merges(text: str) -> tuple[dict[str, str], dict[str, Any]]:
-    wishes = {"on_conflict": "theirs", "key": [text]}
-    code = merge_code(DATASET, "merge", text, text, wishes, message=text, dry_run=True)
+    options = {"on_conflict": "theirs", "key": [text]}
+    code = merge_code(DATASET, "merge", text, text, options, message=text, dry_run=True)
     said = {"branch": text, "into": text or "main", "on_conflict": "theirs", "key": text,
             "dry_run": True, "message": [text] if text else None}  # fmt: skip
     return code, said

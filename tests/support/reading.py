@@ -178,3 +178,14 @@ def check(ours: pa.Table, theirs: pa.Table, place: object) -> None:
     for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
         got.validate(full=True)
         assert same(got, expected), f"{place}, {name}: {first_difference(got, expected)}"
+
+
+def check_table(ours: pa.Table, theirs: pa.Table, place: object, *, metadata: bool = True) -> None:
+    """Assert that two tables are the same, and that ours is valid."""
+    if not metadata:
+        ours = ours.replace_schema_metadata(theirs.schema.metadata)
+    assert ours.schema.equals(theirs.schema, check_metadata=True), place
+    assert ours.num_rows == theirs.num_rows, place
+    for name, got, expected in zip(ours.column_names, ours.columns, theirs.columns, strict=True):
+        assert same(got, expected), f"{place}, {name}: {first_difference(got, expected)}"
+    ours.validate(full=True)

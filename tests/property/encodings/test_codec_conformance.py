@@ -13,7 +13,7 @@ from tests.support.leaf_values import MAKERS, make
 
 
 class TestDefaults(CodecTests):
-    """What is chosen without a wish."""
+    """What is chosen without an option."""
 
     sizes = ALL_SIZES
 
@@ -53,7 +53,7 @@ class TestSmallChunks(CodecTests):
     metadata: ClassVar[Mapping[str, str]] = {"minichunk-size": "1024"}
 
 
-WISHES = (
+OPTIONS = (
     {},
     {"compression": "zstd"},
     {"compression": "lz4", "bss": "on"},
@@ -65,9 +65,9 @@ STRUCTS_ONLY = {"packed_struct", "variable_packed_struct"}  # see the tests of t
 def reached() -> set[str]:
     """The arms of everything that the suite writes."""
     found: set[str] = set()
-    for wish in WISHES:
+    for option in OPTIONS:
         for kind in MAKERS:
-            found |= page_arms(check_page(make(kind, 3000, 0.1), options(wish, (2, 2))))
+            found |= page_arms(check_page(make(kind, 3000, 0.1), options(option, (2, 2))))
     return found
 
 

@@ -14,7 +14,7 @@ from lance_nb.encodings.base import Wanted
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError
 from tests.property.encodings import reference_encoders as ref
-from tests.property.encodings.test_hostile_codecs import damaged_chunks
+from tests.support.damaged_chunks import damaged_chunks
 from tests.support.examples import examples
 
 SYMBOLS = [b"ab", b"c", b"defgh"]

@@ -14,16 +14,16 @@ import zstandard
 from google.protobuf.message import DecodeError
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings.base import ChunkBuffer, Chunks, FixedWidth, VariableWidth
+from lance_nb.encodings.base import FixedWidth, VariableWidth
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.registry import codecs
 from lance_nb.errors import LanceError
 from tests.property.encodings import reference_encoders as ref
+from tests.support.damaged_chunks import damaged_bytes, damaged_chunks
 
 ROUNDS = 250
 TABLE = ref.symbol_table([b"ab", b"c", b"defgh"])
 SECONDS_MAX = 20.0  # of processor time: a busy machine is no finding, nor is compiling a loop
-COUNTS = [0, 1, 7, 1023, 1025, 2**31, 2**40, 2**62, 2**63 - 1]
 
 
 def zstd(content: bytes) -> bytes:
@@ -98,41 +98,12 @@ VALUES = {
 }
 
 
-def damaged_bytes(chance: random.Random, raw: bytes) -> bytes:
-    out = bytearray(raw)
-    for _ in range(chance.choice([1, 1, 2, 8])):
-        if out:
-            out[chance.randrange(len(out))] ^= 1 << chance.randrange(8)
-    if chance.random() < 0.1 and len(out) >= 8:
-        at = chance.randrange(len(out) - 7)
-        out[at : at + 8] = b"\xff" * 8
-    return bytes(out)
-
-
 def damaged_message(chance: random.Random, encoding):
     """Flip bits of the description itself; None when it is no message any more."""
     try:
         return type(encoding).FromString(damaged_bytes(chance, encoding.SerializeToString()))
     except DecodeError:
         return None
-
-
-def damaged_chunks(chance: random.Random, chunks: Chunks) -> Chunks:
-    """Flip bits, cut buffers, or lie about the number of values."""
-    kind = chance.choice(["bits", "bits", "cut", "count"])
-    counts = chunks.num_values.copy()
-    if kind == "count":
-        counts[chance.randrange(counts.size)] = chance.choice(COUNTS)
-    buffers = []
-    for buffer in chunks.buffers:
-        data, sizes = buffer.data, buffer.sizes.copy()
-        if kind == "bits":
-            data = np.frombuffer(damaged_bytes(chance, data.tobytes()), np.uint8)
-        if kind == "cut":
-            at = chance.randrange(sizes.size)
-            sizes[at] = chance.randrange(int(sizes[at]) + 1)
-        buffers.append(ChunkBuffer(data, buffer.starts, sizes))
-    return Chunks(tuple(buffers), counts)
 
 
 def survives(call) -> None:

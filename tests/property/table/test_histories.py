@@ -12,8 +12,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from tests.property.test_diff import History
-from tests.support.diffs import Rows, check_diff
+from tests.support.diffs import History, Rows, check_diff
 
 SEEDS = range(4)
 

@@ -130,5 +130,5 @@ def test_items_of_dictionaries_are_compressed_from_2_2_on() -> None:
     assert read(dict_values_compression="zstd").for_dictionary.compression == "zstd"
 
 
-def test_levels_do_not_follow_the_wishes_for_values() -> None:
+def test_levels_do_not_follow_the_options_of_values() -> None:
     assert read(compression="zstd").for_levels == EncodingOptions(file_version=(2, 2))

@@ -172,7 +172,7 @@ def test_nulls_are_packed_bits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "arms"),
+    ("option", "arms"),
     [
         ({"compression": "none"}, {"mini_block_layout", "flat"}),
         ({"compression": "zstd"}, {"mini_block_layout", "general", "inline_bitpacking"}),
@@ -183,9 +183,9 @@ def test_nulls_are_packed_bits() -> None:
         ({"structural-encoding": "fullzip"}, {"full_zip_layout", "flat"}),
     ],
 )
-def test_wishes_are_honoured(wish: dict[str, str], arms: set[str]) -> None:
+def test_options_are_honoured(option: dict[str, str], arms: set[str]) -> None:
     column = make("int64, ascending", 3000)
-    assert page_arms(encode_column(column, options(wish, (2, 2)))) == arms
+    assert page_arms(encode_column(column, options(option, (2, 2)))) == arms
 
 
 def test_the_threshold_of_runs_is_honoured() -> None:

@@ -103,10 +103,10 @@ def test_what_is_not_tiny_or_plain_is_left_to_the_ordinary_way(leaf):
     assert tiny(leaf) is None
 
 
-def test_lists_and_wishes_are_left_to_the_ordinary_way():
+def test_lists_and_chosen_codecs_are_left_to_the_ordinary_way():
     leaf = pa.array([1, 2])
     repetition = np.array([1, 0], np.uint16)
     nested = PageLevels((VALID, encodings21.REPDEF_ALL_VALID_LIST), repetition, None, 2, 0, 1)
     assert encode_tiny(leaf, nested, EncodingOptions(file_version=(2, 2))) is None
-    wished = EncodingOptions(file_version=(2, 2), compression="zstd")
-    assert encode_tiny(leaf, levels_of(leaf), wished) is None
+    with_zstd = EncodingOptions(file_version=(2, 2), compression="zstd")
+    assert encode_tiny(leaf, levels_of(leaf), with_zstd) is None

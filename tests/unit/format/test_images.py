@@ -257,6 +257,18 @@ def test_texts_are_uris_of_images(kind: pa.DataType) -> None:
             lance_nb.ImageURIArray.from_uris(wrong)
 
 
+@pytest.mark.parametrize("wrong", [b"x", bytearray(b"x"), memoryview(b"x"), pa.scalar(b"x")])
+def test_files_are_not_taken_for_uris(wrong: object) -> None:
+    for make in (lance_nb.ImageArray.from_array, lance_nb.ImageURIArray.from_uris):
+        with pytest.raises(ArgumentError, match=r"is text or a path, not .*pa.binary\(\)"):
+            make(["file:///a", wrong])
+        with pytest.raises(ArgumentError, match=r"is text or a path, not int$"):
+            make([1])
+        assert make([Path("/a.png"), "b", None]).to_pylist() == ["/a.png", "b", None]
+        chunked = pa.chunked_array([["a"], ["b", None]])
+        assert make(chunked).to_pylist() == ["a", "b", None]
+
+
 def test_what_is_shown_of_images_is_the_beginning_of_the_first() -> None:
     assert repr(encoded_images(b"x" * 31, b"y")) == (
         f"<lance_nb.EncodedImageArray of 2 images, the first starts with {b'x' * 30!r}>"

@@ -1,4 +1,4 @@
-"""Wishes for a merge, checked before anything is read.
+"""Options of a merge, checked before anything is read.
 
 Versions of every branch, and how far the reading of them is.
 
@@ -20,7 +20,7 @@ from lance_nb.dataset.verbs.progress import VersionReadProgress
 from lance_nb.errors import CancelledError, InvalidInputError, VersionNotFoundError
 
 
-def test_what_is_not_wished_for_is_the_default() -> None:
+def test_what_is_not_given_is_the_default() -> None:
     assert options_of() == MergeOptions()
     made = options_of(strategy="replay", on_conflict="ours", key="id", copy=True, pin=False)
     assert made == MergeOptions("replay", "ours", ("id",), True, False)
@@ -28,10 +28,10 @@ def test_what_is_not_wished_for_is_the_default() -> None:
     assert options_of(key=["a", "b"]).key == ("a", "b")
 
 
-@pytest.mark.parametrize("wishes", [{"strategy": "hope"}, {"on_conflict": "maybe"}, {"key": [1]}])
-def test_other_wishes_are_refused(wishes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{"strategy": "hope"}, {"on_conflict": "maybe"}, {"key": [1]}])
+def test_other_values_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
-        options_of(**wishes)
+        options_of(**options)
 
 
 def test_versions_and_transactions_are_read_and_counted(make, rows) -> None:

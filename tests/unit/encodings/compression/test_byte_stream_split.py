@@ -67,7 +67,7 @@ def test_it_is_chosen_only_below_a_compression_that_was_asked_for() -> None:
     assert not split.nominate_chunks(measured([1], None), V2_2.wrapped)
 
 
-def test_without_a_wish_it_is_chosen_where_a_sample_becomes_smaller() -> None:
+def test_without_an_option_it_is_chosen_where_a_sample_becomes_smaller() -> None:
     split = COMPRESSORS["byte_stream_split"]
     zstd = EncodingOptions(file_version=(2, 2), compression="zstd").wrapped
     smooth = 20 + np.sin(np.arange(9000) / 500)

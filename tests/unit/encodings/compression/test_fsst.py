@@ -161,9 +161,9 @@ def test_it_is_chosen_for_repetitive_text_only() -> None:
     assert not FSST.nominate_chunks(measured([1, 2]), V2_2)
 
 
-@pytest.mark.parametrize("wish", ["none", "zstd", "lz4"])
-def test_another_wish_of_the_field_goes_first(wish: str) -> None:
-    options = EncodingOptions(file_version=(2, 2), compression=wish)
+@pytest.mark.parametrize("codec", ["none", "zstd", "lz4"])
+def test_another_codec_of_the_field_goes_first(codec: str) -> None:
+    options = EncodingOptions(file_version=(2, 2), compression=codec)
     assert not FSST.nominate_chunks(measured(TEXTS), options)
 
 

@@ -287,7 +287,7 @@ CHUNKED = {"structural-encoding": "miniblock"}
 
 
 @pytest.mark.parametrize(
-    ("block", "wish", "version", "zipped", "chunked"),
+    ("block", "option", "version", "zipped", "chunked"),
     [
         (AllNull(3), ZIPPED, (2, 2), 0, 0),
         (Dictionary(3, NUMBERS, STRINGS), ZIPPED, (2, 2), 0, 10),
@@ -303,9 +303,11 @@ CHUNKED = {"structural-encoding": "miniblock"}
     ],
 )
 def test_layouts_answer_0_for_what_they_cannot_hold(
-    block: DataBlock, wish: dict[str, str], version: tuple[int, int], zipped: int, chunked: int
+    block: DataBlock, option: dict[str, str], version: tuple[int, int], zipped: int, chunked: int
 ) -> None:
-    page = LeafPage(Measured(block), PageLevels((1,), None, None, 3, 0, 3), options(wish, version))
+    page = LeafPage(
+        Measured(block), PageLevels((1,), None, None, 3, 0, 3), options(option, version)
+    )
     assert LAYOUT_ENCODERS["full_zip_layout"].nominate(page) == zipped
     assert LAYOUT_ENCODERS["mini_block_layout"].nominate(page) == chunked
 
@@ -326,8 +328,8 @@ def test_wide_vectors_are_full_zip(width: int, layout: str) -> None:
 
 def test_the_field_may_ask_for_chunks() -> None:
     strings = pa.array([f"{i}" * 200 for i in range(30)])
-    wish = options({"structural-encoding": "miniblock"}, (2, 2))
-    assert "mini_block_layout" in page_arms(check_page(strings, wish))
+    option = options({"structural-encoding": "miniblock"}, (2, 2))
+    assert "mini_block_layout" in page_arms(check_page(strings, option))
 
 
 @pytest.mark.parametrize("version", [(2, 1), (2, 2)])
@@ -339,7 +341,7 @@ def test_many_numbers_that_nothing_makes_smaller_are_stored_as_they_lie(
     assert "full_zip_layout" in page_arms(page)
     assert np.shares_memory(np.frombuffer(page.buffers[0], np.int64), numbers)
     with_null = pa.array(numbers, mask=np.arange(numbers.size) == 5)
-    for array, wish in (
+    for array, option in (
         (pa.array(numbers[:1000]), {}),  # few: chunks cost nothing
         (with_null, {}),  # full-zip would put a word before every value
         (pa.array(numbers % 1000), {}),
@@ -347,18 +349,18 @@ def test_many_numbers_that_nothing_makes_smaller_are_stored_as_they_lie(
         (pa.array(numbers), {"structural-encoding": "miniblock"}),
         (pa.array(numbers), {"minichunk-size": "4096"}),
     ):
-        assert "mini_block_layout" in page_arms(check_page(array, options(wish, version)))
+        assert "mini_block_layout" in page_arms(check_page(array, options(option, version)))
 
 
 def test_strings_that_no_chunk_of_2_1_can_hold_are_full_zip_all_the_same() -> None:
     strings = pa.array(["x" * 40_000, "y" * 40_000, "z"])
-    wish = options({"structural-encoding": "miniblock", "compression": "none"}, (2, 1))
-    assert "full_zip_layout" in page_arms(check_page(strings, wish))
+    option = options({"structural-encoding": "miniblock", "compression": "none"}, (2, 1))
+    assert "full_zip_layout" in page_arms(check_page(strings, option))
 
 
 def test_bits_cannot_be_zipped() -> None:
-    wish = options({"structural-encoding": "fullzip"}, (2, 2))
-    assert "mini_block_layout" in page_arms(check_page(pa.array([True, False] * 50), wish))
+    option = options({"structural-encoding": "fullzip"}, (2, 2))
+    assert "mini_block_layout" in page_arms(check_page(pa.array([True, False] * 50), option))
 
 
 def test_pages_with_nulls_are_not_compressed_by_lz4() -> None:
