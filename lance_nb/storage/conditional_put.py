@@ -14,10 +14,10 @@ all three (obstore)   ObjectStorePut  one PUT with the condition of the service
 
 ``CONDITIONAL_PUTS`` maps URI schemes to them. A server or a driver that does not know the condition
 ignores it: both of two writers are told that they created the object, and one commit is lost
-silently. So before the first commit to a server and bucket ``require_exclusive`` probes it: one
-scratch object ``.probe-<id>`` is created twice (the second must be refused) and another by
-``RACERS`` writers at the same time (one may win). Both lie in the folder of the object to be
-created, under a name that no reader of Lance looks at, and are removed.
+silently. So before the first commit to a server and bucket ``require_exclusive`` probes it: a
+scratch object ``.probe-<id>`` is created by ``RACERS`` writers at the same time (one may win) and
+then by a late one (which must be refused), read and removed: 11 requests, in four steps. It lies in
+the folder of the object to be created, under a name that no reader of Lance looks at.
 
 Outcomes: drivers repeat requests on their own, so ``EXISTS`` may mean the caller's own object whose
 first reply was lost. The committer has to read it back and compare.
@@ -25,10 +25,11 @@ first reply was lost. The committer has to read it back and compare.
 Limits: only what is certain counts as ``FAILED``; a server error, a timeout or a broken connection
 is ``UNKNOWN``, because the server may have done the work before. A refusal (403, 404) counts as
 certain, although a lost reply before it is possible if the driver repeated the request. 5 GiB, the
-largest single PUT. The result of a probe is kept for the life of the process; a probe cannot prove
-that a store is right, it detects stores that are wrong always or often. Through obstore, the
-services' own addresses are not probed (object_store.py). Cloud Storage and Azure are tested against
-a fake driver and a server of the tests only.
+largest single PUT. The result of a probe is kept for the life of the process and not on disk, since
+another server may stand behind the same address by then; a probe cannot prove that a store is
+right, it detects stores that are wrong always or often. Through obstore, the services' own
+addresses are not probed (object_store.py). Cloud Storage and Azure are tested against a fake driver
+and a server of the tests only.
 Source: "Conditional writes" of the S3 user guide; "Request preconditions" of the Cloud Storage
 documentation; "Specifying conditional headers" of the Blob service; s3fs 2026.9.0, gcsfs 2026.10.1,
 adlfs 2026.8.0.
@@ -362,8 +363,32 @@ def forget_probes() -> None:
 
 
 def find_fault(target: ProbeFolder) -> str:
-    """Return what is wrong with a store, "" when nothing is."""
-    return _create_twice(target) or _race(target)
+    """Return what is wrong with a store, "" when nothing is.
+
+    One object serves for both questions: racing writers create it, then a late one tries. Where
+    none of the racers was told that it won, because replies were lost, two attempts at another
+    object decide.
+    """
+    path = _scratch_path(target.folder)
+    try:
+        won = _race(target, path)
+        late_won = _attempt(target, path, _LATE)
+        content = _content(target, path)
+    finally:
+        _remove(target, path)
+    if True not in won:
+        return _create_twice(target)
+    if late_won or content == _LATE:
+        return _REPLACED
+    if sum(won) > 1:
+        return f"{sum(won)} of {RACERS} racing writers were told that they created one object"
+    if content != _racer_bytes(won.index(True)):
+        return "an object is not the one whose writer was told that it created it"
+    return ""
+
+
+_LATE = b"late"
+_REPLACED = "the store replaced an object that was to be created only if absent"
 
 
 def _create_twice(target: ProbeFolder) -> str:
@@ -371,31 +396,21 @@ def _create_twice(target: ProbeFolder) -> str:
     try:
         _attempt(target, path, b"first")
         second = _attempt(target, path, b"second")
-        if second or _content(target, path) != b"first":
-            return "the store replaced an object that was to be created only if absent"
+        return _REPLACED if second or _content(target, path) != b"first" else ""
     finally:
         _remove(target, path)
-    return ""
 
 
-def _race(target: ProbeFolder) -> str:
-    path = _scratch_path(target.folder)
+def _race(target: ProbeFolder, path: str) -> list[bool]:
+    """Let writers create one object at the same time; return who was told to have done it."""
     barrier = threading.Barrier(RACERS)
 
     def racer(number: int) -> bool:
         barrier.wait(_RACE_START_S)
         return _attempt(target, path, _racer_bytes(number))
 
-    try:
-        with ThreadPoolExecutor(RACERS) as pool:
-            won = list(pool.map(racer, range(RACERS)))
-        if sum(won) > 1:
-            return f"{sum(won)} of {RACERS} racing writers were told that they created one object"
-        if True in won and _content(target, path) != _racer_bytes(won.index(True)):
-            return "an object is not the one whose writer was told that it created it"
-    finally:
-        _remove(target, path)
-    return ""
+    with ThreadPoolExecutor(RACERS) as pool:
+        return list(pool.map(racer, range(RACERS)))
 
 
 def _racer_bytes(number: int) -> bytes:

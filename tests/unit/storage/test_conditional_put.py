@@ -265,9 +265,47 @@ def test_a_store_that_looks_first_and_writes_then_is_found_out(store: MemoryStor
 
 def test_a_store_whose_winner_is_not_what_is_kept_is_found_out(store: MemoryStore):
     def swapped(path: str, data: bytes) -> None:
-        store.write_if_absent(path, data if data == b"first" else b"something else")
+        store.write_if_absent(path, b"something else")
 
     assert "not the one" in find_fault(scratch(store, swapped))
+
+
+def test_a_store_that_refuses_and_replaces_is_found_out(store: MemoryStore):
+    def late_replaces(path: str, data: bytes) -> None:
+        if data.startswith(b"racer"):
+            store.write_if_absent(path, data)
+            return
+        store.write(path, data)
+        raise ObjectExistsError(path)
+
+    assert "replaced an object" in find_fault(scratch(store, late_replaces))
+
+
+def test_a_store_that_tells_no_racer_and_replaces_is_found_out(store: MemoryStore):
+    def quiet(path: str, data: bytes) -> None:
+        store.write(path, data)
+        if data.startswith(b"racer"):
+            raise ObjectExistsError(path)
+
+    assert "replaced an object" in find_fault(scratch(store, quiet))
+    assert store.list_recursive("") == []
+
+
+def test_a_probe_asks_eleven_times(store: MemoryStore):
+    asked = []
+
+    def noted(request):
+        def ask(*args):
+            asked.append(request.__name__)
+            return request(*args)
+
+        return ask
+
+    target = ProbeFolder(
+        noted(store.write_if_absent), noted(store.read), noted(store.delete), "_versions"
+    )
+    assert find_fault(target) == ""
+    assert sorted(asked) == ["delete", "read", *["write_if_absent"] * (RACERS + 1)]
 
 
 def test_a_lost_reply_is_no_fault(store: MemoryStore):
@@ -295,7 +333,7 @@ def test_the_answer_is_kept_and_names_the_way_out(store: MemoryStore):
     for _ in range(2):
         with pytest.raises(NotSupportedError, match="manifest_store"):
             require_exclusive("bad place", scratch(store, replace))
-    assert len(tries) == 2
+    assert len(tries) == RACERS + 1  # one probe, although asked twice
 
 
 def test_a_probe_that_could_not_be_made_is_made_again(store: MemoryStore):
@@ -322,7 +360,7 @@ def test_threads_that_begin_together_share_one_probe(store: MemoryStore):
         thread.start()
     for thread in wanted:
         thread.join()
-    assert len(made) == 2 + RACERS
+    assert len(made) == RACERS + 1
 
 
 ROWS = pa.table({"a": range(5)})
