@@ -295,9 +295,10 @@ class LanceDataset(OpenedVersion):
                 LANCE_DEFAULT_BATCH_SIZE.
             strict_batch_size: fill every batch but the last.
             scan_stats_callback: called with a ``ScanStatistics`` when the scan has been read.
+            use_scalar_index: False reads every row, where scalar indices would answer the filter.
             batch_size_bytes, batch_readahead, fragment_readahead, scan_in_order, use_stats,
-                io_buffer_size, late_materialization, use_scalar_index: tune pylance's reads; they
-                cannot change the result and have no effect.
+                io_buffer_size, late_materialization: tune pylance's reads; they cannot change
+                the result and have no effect.
             full_text_query, fast_search, index_segments, row_addr_allowlist,
                 row_addr_blocklist: need an index and are refused.
 

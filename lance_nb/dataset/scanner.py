@@ -367,7 +367,12 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
         from lance_nb.table.blob_scan import plan_blob_scan
 
         return plan_blob_scan(snapshot, options)
-    return plan_scan(snapshot, options)
+    search = None
+    if options.use_scalar_index and options.filter is not None:
+        from lance_nb.indices.search import scalar_search  # needed by filters only
+
+        search = scalar_search(snapshot)
+    return plan_scan(snapshot, options, search)
 
 
 def _restored(

@@ -454,8 +454,18 @@ class ScannerBuilder:
         return self
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> Self:
-        """Do nothing: scans do not read indices."""
-        return self
+        """Choose whether the filter may be answered by scalar indices, which is the default.
+
+        Args:
+            use_scalar_index: False reads every row.
+
+        Example:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> builder = lance_nb.ScannerBuilder(ds).filter("id = 7").use_scalar_index(False)
+            >>> builder.to_scanner().count_rows()
+            1
+        """
+        return self._set("use_scalar_index", use_scalar_index)
 
     def scan_stats_callback(self, callback: Callable[[Any], None]) -> Self:
         """Measure the scan.
@@ -505,6 +515,7 @@ class ScannerBuilder:
             not given.get("disable_scoring_autoprojection"),
             given.get("blob_handling") == "all_binary",
             bool(given.get("keep_dictionaries")),
+            given.get("use_scalar_index") is not False,
         )
         # A copy: the handle may move to another version before the scan is read.
         return LanceScanner(copy(self.ds), options, given.get("scan_stats_callback"))

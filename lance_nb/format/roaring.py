@@ -101,6 +101,14 @@ def check_portable(data: bytes | memoryview, path: str = "") -> None:
         pass
 
 
+def portable_bytes(data: bytes | memoryview, path: str = "") -> int:
+    """Return how many bytes the serialized bitmap at the start of ``data`` has.
+
+    Raises CorruptFileError as ``check_portable``, but for bytes that are left over.
+    """
+    return max(stop for *_, stop in _content(memoryview(data), path))
+
+
 class _Kind(Enum):
     ARRAY = "array"
     BITMAP = "bitmap"
@@ -111,7 +119,21 @@ _Content = npt.NDArray[Any]
 
 
 def _containers(view: memoryview, path: str) -> Iterator[tuple[int, _Kind, _Content]]:
-    """Yield (key, kind, content) of every container, each checked before it is yielded."""
+    """Yield (key, kind, content) of every container of a view that ends with the last one."""
+    position = 0
+    for key, kind, content, stop in _content(view, path):
+        position = stop
+        if kind is not None:
+            yield key, kind, content
+    if position != len(view):
+        raise _corrupt(path, position, "the end of the bitmap", f"{len(view) - position} bytes")
+
+
+def _content(view: memoryview, path: str) -> Iterator[tuple[int, _Kind | None, _Content, int]]:
+    """Yield (key, kind, content, where it ends) of every container, each checked before.
+
+    The first is no container, and tells where the header ends.
+    """
     flags, number, position = _header(view, path)
     if position + 4 * number > len(view):
         raise _corrupt(path, position, f"{number} containers", f"{len(view)} bytes in all")
@@ -122,6 +144,7 @@ def _containers(view: memoryview, path: str) -> Iterator[tuple[int, _Kind, _Cont
         raise _corrupt(path, position, "ascending container keys", "others")
     if flags is None or number >= _NO_OFFSETS_BELOW:
         position += 4 * number
+    yield 0, None, keys, position
     for index, (key, cardinality) in enumerate(
         zip(keys.tolist(), cardinalities.tolist(), strict=True)
     ):
@@ -131,9 +154,7 @@ def _containers(view: memoryview, path: str) -> Iterator[tuple[int, _Kind, _Cont
             kind, content, position = _Kind.ARRAY, *_array(view, position, cardinality, path)
         else:
             kind, content, position = _Kind.BITMAP, *_bitmap(view, position, cardinality, path)
-        yield key, kind, content
-    if position != len(view):
-        raise _corrupt(path, position, "the end of the bitmap", f"{len(view) - position} bytes")
+        yield key, kind, content, position
 
 
 def _header(view: memoryview, path: str) -> tuple[npt.NDArray[np.bool_] | None, int, int]:

@@ -32,6 +32,7 @@ from lance_nb.storage.threads import run_side_by_side
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_group import GROUP_ROWS, grouped
 from lance_nb.table.fragment_reader import Column, confirmed_rows, read_rows, reads_at_a_time
+from lance_nb.table.index_search import IndexAnswer
 from lance_nb.table.predicate import Columns, Filter
 from lance_nb.table.projection import (
     ROW_ADDRESS,
@@ -204,11 +205,15 @@ ColumnKey = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class RowChoice:
-    """Which rows a scan may return, before limit and offset. ``fragments`` None means all."""
+    """Which rows a scan may return, before limit and offset. ``fragments`` None means all.
+
+    ``answer`` is what indices say of the filter, None where none was asked or none helps.
+    """
 
     filter: Filter | None = None
     fragments: tuple[Fragment, ...] | None = None
     include_deleted: bool = False
+    answer: IndexAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +258,12 @@ def select_rows(
     if left == 0:
         return
     first_rows = GROUP_ROWS if limit is None else limit
-    for found in _selections(snapshot, choice, wanted, first_rows):
+    selections = plain_selections
+    if choice.answer is not None:
+        from lance_nb.table.indexed_scan import indexed_selections  # needed with indices only
+
+        selections = indexed_selections
+    for found in selections(snapshot, choice, wanted, first_rows):
         start = min(skip, found.num_rows)
         skip -= start
         stop = found.num_rows if left is None else min(found.num_rows, start + left)
@@ -269,7 +279,7 @@ def _windows(snapshot: Snapshot, choice: RowChoice, columns: Projection) -> Iter
     return windows_of(snapshot, choice.fragments, columns, include_deleted=choice.include_deleted)
 
 
-def _selections(
+def plain_selections(
     snapshot: Snapshot, choice: RowChoice, wanted: Projection, first_rows: int
 ) -> Iterator[Selected]:
     """Yield the rows that pass the filter, window by window; see ``grouped`` for ``first_rows``."""
@@ -279,7 +289,7 @@ def _selections(
             yield _whole(snapshot, window, {})
         return
     columns = filter_projection(snapshot.manifest.schema, condition)
-    reused = {_key(column) for column in wanted.columns}
+    reused = {column_key(column) for column in wanted.columns}
     windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
     groups = grouped(snapshot, windows, decoded_row_bytes(columns), first_rows)
     for group, stored, values in _ahead(
@@ -291,9 +301,9 @@ def _selections(
         total = sum(window.num_rows for window in group)
         passing = condition.mask(values, total)
         decoded = {
-            _key(column): values
+            column_key(column): values
             for column, values in zip(columns.columns, stored, strict=True)
-            if _key(column) in reused
+            if column_key(column) in reused
         }
         start = 0
         for window in group:
@@ -413,7 +423,7 @@ def read_columns(
     snapshot: Snapshot, columns: Sequence[Column], rows: Selected
 ) -> list[pa.ChunkedArray]:
     """Return the columns of the rows, decoding those that are not known yet."""
-    missing = [column for column in columns if _key(column) not in rows.known]
+    missing = [column for column in columns if column_key(column) not in rows.known]
     found = dict(rows.known)
     if missing and rows.num_rows:
         physical = rows.physical
@@ -426,13 +436,14 @@ def read_columns(
             stored = [taken(values, keep) for values in stored]
         else:
             stored = read_rows(snapshot, rows.fragment, missing, ranges_of(physical))
-        found |= zip(map(_key, missing), stored, strict=True)
+        found |= zip(map(column_key, missing), stored, strict=True)
     elif missing:
-        found |= {_key(one): pa.chunked_array([], one.arrow.type) for one in missing}
-    return [found[_key(column)] for column in columns]
+        found |= {column_key(one): pa.chunked_array([], one.arrow.type) for one in missing}
+    return [found[column_key(column)] for column in columns]
 
 
-def _key(column: Column) -> ColumnKey:
+def column_key(column: Column) -> ColumnKey:
+    """Return what decoded values of a column are known by."""
     return column.field.id, str(column.arrow.type)
 
 
@@ -481,6 +492,10 @@ def passing_bits(
 
 def count_selected(snapshot: Snapshot, choice: RowChoice) -> int:
     """Count the rows of a scan, decoding the filter's columns only."""
+    if choice.answer is not None:
+        from lance_nb.table.indexed_scan import count_indexed
+
+        return count_indexed(snapshot, choice)
     condition = choice.filter
     if condition is None:
         nothing = project(snapshot.manifest.schema, [])

@@ -324,9 +324,19 @@ def remap_row_addrs(snapshot: Snapshot, addresses: pa.Array) -> pa.Array | None:
         ) from error
     is_deleted = given.is_null().to_numpy(zero_copy_only=False)
     current = given.fill_null(0).to_numpy(zero_copy_only=False).copy()
-    for group in moved_rows(inline_details(reuse[0])):
-        _follow(current, is_deleted, group, snapshot.manifest.path)
+    follow_addresses(reuse[0], current, is_deleted, snapshot.manifest.path)
     return pa.array(current, mask=is_deleted)
+
+
+def follow_addresses(
+    reuse: IndexMetadata, addresses: Addresses, is_deleted: npt.NDArray[np.bool_], path: str
+) -> None:
+    """Replace, in place, addresses by those of today; mark the rows that compactions dropped.
+
+    Raises CorruptFileError, NotSupportedError.
+    """
+    for group in moved_rows(inline_details(reuse)):
+        _follow(addresses, is_deleted, group, path)
 
 
 def _follow(

@@ -39,6 +39,7 @@ from lance_nb.value_classes import dataclass
 if TYPE_CHECKING:
     from lance_nb.table.computed_columns import Shape
     from lance_nb.table.filtered_scan import RowChoice
+    from lance_nb.table.index_search import IndexAnswer, IndexSearch
     from lance_nb.table.nearest import NearestQuery, Neighbours
     from lance_nb.table.ordering import ColumnOrdering
     from lance_nb.table.predicate import Filter
@@ -67,6 +68,7 @@ class ScanOptions:
     add_scores: bool = True
     blob_payloads: bool = False
     keep_dictionaries: bool = False
+    use_scalar_index: bool = True
 
     @property
     def row_columns(self) -> list[str]:
@@ -95,7 +97,7 @@ class ScanPlan:
     """A scan that has been checked against a version.
 
     ``source`` is what is read of the stored columns; ``shape`` makes the result of it, None in a
-    plain scan, whose result is the source.
+    plain scan, whose result is the source. ``search`` are the indices that the filter may use.
     """
 
     snapshot: Snapshot
@@ -105,6 +107,7 @@ class ScanPlan:
     filter: Filter | None = None
     orderings: tuple[ColumnOrdering, ...] = ()
     nearest: NearestQuery | None = None
+    search: IndexSearch | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -155,11 +158,16 @@ class ScanPlan:
         count = len(self.snapshot.manifest.fragments if fragments is None else fragments)
         lines = [f"LanceScan: version {self.snapshot.version}, {count_of(count, 'fragment')}"]
         first: list[str] = []
+        is_searched = False
         if self.filter is not None:
             from lance_nb.table.filtered_scan import filter_projection
 
             first = list(filter_projection(schema, self.filter).schema.names)
             lines.append(f"  filter: {self.filter.text}")
+            if self.search is not None and (self.nearest is None or options.prefilter):
+                asked = self.search.explain(self.filter)
+                lines += [f"  {line}" for line in asked]
+                is_searched = any(" fragments covered" in line for line in asked)
         if self.nearest is not None:
             when = "after" if options.prefilter else "before"
             lines.append(
@@ -173,7 +181,8 @@ class ScanPlan:
             lines.append(f"  order by: {', '.join(keys)}")
         later = [name for name in self.source.schema.names if name not in first]
         if first:
-            lines.append(f"  decoded first, for every row: {', '.join(dict.fromkeys(first))}")
+            which = "rows that no index decides" if is_searched else "every row"
+            lines.append(f"  decoded first, for {which}: {', '.join(dict.fromkeys(first))}")
             lines.append(f"  decoded for the rows that are left: {', '.join(later) or 'nothing'}")
         else:
             lines.append(f"  decoded: {', '.join(later) or 'nothing'}")
@@ -198,7 +207,16 @@ class ScanPlan:
         condition = self.filter
         if self.nearest is not None and not self.options.prefilter:
             condition = None
-        return RowChoice(condition, self.options.fragments, self.options.include_deleted_rows)
+        answer = self._answer if condition is not None else None
+        deleted = self.options.include_deleted_rows
+        return RowChoice(condition, self.options.fragments, deleted, answer)
+
+    @property
+    def _answer(self) -> IndexAnswer | None:
+        """What indices say of the filter."""
+        if self.search is None or self.filter is None or self.options.include_deleted_rows:
+            return None
+        return self.search.answer(self.filter)
 
     def _tables(self, shape: Shape, slice_rows: int | None) -> Iterator[pa.Table]:
         """Yield the result in parts of at most about ``slice_rows`` rows, None for no bound."""
@@ -251,8 +269,12 @@ class ScanPlan:
         return shape.table(fetch_rows(self.snapshot, self.source, nearest.rows), extras)
 
 
-def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
+def plan_scan(
+    snapshot: Snapshot, options: ScanOptions, search: IndexSearch | None = None
+) -> ScanPlan:
     """Check a scan against a version, so that errors are raised before anything is read.
+
+    ``search`` are the indices that its filter may use.
 
     Raises InvalidInputError, ColumnNotFoundError, PredicateError, NotSupportedError.
     """
@@ -290,7 +312,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     chooses = condition or orderings or query or options.include_deleted_rows
     if not chooses and shape.computed is None:
         return ScanPlan(snapshot, options, shape.source)  # plain: the order names no column
-    return ScanPlan(snapshot, options, shape.source, shape, condition, orderings, query)
+    return ScanPlan(snapshot, options, shape.source, shape, condition, orderings, query, search)
 
 
 def _plain_source(snapshot: Snapshot, options: ScanOptions) -> Projection:

@@ -10,6 +10,7 @@ Not supported: ``array_dims`` of nested lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -192,24 +193,35 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     members = members.unique()
     is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not wanted
 
-    def kernel(rows: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
+    if is_empty:
+        return call(name, _scalar_safe(partial(_constant, value=every)), lists)
+    kernel = partial(has_items, members=members, has_null=has_null, every=every)
+    return call(name, kernel, lists)
 
-        if is_empty:
-            return pa.array(np.full(len(rows), every))  # also where the list is null
-        flat = pc.list_flatten(rows)
-        nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
-        if not every:
-            hits = _hits(in_set(flat, members=members, has_null=False)) | nulls
-            return _answer(_rows_with(rows, hits) > 0, rows)
-        found = np.ones(len(rows), np.bool_)
+
+def _constant(rows: pa.Array, *, value: bool) -> pa.Array:
+    """Return one value for each row, also where the list is null."""
+    return pa.array(np.full(len(rows), value))
+
+
+def has_items(value: Value, *, members: pa.Array, has_null: bool, every: bool) -> Value:
+    """Tell which lists have one (or every one) of the members; null where the list is null."""
+    import pyarrow.compute as pc
+
+    (rows,) = aligned(value)
+    flat = pc.list_flatten(rows)
+    nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
+    if not every:
+        hits = _hits(in_set(flat, members=members, has_null=False)) | nulls
+        found = _answer(_rows_with(rows, hits) > 0, rows)
+    else:
+        mask = np.ones(len(rows), np.bool_)
         if has_null:
-            found &= _rows_with(rows, nulls) > 0
+            mask &= _rows_with(rows, nulls) > 0
         for one in members:
-            found &= _rows_with(rows, _hits(equal(flat, one))) > 0
-        return _answer(found, rows)
-
-    return call(name, _scalar_safe(kernel), lists)
+            mask &= _rows_with(rows, _hits(equal(flat, one))) > 0
+        found = _answer(mask, rows)
+    return only_value(found) if isinstance(value, pa.Scalar) else found
 
 
 def _hashable(value: Any) -> Any:

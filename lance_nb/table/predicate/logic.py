@@ -49,10 +49,11 @@ def chain_of(node: Any, key: str) -> list[Any]:
 
 def negation(operand: Expression) -> Expression:
     """Bind NOT."""
-    return call("NOT", _invert, operand)
+    return call("NOT", invert, operand)
 
 
-def _invert(value: Value) -> Value:
+def invert(value: Value) -> Value:
+    """Tell which conditions are false."""
     import pyarrow.compute as pc
 
     return pc.invert(value)
@@ -74,8 +75,7 @@ def like(
     value, pattern = (text(one, name=name) for one in operands)
     kernel = partial(comparison.like, ignore_case=ignore_case)
     if isinstance(pattern, Literal) and not isinstance(value, Literal):
-        fixed = pattern.scalar
-        return call(name, lambda rows: kernel(rows, fixed), value)
+        return call(name, partial(kernel, pattern=pattern.scalar), value)
     return call(name, kernel, value, pattern)
 
 

@@ -149,15 +149,16 @@ def _with_literal(function: str) -> Binder:
         pattern = literal_of(text(operands[1], name=name), name=name)
         if pattern is None:
             return Literal(scalar_of(None, pa.bool_()))
-
-        def kernel(rows: Value) -> Value:
-            import pyarrow.compute as pc
-
-            return getattr(pc, function)(rows, pattern=pattern)
-
-        return call(name, kernel, value)
+        return call(name, partial(match_literal, function=function, pattern=pattern), value)
 
     return bind
+
+
+def match_literal(rows: Value, *, function: str, pattern: str) -> Value:
+    """Compute an Arrow function of texts and one pattern."""
+    import pyarrow.compute as pc
+
+    return getattr(pc, function)(rows, pattern=pattern)
 
 
 def _whole(function: Callable[..., pa.Array], type_: pa.DataType, texts: int = 1) -> Binder:

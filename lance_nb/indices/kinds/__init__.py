@@ -1,0 +1,1 @@
+"""Readers of index files, one module for each kind."""

@@ -1,0 +1,152 @@
+"""B-tree: all values in order, in pages, and the first and last value of each page.
+
+====================  ==========================================================================
+``page_data.lance``   ``values``, ``ids``: nulls first, NaN at the ends
+``page_lookup.lance`` a row per page: ``min``, ``max``, ``null_count``, ``page_idx``; ``min`` is
+                      null in a page that begins with nulls
+====================  ==========================================================================
+
+Page i is rows ``[i * batch_size, (i + 1) * batch_size)`` of the data. Pages that may hold a value
+are read, and the condition itself is computed for their values. A page that ends in NaN is always
+read for a comparison, because NaN has its own place in the order.
+
+Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read.
+Source: files that pylance 14.0.2 writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.indices.index_file import IndexFile, numbers
+from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
+from lance_nb.indices.reader import Found
+from lance_nb.indices.row_sets import ROWS_MAX, joined
+from lance_nb.table.index_search import different
+from lance_nb.table.predicate.comparison import as_mask
+
+FILES = ("page_lookup.lance", "page_data.lance")
+PAGES_MAX = 1 << 20
+_PAGE_ROWS_MAX = 1 << 20
+_MEMBERS_MAX = 10_000
+Mask = npt.NDArray[np.bool_]
+
+
+class BTree:
+    """One segment of a B-tree."""
+
+    def __init__(self, lookup: IndexFile, data: IndexFile) -> None:
+        if lookup.setting("range_partitioned", "false") != "false":
+            raise NotSupportedError(f"{lookup.path}: partitioned by range")
+        lookup.check_rows(PAGES_MAX)
+        self._data = data
+        self._page_rows = lookup.number("batch_size", 4096, _PAGE_ROWS_MAX)
+        self._type = data.type_of("values")
+        low, high, nulls, pages = lookup.read_all("min", "max", "null_count", "page_idx")
+        if low.type != self._type or high.type != self._type:
+            raise CorruptFileError(lookup.path, None, f"bounds of {self._type}", str(low.type))
+        self._low, self._high = low, high
+        self._nulls = numbers(nulls, lookup.path, np.int64)
+        self._pages: Ints = numbers(pages, lookup.path, np.int64)
+        count = -(-data.num_rows // self._page_rows)
+        if not np.array_equal(np.sort(self._pages), np.arange(count)):
+            raise CorruptFileError(lookup.path, None, f"{count} pages", "others")
+
+    def understands(self, leaf: Leaf) -> bool:
+        """Comparisons, IN, IS NULL and the beginning of texts."""
+        if leaf.column.type != self._type:
+            return False
+        asked = leaf.asks(Between, OneOf, IsNull)
+        return asked is not None and not (
+            isinstance(asked, OneOf) and len(asked.members) > _MEMBERS_MAX
+        )
+
+    def estimate(self, leaf: Leaf) -> int:
+        """Count the rows of the pages."""
+        return int(self._matching(leaf).sum()) * self._page_rows
+
+    def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
+        """Read the pages, and compute the condition for their values."""
+        pages = self._matching(leaf)
+        knows_nulls = with_nulls and leaf.is_null_of_null
+        if knows_nulls:
+            pages = pages | (self._nulls > 0)
+        starts: Ints = np.sort(self._pages[pages]) * self._page_rows
+        stops = np.minimum(starts + self._page_rows, self._data.num_rows)
+        if int((stops - starts).sum()) > ROWS_MAX:
+            raise NotSupportedError(f"{self._data.path}: more than {ROWS_MAX:,} values to read")
+        if starts.size:
+            gaps = np.flatnonzero(starts[1:] != stops[:-1])
+            starts = starts[np.concatenate(([0], gaps + 1))]
+            stops = stops[np.concatenate((gaps, [stops.size - 1]))]
+        values, ids = self._data.read(("values", "ids"), starts, stops)
+        rows = numbers(ids, self._data.path)
+        true, _ = leaf.test(values)
+        nulls = None
+        if knows_nulls:
+            nulls = joined([rows[_true(values.is_null())]])
+        elif with_nulls and isinstance(leaf.asks(IsNull), IsNull):
+            nulls = rows[:0]
+        return Found(joined([rows[true]]), nulls)
+
+    def _matching(self, leaf: Leaf) -> Mask:
+        """Tell which pages may hold rows that pass."""
+        asked = leaf.asks(Between, OneOf, IsNull)
+        if isinstance(asked, IsNull):
+            with_nulls: Mask = self._nulls > 0
+            return with_nulls
+        low, high = _ordered(self._low), _ordered(self._high)
+        if isinstance(asked, OneOf):
+            return self._with_member(asked, low, high)
+        import pyarrow.compute as pc
+
+        found = _true(high.is_valid())
+        if isinstance(asked, Between) and asked.low is not None:
+            found &= _true(pc.greater_equal(high, _ordered_scalar(asked.low))) | _nan(high)
+        if isinstance(asked, Between) and asked.high is not None:
+            before = _true(pc.less_equal(low, _ordered_scalar(asked.high))) | _nan(low)
+            found &= before | _true(low.is_null())
+        return found
+
+    def _with_member(self, asked: OneOf, low: pa.Array, high: pa.Array) -> Mask:
+        """Tell which pages have a member between their bounds; ranks compare what numpy cannot."""
+        import pyarrow.compute as pc
+
+        members = _ordered(asked.members)
+        everything = pa.concat_arrays([members, low, high])
+        ranks = numbers(pc.rank(everything, tiebreaker="dense"), "", np.int64)
+        wanted = different(ranks[: len(members)])
+        lows = ranks[len(members) : len(members) + len(low)].copy()
+        lows[_true(low.is_null())] = 0
+        highs = ranks[len(members) + len(low) :]
+        inside = np.searchsorted(wanted, lows) < np.searchsorted(wanted, highs, "right")
+        found: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
+        return found
+
+
+def _ordered(values: pa.Array) -> pa.Array:
+    """Return the values in a type that Arrow can order."""
+    return values.cast(pa.float32()) if pt.is_float16(values.type) else values
+
+
+def _ordered_scalar(value: pa.Scalar) -> pa.Scalar:
+    return value.cast(pa.float32()) if pt.is_float16(value.type) else value
+
+
+def _true(found: Any) -> Mask:
+    return as_mask(found, len(found))
+
+
+def _nan(values: pa.Array) -> Mask:
+    if not pt.is_floating(values.type):
+        return np.zeros(len(values), np.bool_)
+    import pyarrow.compute as pc
+
+    return _true(pc.is_nan(values))

@@ -1,0 +1,55 @@
+"""Turn stable row ids into the addresses of the rows that have them now.
+
+The ids of a fragment are mostly one run of numbers, then nothing is looked up. Other fragments keep
+their ids in memory.
+
+Source: row id sequences of the fragments, see ``table.row_ids``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lance_nb.indices.row_sets import NO_ROWS, U64s, joined
+from lance_nb.table.index_search import Ids
+from lance_nb.table.row_ids import fragment_row_ids
+from lance_nb.table.snapshot import Snapshot
+
+
+class RowPlaces:
+    """The row ids of one version, read fragment by fragment when they are needed."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._known: dict[int, tuple[int, int] | U64s] = {}
+
+    def addresses(self, ids: U64s, fragment_ids: Ids) -> U64s:
+        """Return the addresses of rows of these fragments, deleted ones too, ascending.
+
+        ``ids`` are ascending. Raises CorruptFileError.
+        """
+        return joined(self._in_fragment(ids, number) for number in fragment_ids.tolist())
+
+    def _in_fragment(self, ids: U64s, fragment_id: int) -> U64s:
+        known = self._known.get(fragment_id)
+        if known is None:
+            known = self._known[fragment_id] = self._read(fragment_id)
+        base = np.uint64(fragment_id << 32)
+        if isinstance(known, tuple):
+            first, count = known
+            low = int(np.searchsorted(ids, np.uint64(first)))
+            high = int(np.searchsorted(ids, np.uint64(first + count)))
+            return (ids[low:high] - np.uint64(first)) | base
+        if not ids.size or not known.size:
+            return NO_ROWS
+        at = np.minimum(np.searchsorted(ids, known), ids.size - 1)
+        return np.flatnonzero(ids[at] == known).astype(np.uint64) | base
+
+    def _read(self, fragment_id: int) -> tuple[int, int] | U64s:
+        fragments = self._snapshot.manifest.fragments
+        place = fragments.position_of(fragment_id)
+        found = None if place is None else fragment_row_ids(self._snapshot, fragments[place])
+        if found is None or not found.size:
+            return NO_ROWS
+        is_run = bool((found[1:] == found[:-1] + np.uint64(1)).all())
+        return (int(found[0]), int(found.size)) if is_run else found

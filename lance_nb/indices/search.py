@@ -1,0 +1,402 @@
+"""Answer a filter from the scalar indices of one version.
+
+A filter is a tree of AND, OR and NOT above conditions on single columns (``leaf``). Each condition
+has three sets of rows: those for which it is true, false, and null. Indices give the first, and the
+last where it is needed:
+
+* AND: rows that are true in every part. A part without an index, or one that would cost more to
+  search than to compute for the rows that are left, is left to the filter: the answer is then not
+  exact.
+* OR: rows that are true in some part; every part needs an index.
+* NOT: all live rows without those that are true or null; the part needs an exact answer.
+
+What is said holds for the fragments that every used index covers. Of several indices on a column
+the first one that understands the condition is used. Nothing is answered where reading the index
+would cost more than the scan: ``SHARE_MAX`` of the rows, and at least ``ROWS_ALWAYS``.
+
+A file that is missing, damaged or too large is no reason to fail: a warning, and the scan goes on
+without indices.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_nb.errors import LanceError, NotSupportedError
+from lance_nb.format.fragment_reuse import REUSE_INDEX
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
+from lance_nb.indices.registry import KINDS
+from lance_nb.indices.row_places import RowPlaces
+from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
+from lance_nb.indices.segment import Segment
+from lance_nb.table.index_search import Ids, IndexAnswer, among, different
+from lance_nb.table.indices import read_indices
+from lance_nb.table.predicate import Filter, comparison
+from lance_nb.table.predicate.expression import Call, Column, Expression
+from lance_nb.table.predicate.logic import invert
+from lance_nb.table.row_ids import live_offsets
+from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.snapshot import Snapshot
+
+SHARE_MAX = 0.1
+ROWS_ALWAYS = 32_768
+_DEPTH_MAX = 32  # of AND, OR and NOT inside each other
+_PARTS_MAX = 256
+_WORTH = 64  # a part with so many times the candidates left is computed for these instead
+_LEGACY = "0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """One index: its segments, all of one kind, and the fragments that they cover together."""
+
+    name: str
+    kind: str
+    column: str
+    segments: tuple[Segment, ...]
+    covered: Ids
+
+    @property
+    def words(self) -> str:
+        return f"{self.name!r} ({self.kind}) of column {self.column!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What is known of a condition in the covered fragments; ``nulls`` None where not known."""
+
+    rows: U64s
+    nulls: U64s | None
+    is_exact: bool
+    covered: Ids
+    words: tuple[str, ...]
+
+
+class ScalarSearch:
+    """The scalar indices of one version."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """List the indices. Raises CorruptFileError for an index section that cannot be read."""
+        self._snapshot = snapshot
+        self._indices = _indices_of(snapshot)
+
+    def answer(self, condition: Filter) -> IndexAnswer | None:
+        """Search the indices; None when none helps, with a warning when one is damaged."""
+        if condition.expression is None or not self._indices:
+            return None
+        try:
+            part = self._answered(condition.expression)
+        except NotSupportedError:
+            return None
+        except LanceError as error:
+            warnings.warn(
+                f"an index cannot be used, and rows are scanned instead: {str(error)!r}",
+                stacklevel=2,
+            )
+            return None
+        if part is None:
+            return None
+        return IndexAnswer(part.rows, part.covered, part.is_exact, part.words)
+
+    def explain(self, condition: Filter) -> list[str]:
+        """Say in words which indices will be searched."""
+        if condition.expression is None or not self._indices:
+            return []
+        try:
+            names = self._words(condition.expression, 0)
+            plan = self._plan(condition.expression, 0) if names else None
+        except LanceError as error:
+            return [f"index: not used, {error}"]
+        if not names:
+            return []
+        if plan is None:
+            return ["index: none answers the filter, every row is scanned"]
+        if plan > self._most:
+            return [f"index: not used, about {plan:,} rows may pass and a scan is cheaper"]
+        total = len(self._snapshot.manifest.fragments)
+        lines = []
+        for one in names:
+            covered = f"{one.covered.size} of {total} fragments covered"
+            rest = ", the others are scanned" if one.covered.size < total else ""
+            lines.append(f"index: {one.words}, {covered}{rest}")
+        return lines
+
+    @property
+    def _most(self) -> int:
+        rows = int(live_counts(self._snapshot).sum())
+        return min(max(int(rows * SHARE_MAX), ROWS_ALWAYS), ROWS_MAX)
+
+    def _answered(self, expression: Expression) -> _Part | None:
+        estimate = self._plan(expression, 0)
+        if estimate is None or estimate > self._most:
+            return None
+        part = self._part(expression, 0, with_nulls=False)
+        return part if part is not None and part.covered.size else None
+
+    # --- plans: which parts can be answered, by reading little ------------------------------------
+
+    def _plan(self, expression: Expression, depth: int) -> int | None:
+        """Return about how many rows an answer will have; None if there is none."""
+        found = self._leaf(expression)
+        if found is not None:
+            leaf, index = found
+            return sum(one.reader().estimate(leaf) for one in index.segments)
+        if not isinstance(expression, Call) or depth > _DEPTH_MAX:
+            return None
+        if expression.kernel is comparison.all_of:
+            plans = [self._plan(one, depth + 1) for one in self._conjuncts(expression)]
+            known = [one for one in plans if one is not None]
+            return min(known, default=None)
+        if expression.kernel is comparison.any_of:
+            if len(expression.operands) > _PARTS_MAX:
+                return None
+            total = 0
+            for one in expression.operands:
+                plan = self._plan(one, depth + 1)
+                if plan is None:
+                    return None
+                total += plan
+            return total
+        inner = _negated(expression)
+        if inner is None or self._plan(inner, depth + 1) is None:
+            return None
+        return int(live_counts(self._snapshot).sum())
+
+    def _leaf(self, expression: Expression) -> tuple[Leaf, _Index] | None:
+        """Return the condition on a single column, and the index that answers it."""
+        leaf = leaf_of(expression)
+        return None if leaf is None else self._index_for(leaf)
+
+    def _index_for(self, leaf: Leaf) -> tuple[Leaf, _Index] | None:
+        for index in self._indices:
+            if (index.column,) == leaf.column.path and all(
+                one.reader().understands(leaf) for one in index.segments
+            ):
+                return leaf, index
+        return None
+
+    def _conjuncts(self, expression: Call) -> list[Expression]:
+        """Return the operands of AND; ranges of one column as one of them."""
+        ranges: dict[Column, list[Leaf]] = {}
+        others: list[Expression] = []
+        for one in expression.operands[:_PARTS_MAX]:
+            leaf = leaf_of(one)
+            if leaf is not None and leaf.asks(Between) is not None:
+                ranges.setdefault(leaf.column, []).append(leaf)
+            else:
+                others.append(one)
+        return [*others, *(merged(leaves) for leaves in ranges.values())]
+
+    def _words(self, expression: Expression, depth: int) -> list[_Index]:
+        """Return the indices that answer parts of the filter."""
+        found = self._leaf(expression)
+        if found is not None:
+            return [found[1]]
+        if not isinstance(expression, Call) or depth > _DEPTH_MAX:
+            return []
+        names: dict[str, _Index] = {}
+        for one in expression.operands[:_PARTS_MAX]:
+            names |= {index.name: index for index in self._words(one, depth + 1)}
+        return list(names.values())
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _part(self, expression: Expression, depth: int, *, with_nulls: bool) -> _Part | None:
+        found = self._leaf(expression)
+        if found is not None:
+            return _searched(*found, with_nulls=with_nulls)
+        if not isinstance(expression, Call) or depth > _DEPTH_MAX:
+            return None
+        if expression.kernel is comparison.all_of:
+            operands = self._conjuncts(expression)
+            is_whole = len(expression.operands) <= _PARTS_MAX
+            return self._all_of(operands, depth, with_nulls=with_nulls, is_whole=is_whole)
+        if expression.kernel is comparison.any_of:
+            return self._any_of(expression.operands, depth, with_nulls=with_nulls)
+        inner = _negated(expression)
+        if inner is None:
+            return None
+        part = self._part(inner, depth + 1, with_nulls=True)
+        if part is None or not part.is_exact or part.nulls is None:
+            return None
+        rest = without(without(self._live_rows(part.covered), part.rows), part.nulls)
+        return replace(part, rows=rest)
+
+    def _all_of(
+        self, operands: Sequence[Expression], depth: int, *, with_nulls: bool, is_whole: bool
+    ) -> _Part | None:
+        plans = [(self._plan(one, depth + 1), place) for place, one in enumerate(operands)]
+        cheap = sorted((plan, place) for plan, place in plans if plan is not None)
+        if with_nulls and (len(cheap) < len(operands) or not is_whole):
+            return None
+        result: _Part | None = None
+        used = 0
+        for plan, place in cheap:
+            if result is not None and not with_nulls:
+                is_dear = plan > _WORTH * result.rows.size + ROWS_ALWAYS
+                if is_dear or plan > self._most:
+                    continue
+            part = self._part(operands[place], depth + 1, with_nulls=with_nulls)
+            if part is None:
+                continue
+            if result is None:
+                result = part
+            elif not among(result.covered, part.covered).all():
+                continue
+            else:
+                result = _both(result, part)
+            used += 1
+        if result is None:
+            return None
+        complete = is_whole and used == len(operands)
+        if with_nulls and not complete:
+            return None
+        return replace(result, is_exact=result.is_exact and complete)
+
+    def _any_of(
+        self, operands: Iterable[Expression], depth: int, *, with_nulls: bool
+    ) -> _Part | None:
+        result: _Part | None = None
+        for one in operands:
+            part = self._part(one, depth + 1, with_nulls=with_nulls)
+            if part is None:
+                return None
+            result = part if result is None else _either(result, part)
+        return result
+
+    def _live_rows(self, covered: Ids) -> U64s:
+        """Return the addresses of all live rows of some fragments. Raises NotSupportedError."""
+        fragments = self._snapshot.manifest.fragments
+        places = np.flatnonzero(among(fragments.counts().ids, covered)).tolist()
+        if int(live_counts(self._snapshot)[places].sum()) > ROWS_MAX:
+            raise NotSupportedError(f"more than {ROWS_MAX:,} rows")
+        return joined(
+            live_offsets(self._snapshot, fragments[place]).astype(np.uint64)
+            | np.uint64(fragments[place].id << 32)
+            for place in places
+        )
+
+
+def _searched(leaf: Leaf, index: _Index, *, with_nulls: bool) -> _Part:
+    rows, nulls = [], []
+    is_exact, knows_nulls = True, True
+    for segment in index.segments:
+        found = segment.reader().search(leaf, with_nulls=with_nulls)
+        rows.append(segment.present(found.rows))
+        is_exact &= found.is_exact
+        if found.nulls is None:
+            knows_nulls = False
+        else:
+            nulls.append(segment.present(found.nulls))
+    unknown = None if not knows_nulls else joined(nulls)
+    return _Part(joined(rows), unknown, is_exact, index.covered, (index.words,))
+
+
+def _both(one: _Part, other: _Part) -> _Part:
+    """Join by AND: null where neither is false, and not both are true."""
+    rows = common(one.rows, other.rows)
+    nulls = None
+    if one.nulls is not None and other.nulls is not None:
+        possible = common(joined([one.rows, one.nulls]), joined([other.rows, other.nulls]))
+        nulls = without(possible, rows)
+    covered = one.covered[among(one.covered, other.covered)]
+    words = tuple(dict.fromkeys((*one.words, *other.words)))
+    return _inside(_Part(rows, nulls, one.is_exact and other.is_exact, covered, words))
+
+
+def _either(one: _Part, other: _Part) -> _Part:
+    """Join by OR: null where none is true, and one is null."""
+    rows = joined([one.rows, other.rows])
+    nulls = None
+    if one.nulls is not None and other.nulls is not None:
+        nulls = without(joined([one.nulls, other.nulls]), rows)
+    covered = one.covered[among(one.covered, other.covered)]
+    words = tuple(dict.fromkeys((*one.words, *other.words)))
+    return _inside(_Part(rows, nulls, one.is_exact and other.is_exact, covered, words))
+
+
+def _inside(part: _Part) -> _Part:
+    """Drop rows of fragments that are not covered."""
+
+    def kept(rows: U64s) -> U64s:
+        return rows[among((rows >> np.uint64(32)).astype(np.int64), part.covered)]
+
+    nulls = None if part.nulls is None else kept(part.nulls)
+    return replace(part, rows=ascending(kept(part.rows)), nulls=nulls)
+
+
+def _negated(expression: Call) -> Expression | None:
+    """Return what NOT, or <>, denies."""
+    if expression.kernel is invert:
+        return expression.operands[0]
+    if expression.kernel is comparison.not_equal:
+        return Call("operator =", comparison.equal, expression.operands, pa.bool_())
+    return None
+
+
+def _indices_of(snapshot: Snapshot) -> tuple[_Index, ...]:
+    data_format = snapshot.manifest.data_format
+    if data_format is None or data_format.version == _LEGACY:
+        return ()  # scans of 0.1 files return some value in the place of a null
+    found = read_indices(snapshot)
+    reuse = next((one for one in found if one.name == REUSE_INDEX), None)
+    ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
+    if different(ids).size != ids.size:
+        return ()
+    columns = {field.id: field.name for field in snapshot.manifest.schema.fields}
+    places = RowPlaces(snapshot)
+    order = list(KINDS)
+    indices = []
+    for name in sorted({one.name for one in found if not one.is_system}):
+        segments = [one for one in found if one.name == name]
+        first = segments[0]
+        is_alike = all((one.kind, one.fields) == (first.kind, first.fields) for one in segments)
+        if first.kind not in KINDS or not is_alike or len(first.fields) != 1:
+            continue
+        if first.fields[0] not in columns:
+            continue
+        mine = [_segment(snapshot, one, ids, reuse, places) for one in segments]
+        mine = [one for one in mine if one.covered.size]
+        if mine:
+            covered = different(np.concatenate([one.covered for one in mine]))
+            column = columns[first.fields[0]]
+            indices.append(_Index(name, first.kind, column, tuple(mine), covered))
+    return tuple(sorted(indices, key=lambda one: order.index(one.kind)))
+
+
+def _segment(
+    snapshot: Snapshot,
+    index: IndexMetadata,
+    ids: Ids,
+    reuse: IndexMetadata | None,
+    places: RowPlaces,
+) -> Segment:
+    named = index.fragment_ids(snapshot.manifest.path) or ()
+    covered = different(ids[among(ids, different(np.array(list(named), np.int64)))])
+    return Segment(snapshot, index, covered, reuse, places)
+
+
+def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
+    """Return the scalar indices of a version, None if it has none; listed once per version.
+
+    A version whose list of indices cannot be read is scanned without them, with a warning.
+    """
+    if snapshot.manifest.index_section is None:
+        return None
+    if not snapshot.searches:
+        try:
+            snapshot.searches.append(ScalarSearch(snapshot))
+        except LanceError as error:
+            warnings.warn(
+                f"the list of indices cannot be read, and rows are scanned: {str(error)!r}",
+                stacklevel=2,
+            )
+            return None
+    found: ScalarSearch = snapshot.searches[0]
+    return found

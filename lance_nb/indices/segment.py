@@ -1,0 +1,142 @@
+"""One segment of an index in one version: from the rows in its files to rows of the version.
+
+Rows are row addresses, or row ids where these are stable. Addresses are followed through the
+fragment-reuse index. Only rows in fragments of the segment's own bitmap count: where a column was
+changed in place, or a row has moved, old entries stay in the files, and the fragment has left the
+bitmap (or was never in it). Deleted rows are dropped.
+
+Limits: an open segment is kept as long as the handle of the dataset, as its files never change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.indices.index_file import IndexFile
+from lance_nb.indices.reader import IndexReader
+from lance_nb.indices.registry import KINDS, opened
+from lance_nb.indices.row_places import RowPlaces
+from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.file_cache import FileCache
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.index_search import Ids, different
+from lance_nb.table.indices import follow_addresses
+from lance_nb.table.snapshot import Snapshot
+
+Mask = npt.NDArray[np.bool_]
+_SHIFT, _OFFSET = np.uint64(32), np.uint64(0xFFFFFFFF)
+_SEGMENTS_MAX = 64
+
+# The open segments of each handle, by place and uuid.
+_opened: WeakKeyDictionary[FileCache, dict[tuple[str, str], IndexReader]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment, and the live fragments that it covers (ids, ascending)."""
+
+    snapshot: Snapshot
+    index: IndexMetadata
+    covered: Ids
+    reuse: IndexMetadata | None
+    places: RowPlaces
+
+    @property
+    def by_address(self) -> bool:
+        """Whether its rows are addresses."""
+        if not self.snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
+            return True
+        since = KINDS[self.index.kind].by_address_from
+        return since is not None and (self.index.index_version or 0) >= since
+
+    def reader(self) -> IndexReader:
+        """Open its files. Raises NotSupportedError, CorruptFileError, ObjectNotFoundError."""
+        kind = KINDS[self.index.kind]
+        if (self.index.index_version or 0) > kind.newest:
+            raise NotSupportedError(
+                f"index {self.index.name!r} is of version {self.index.index_version}, "
+                f"{kind.newest} is known"
+            )
+        store, _ = self.snapshot.locations.locate("", self.index.base_id)
+        known = _opened.setdefault(self.snapshot.files, {})
+        key = store.uri, self.index.uuid
+        if key not in known:
+            sizes = {one.path: one.size_bytes for one in self.index.files}
+            files = [self._file(name, sizes.get(name, 0)) for name in kind.files]
+            while len(known) >= _SEGMENTS_MAX:
+                known.pop(next(iter(known)), None)
+            known[key] = opened(self.index.kind, files)
+        return known[key]
+
+    def _file(self, name: str, size_bytes: int) -> IndexFile:
+        path = f"_indices/{self.index.uuid}/{name}"
+        store, place = self.snapshot.locations.locate(path, self.index.base_id)
+        return IndexFile(self.snapshot.files, store, place, size_bytes)
+
+    def present(self, rows: U64s) -> U64s:
+        """Return the addresses of those rows that live in fragments of the segment, ascending.
+
+        Raises CorruptFileError for rows that never were.
+        """
+        if not rows.size or not self.covered.size:
+            return NO_ROWS
+        if not self.by_address:
+            return self._live(self.places.addresses(rows, self.covered))
+        if self.reuse is not None:
+            current, is_gone = rows.copy(), np.zeros(rows.size, np.bool_)
+            follow_addresses(self.reuse, current, is_gone, self.snapshot.manifest.path)
+            rows = ascending(current[~is_gone])
+        return self._live(rows)
+
+    def _live(self, rows: U64s) -> U64s:
+        parts = []
+        for fragment_id in different(rows >> _SHIFT).astype(np.int64).tolist():
+            at = int(np.searchsorted(self.covered, fragment_id))
+            if at >= self.covered.size or int(self.covered[at]) != fragment_id:
+                continue
+            low, high = (
+                int(np.searchsorted(rows, np.uint64(one << 32)))
+                for one in (fragment_id, fragment_id + 1)
+            )
+            mine = rows[low:high]
+            parts.append(mine[self._are_live(fragment_id, mine & _OFFSET)])
+        return joined(parts)
+
+    def _are_live(self, fragment_id: int, offsets: U64s) -> Mask:
+        fragments = self.snapshot.manifest.fragments
+        place = fragments.position_of(fragment_id)
+        if place is None:
+            return np.zeros(offsets.size, np.bool_)
+        counts = fragments.counts()
+        count = int(counts.physical_rows[place])
+        if not count or counts.num_deletion_files[place]:
+            fragment = fragments[place]
+            count = confirmed_rows(self.snapshot, fragment)
+            vector = read_deletions(
+                self.snapshot.locations, self.snapshot.deletions, fragment, count
+            )
+        else:
+            vector = None
+        if offsets.size and int(offsets[-1]) >= count:
+            raise CorruptFileError(
+                f"_indices/{self.index.uuid}",
+                None,
+                f"rows below {count} of fragment {fragment_id}",
+                str(int(offsets[-1])),
+            )
+        if vector is None:
+            return np.ones(offsets.size, np.bool_)
+        deleted = vector.offsets().astype(np.uint64)
+        if not deleted.size:
+            return np.ones(offsets.size, np.bool_)
+        at = np.minimum(np.searchsorted(deleted, offsets), deleted.size - 1)
+        is_live: Mask = deleted[at] != offsets
+        return is_live

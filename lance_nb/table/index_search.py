@@ -1,0 +1,76 @@
+"""What a scan asks of indices, and what they answer.
+
+The files of indices are read on a floor above this one (``lance_nb.indices``). Whoever plans a scan
+with indices hands an ``IndexSearch`` to ``plan_scan``; a scan without one reads the columns of its
+filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from lance_nb.table.predicate import Filter
+
+U64s = npt.NDArray[np.uint64]
+Ids = npt.NDArray[np.int64]
+
+
+# numpy's own ``unique`` and ``isin`` import numpy.ma, which takes longer than a search.
+
+
+def different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the different values, ascending."""
+    if values.size < 2 or bool((values[1:] > values[:-1]).all()):
+        return values
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+
+
+def among(values: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell which values are among the wanted ones, which are ascending."""
+    if not wanted.size:
+        return np.zeros(values.size, np.bool_)
+    at = np.minimum(np.searchsorted(wanted, values), wanted.size - 1)
+    found: npt.NDArray[np.bool_] = wanted[at] == values
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswer:
+    """Which rows of some fragments may pass a filter.
+
+    ``rows`` are addresses of live rows, ascending and different, all in the ``covered`` fragments
+    (their ids, ascending); nothing is said of other fragments. ``is_exact``: every one of the rows
+    passes; otherwise the filter is computed for them. ``words`` name the indices that were used.
+    """
+
+    rows: U64s
+    covered: Ids
+    is_exact: bool
+    words: tuple[str, ...] = ()
+
+    def of_fragment(self, fragment_id: int) -> Ids:
+        """Return the offsets of the rows of a fragment, ascending."""
+        low, high = (
+            int(np.searchsorted(self.rows, np.uint64(one << 32)))
+            for one in (fragment_id, fragment_id + 1)
+        )
+        offsets: Ids = (self.rows[low:high] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        return offsets
+
+
+class IndexSearch(Protocol):
+    """The indices of one version."""
+
+    def answer(self, condition: Filter) -> IndexAnswer | None:
+        """Search the indices; None when none helps, or when one is damaged (with a warning)."""
+        ...
+
+    def explain(self, condition: Filter) -> list[str]:
+        """Say in words which indices will be searched for what, reading none of them."""
+        ...

@@ -1,0 +1,170 @@
+"""Scan the rows that indices name, and fragments that no index covers in the ordinary way.
+
+Rows come in the order of the scan. Where the answer of the indices is not exact, the filter is
+computed for the rows that they name. Many small fragments with a row or two each are scanned
+together, which is cheaper than to open each of them.
+
+Limits: memory holds one window of rows, as in a scan without indices, and the addresses of all rows
+that the indices name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from lance_nb.encodings.arrow_parts import taken
+from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.format.fragment import Fragment
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.filtered_scan import (
+    RowChoice,
+    Selected,
+    column_key,
+    count_selected,
+    filter_projection,
+    plain_selections,
+    read_columns,
+    selected_table,
+)
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.index_search import IndexAnswer, among, different
+from lance_nb.table.predicate import Filter
+from lance_nb.table.projection import Projection
+from lance_nb.table.scan import window_rows
+from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.snapshot import Snapshot
+
+_MANY_FRAGMENTS = 32
+_SMALL_FRAGMENT_ROWS = 8192
+
+
+def is_worthwhile(snapshot: Snapshot, answer: IndexAnswer) -> bool:
+    """Tell whether reading the rows one fragment after the other is cheaper than a scan."""
+    touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
+    if touched.size < _MANY_FRAGMENTS:
+        return True
+    counts = snapshot.manifest.fragments.counts()
+    rows = counts.physical_rows[among(counts.ids, touched)]
+    return bool(rows.mean() >= _SMALL_FRAGMENT_ROWS)
+
+
+def indexed_selections(
+    snapshot: Snapshot, choice: RowChoice, wanted: Projection, first_rows: int
+) -> Iterator[Selected]:
+    """Yield the rows that pass the filter, in parts; see ``filtered_scan.select_rows``."""
+    plain = replace(choice, answer=None)
+    answer, condition = choice.answer, choice.filter
+    if answer is None or condition is None or not is_worthwhile(snapshot, answer):
+        yield from plain_selections(snapshot, plain, wanted, first_rows)
+        return
+    for fragments, first in _parts(snapshot, choice, answer):
+        if first is None:
+            part = replace(plain, fragments=tuple(fragments))
+            yield from plain_selections(snapshot, part, wanted, first_rows)
+            continue
+        (fragment,) = fragments
+        for found in _named_rows(snapshot, fragment, first, answer, wanted):
+            kept = found
+            if not answer.is_exact:
+                kept = _passing(snapshot, condition, found, wanted)
+            if kept.num_rows:
+                yield kept
+
+
+def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
+    """Count the rows of a scan; what indices name exactly is not read."""
+    answer, condition = choice.answer, choice.filter
+    plain = replace(choice, answer=None)
+    if answer is None or condition is None:
+        return count_selected(snapshot, plain)
+    if not answer.is_exact:
+        columns = filter_projection(snapshot.manifest.schema, condition)
+        parts = indexed_selections(snapshot, choice, columns, 1 << 20)
+        return sum(part.num_rows for part in parts)
+    if choice.fragments is None:
+        ids = snapshot.manifest.fragments.counts().ids
+        rest = np.flatnonzero(~among(ids, answer.covered)).tolist()
+        if not rest:
+            return int(answer.rows.size)
+        others = tuple(snapshot.manifest.fragments[place] for place in rest)
+        return int(answer.rows.size) + count_selected(snapshot, replace(plain, fragments=others))
+    covered = set(answer.covered.tolist())
+    mine = [one for one in choice.fragments if one.id in covered]
+    others = tuple(one for one in choice.fragments if one.id not in covered)
+    found = sum(int(answer.of_fragment(one.id).size) for one in mine)
+    return found + (count_selected(snapshot, replace(plain, fragments=others)) if others else 0)
+
+
+def _parts(
+    snapshot: Snapshot, choice: RowChoice, answer: IndexAnswer
+) -> Iterator[tuple[list[Fragment], int | None]]:
+    """Yield runs of fragments to scan with None, and single ones with rows with their first row.
+
+    The first row is the number of live rows of the dataset before it.
+    """
+    whole = snapshot.manifest.fragments
+    ids = whole.counts().ids
+    ends = np.cumsum(live_counts(snapshot))
+    if choice.fragments is None:
+        touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
+        is_covered = among(ids, answer.covered)
+        places = np.flatnonzero(~is_covered | among(ids, touched)).tolist()
+        listed = ((whole[place], place) for place in places)
+    else:
+        found = whole.places_of(choice.fragments)
+        listed = (
+            (one, -1 if place is None else int(place))
+            for one, place in zip(choice.fragments, found, strict=True)
+        )
+    covered = set(answer.covered.tolist())
+    run: list[Fragment] = []
+    for fragment, place in listed:
+        if fragment.id not in covered or place < 0:
+            run.append(fragment)
+            continue
+        if run:
+            yield run, None
+            run = []
+        yield [fragment], int(ends[place - 1]) if place else 0
+    if run:
+        yield run, None
+
+
+def _named_rows(
+    snapshot: Snapshot, fragment: Fragment, first: int, answer: IndexAnswer, wanted: Projection
+) -> Iterator[Selected]:
+    """Yield the rows that indices name in a fragment, a window at a time."""
+    offsets = answer.of_fragment(fragment.id)
+    if not offsets.size:
+        return
+    positions = offsets + first
+    if fragment.deletion_file is not None:
+        count = confirmed_rows(snapshot, fragment)
+        vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
+        if vector is not None:
+            positions = positions - np.searchsorted(vector.offsets().astype(np.int64), offsets)
+    step = window_rows(snapshot, wanted, fragment)
+    for start in range(0, offsets.size, step):
+        part = slice(start, start + step)
+        yield Selected(fragment, offsets[part], positions[part], {})
+
+
+def _passing(snapshot: Snapshot, condition: Filter, rows: Selected, wanted: Projection) -> Selected:
+    """Compute the filter for rows, and keep those that pass it."""
+    columns = filter_projection(snapshot.manifest.schema, condition)
+    stored = read_columns(snapshot, columns.columns, rows)
+    table = selected_table(snapshot, columns, rows, stored)
+    values = {path: table.column(place) for place, path in enumerate(condition.paths)}
+    places: Ints = np.flatnonzero(condition.mask(values, rows.num_rows)).astype(np.int64)
+    reused = {column_key(column) for column in wanted.columns}
+    chosen = from_integers(places)
+    known = {
+        column_key(column): taken(part, chosen)
+        for column, part in zip(columns.columns, stored, strict=True)
+        if column_key(column) in reused
+    }
+    return Selected(rows.fragment, rows.physical[places], rows.positions[places], known)
