@@ -165,3 +165,14 @@ test("the button is there with a kernel and a stage, and says when it cannot loa
   for (const listener of kernel.stateListeners) listener("static");
   assert.equal(found.button.hidden, true);
 });
+
+test("a survey is outdated when the timeline lists other versions", async () => {
+  const { ctx, kernel, el } = await simulator();
+  kernel.last("retention.move").answer(MOVE);
+  ctx.refresh({ card: {} });
+  assert.equal(button(el, "Stage this clean-up").disabled, false);
+  const timeline = structuredClone(ctx.screen().timeline);
+  timeline.lanes[0].runs[1][1] += 1;
+  ctx.refresh({ timeline });
+  assert.equal(button(el, "Stage this clean-up").disabled, true);
+});

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.errors import CleanupError, LanceError
+from lance_nb.errors import LanceError, NotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_preview import OK, WARN, Consequence
 from lance_nb.explorer.models.versions import runs_of
@@ -272,16 +272,18 @@ def review_of_auto_cleanup(dataset: LanceDataset) -> ActReview | None:
     """
     from lance_nb.dataset.verbs import maintenance  # needed by few datasets
 
-    newest = dataset.checkout_version((dataset.branch, None))
-    policy = auto_cleanup_policy(newest.version + 1, newest.config())
-    if policy is None:
-        return None
-    if policy.retain_versions is not None:  # the version of the commit will be one of them
-        policy = replace(policy, retain_versions=policy.retain_versions - 1)
-    options = maintenance.deleting(None, None, None)
     try:
+        newest = dataset.checkout_version((dataset.branch, None))
+        policy = auto_cleanup_policy(newest.version + 1, newest.config())
+        if policy is None:
+            return None
+        if policy.retain_versions is not None:  # the version of the commit will be one of them
+            policy = replace(policy, retain_versions=policy.retain_versions - 1)
+        options = maintenance.deleting(None, None, None)
         plan = maintenance.explain(*dataset.opened, policy, options)
-    except CleanupError as error:
+    except NotFoundError:
+        return None  # of the branch: the commit says so
+    except LanceError as error:
         words = f"The automatic clean-up of this dataset will not run: {error}"
         return ActReview("Commit", (Consequence(OK, text.line(words)),))
     if not plan.versions and not plan.candidate_files:

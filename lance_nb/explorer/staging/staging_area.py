@@ -205,7 +205,7 @@ class StagingArea:
         final = [one for one in self.open_cards if one.review is not None and one.review.is_final]
         if not final:
             return ""
-        return f"“{title_of(final[0].form)}” cannot be undone: commit it with its own button"
+        return f"“{title_of(final[0].form)}” cannot be undone: commit it by itself in the Stage tab"
 
     def _check_reversible(self) -> None:
         reason = self.why_not_each()

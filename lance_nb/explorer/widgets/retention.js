@@ -7,6 +7,14 @@ import { widget } from "../js/view.js";
 
 const HOVER_MS = 150;
 
+/** How many versions of a branch the timeline lists. @param {Lnb.Screen} screen
+ * @param {string | null} branch
+ */
+function versionsOf({ timeline }, branch) {
+  const lane = timeline?.lanes?.find((one) => (one.branch ?? null) === branch);
+  return lane ? lane.runs.reduce((sum, [, length]) => sum + length, lane.older) : 0;
+}
+
 /**
  * @param {HTMLElement} el @param {Lnb.Context} ctx
  * @param {import("../js/retention_button.js").RetentionLink} [link]
@@ -28,6 +36,7 @@ export function mountRetention(el, ctx, link) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let stale = false;
+  let listed = 0; // versions on the timeline when the survey was taken
 
   const keepWords = h("output", { class: "lnb-rt-value" });
   const dayWords = h("output", { class: "lnb-rt-value" });
@@ -51,6 +60,7 @@ export function mountRetention(el, ctx, link) {
     });
     if (!result || !panel.isConnected) return;
     stale = false;
+    listed = versionsOf(ctx.screen(), branch);
     state = result;
     keep = state.versions;
     days = 0;
@@ -293,7 +303,8 @@ export function mountRetention(el, ctx, link) {
         link?.close();
         return;
       }
-      stale = stale || (patched && Boolean(screen.news?.added || screen.news?.gone));
+      const news = patched && Boolean(screen.news?.added || screen.news?.gone);
+      stale = stale || news || versionsOf(screen, branch) !== listed;
       paintResult();
     },
     ["timeline", "locked", "news"],

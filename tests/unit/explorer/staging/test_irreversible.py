@@ -140,7 +140,7 @@ def test_acts_that_cannot_be_undone_are_not_committed_with_others(
     card = add("cleanup", keep=1)
     assert "“Clean up old versions: keep 1” cannot be undone" in area.why_not_each()
     for commit in (area.commit_each, area.commit_together):
-        with pytest.raises(InvalidInputError, match="its own button"):
+        with pytest.raises(InvalidInputError, match="by itself in the Stage tab"):
             commit(None, ProgressReporter())
     assert newest().version == 3
     area.remove(card.id)
@@ -247,6 +247,16 @@ def test_a_commit_that_starts_a_clean_up_says_so(
     assert "starts a clean-up after this commit" in words(card)[0]
     area.commit(card.id, None, ProgressReporter())
     assert (card.version, newest().version_numbers()) == (4, [3, 4])
+
+
+def test_a_configuration_that_makes_no_sense_is_named(dataset: LanceDataset, add: Add) -> None:
+    dataset.update_config({
+        "lance.auto_cleanup.interval": "often", "lance.auto_cleanup.retain_versions": "1",
+    })  # fmt: skip
+    card = add("append", source="more")
+    assert words(card)[0].startswith("The automatic clean-up of this dataset will not run: ")
+    card.commit(None, ProgressReporter())
+    assert card.state == COMMITTED
 
 
 def test_a_commit_that_came_to_start_a_clean_up_is_shown_first(
