@@ -475,7 +475,15 @@ def _render(value: object) -> dict[str, _typing.Any] | None:
     return bundle
 
 
+def _render_review(review: object, whole: bool) -> str:
+    """Render the page of a review; loaded when one is asked for."""
+    module = _importlib.import_module("lance_nb.explorer.review_page")
+    page: str = module.review_page(review) if whole else module.review_picture(review)
+    return page
+
+
 _display.set_renderer(_render)
+_display.set_page_renderer(_render_review)
 
 
 def _load_magic_if_wanted() -> None:

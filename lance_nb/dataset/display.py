@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from lance_nb.errors import MissingPackageError
+
 # What else is displayed, by the module and name of its class; nothing is imported for it.
 VALUES = {
     ("lance_nb.table.history", "VersionInfo"): "version",
@@ -51,3 +53,23 @@ def mime_bundle(value: object) -> dict[str, Any] | None:
     if not _renderers:
         return None
     return _renderers[0](value)
+
+
+# Called with a review, and whether the page is to stand on its own.
+PageRenderer = Callable[[Any, bool], str]
+
+_page_renderers: list[PageRenderer] = []
+
+
+def set_page_renderer(renderer: PageRenderer | None) -> None:
+    """Install the function that renders the page of a review; None removes it."""
+    _page_renderers.clear()
+    if renderer is not None:
+        _page_renderers.append(renderer)
+
+
+def review_html(review: Any, *, whole: bool) -> str:
+    """Render a review; ``whole`` is a file of its own. Raises MissingPackageError."""
+    if not _page_renderers:
+        raise MissingPackageError("the page of a review", "the explorer", "lance-nb[lab]")
+    return _page_renderers[0](review, whole)

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset.opened import VersionPart
+from lance_nb.errors import InvalidInputError
 from lance_nb.table import refs
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.reviews import Review, ReviewFolder
     from lance_nb.dataset.verbs.branch_merging import MergePlan, MergeSource
     from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
@@ -297,6 +299,66 @@ class Branches(VersionPart):
 
         writer = branching.branch_writer(self._session)
         return writer.explain_delete(branch, users=users, progress=progress)
+
+    def review(self, branch: str, into: str | None = None) -> Review:
+        """Open the review of a branch: what it changes, checks, and the discussion. Not in pylance.
+
+        Args:
+            branch: the branch to review.
+            into: the branch that it would be merged into; the one that is open by default.
+
+        Raises RefNotFoundError, InvalidInputError for the same branch twice.
+
+        Example:
+            >>> _ = ds.create_branch("dev").delete("id = 5")
+            >>> review = ds.branches.review("dev")
+            >>> _ = review.comment("Why is row 5 gone?", author="ada")
+            >>> review.diff.counts.rows_deleted, len(review.comments())
+            (1, 1)
+        """
+        from lance_nb.dataset import reviews
+        from lance_nb.dataset.dataset import LanceDataset
+
+        target = self._snapshot.branch if into is None else into
+        names = [None if one in {None, refs.MAIN} else one for one in (branch, target)]
+        if names[0] == names[1]:
+            raise InvalidInputError(f"{branch!r} cannot be reviewed against itself: name another")
+        here = LanceDataset.from_opened(self._session, self._snapshot)
+        source, merged = (here.checkout_version((name, None)) for name in names)
+        return reviews.Review(source, merged)
+
+    def reviews(self) -> builtins.list[ReviewFolder]:
+        """List the branches that have comments, those that were deleted too. Not in pylance.
+
+        Deleting a branch leaves its comments, and a new branch of the same name has none of them.
+
+        Example:
+            >>> ds.branches.reviews()
+            []
+        """
+        from lance_nb.dataset import reviews
+
+        return reviews.list_reviews(self._session)
+
+    def delete_review(self, branch: str, identifier: str) -> int:
+        """Delete all comments of a branch; return how many. Not in pylance.
+
+        Args:
+            branch: its name.
+            identifier: its unique id, as ``reviews`` lists it.
+
+        Raises InvalidInputError, StorageError.
+
+        Example:
+            >>> _ = ds.create_branch("dev")
+            >>> review = ds.branches.review("dev")
+            >>> _ = review.comment("No.", author="ada")
+            >>> ds.branches.delete_review("dev", review.identifier)
+            1
+        """
+        from lance_nb.dataset import reviews
+
+        return reviews.delete_review(self._session, branch, identifier)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Put new metadata in the place of a branch's.

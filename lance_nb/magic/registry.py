@@ -29,6 +29,7 @@ from lance_nb.magic.verbs import (
     expectations,
     history,
     maintenance,
+    review,
     spark,
     sql,
     staging,
@@ -39,7 +40,7 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "history": history.VERBS,
     "branches and tags": branches.VERBS,
     "change": staging.VERBS,
-    "check": expectations.VERBS,
+    "check and review": (*expectations.VERBS, *review.VERBS),
     "maintenance": maintenance.VERBS,
     "ask": (*sql.VERBS, *spark.VERBS),
 }

@@ -64,6 +64,7 @@ CASES = {
     "check": Case("check", "no expectations", ("check v", "v1"), "check --name no", "'no'"),
     "expect": Case("expect", "Expectations of", ("expect unique i", "id"), "expect remove no",
                    "'no'"),
+    "review": Case("review dev", "dev:4 into main", ("review de", "dev"), "review no", "'no'"),
     "space": Case("space", "current", ("spa", "space"), "space x", "unrecognized"),
     "doctor": Case("doctor --quick", "whole", ("doctor --q", "--quick"), "doctor x", "no Lance"),
     "compact": Case("compact", "main", ("compact --t", "--target-rows"), "compact --target-rows x",
