@@ -50,13 +50,17 @@ R = TypeVar("R", bound=LiveRange)
 
 
 def grouped(
-    snapshot: Snapshot, tasks: Iterable[R], row_bytes: int, first_rows: int = GROUP_ROWS
+    snapshot: Snapshot,
+    tasks: Iterable[R],
+    row_bytes: int,
+    first_rows: int = GROUP_ROWS,
+    most_bytes: int = GROUP_BYTES,
 ) -> Iterator[list[R]]:
     """Put consecutive ranges that may be read together into lists; order is kept.
 
     ``row_bytes`` estimates the decoded size of a row. The first group has one fragment, or at most
     ``first_rows`` rows, and each later one up to twice as many as the one before, for callers that
-    may stop early.
+    may stop early. ``most_bytes``: of the files of a group, or of its decoded rows.
     """
     group: list[R] = []
     layout: object = None
@@ -69,7 +73,7 @@ def grouped(
         more = max(sum(file.size_bytes for file in fragment.files), decoded)
         fits = mine is not None and mine == layout
         if group and not (
-            fits and rows + fragment.physical_rows <= most and size_bytes + more <= GROUP_BYTES
+            fits and rows + fragment.physical_rows <= most and size_bytes + more <= most_bytes
         ):
             yield group
             most = min(2 * max(most, rows), GROUP_ROWS)
@@ -106,10 +110,14 @@ def _layout(snapshot: Snapshot, fragment: Fragment) -> object:
 
 
 def read_group(
-    snapshot: Snapshot, fragments: Sequence[Fragment], columns: Sequence[Column]
+    snapshot: Snapshot,
+    fragments: Sequence[Fragment],
+    columns: Sequence[Column],
+    once: bool = False,
 ) -> list[pa.ChunkedArray] | None:
     """Read all physical rows of some columns of the fragments of a group, one after the other.
 
+    ``once``: most bytes of the files are needed, and not again; then no mapping of them is kept.
     None if they have to be read one by one, also to tell what is wrong with one of them.
     """
     first = fragments[0]
@@ -124,7 +132,7 @@ def read_group(
         by_file.setdefault(number, []).append(place)
     arrays: dict[int, pa.ChunkedArray] = {}
     for number, places in by_file.items():
-        files = _files(snapshot, fragments, number)
+        files = _files(snapshot, fragments, number, once)
         wanted = [plan.leaves[place] for place in places]
         read = None if files is None else read_files(files, wanted, plan.owners[number])
         if read is None:
@@ -153,7 +161,7 @@ def _in_order(
 
 
 def _files(
-    snapshot: Snapshot, fragments: Sequence[Fragment], number: int
+    snapshot: Snapshot, fragments: Sequence[Fragment], number: int, once: bool
 ) -> list[WholeFile] | None:
     """Return data file ``number`` of each fragment; None if one cannot be read."""
     files = []
@@ -162,10 +170,14 @@ def _files(
         path = file.location(snapshot.manifest.path)
         store, inside = snapshot.locations.locate(path, file.base_id)
         try:
-            data = store.read(inside)
+            if once and file.size_bytes:
+                data, size_bytes = store.read_tail(inside, file.size_bytes)
+            else:
+                data = store.read(inside)
+                size_bytes = len(data)
         except LanceError:
             return None
-        if file.size_bytes not in (0, len(data)):
+        if file.size_bytes not in (0, size_bytes):
             return None
         files.append(WholeFile(data, fragment.physical_rows))
     return files

@@ -23,7 +23,7 @@ from lance_nb.encodings.kernels.memory import from_integers, from_mask
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.storage.threads import cpu_count, run_side_by_side
-from lance_nb.table.fragment_group import GROUP_ROWS, grouped, read_group
+from lance_nb.table.fragment_group import GROUP_BYTES, GROUP_ROWS, grouped, read_group
 from lance_nb.table.fragment_reader import (
     Column,
     confirmed_rows,
@@ -50,6 +50,7 @@ WINDOW_BYTES = 32 * 1024 * 1024
 WINDOW_ROWS_MIN = 1024
 WINDOW_ROWS_MAX = 1024 * 1024
 DEFAULT_BATCH_ROWS = 8192
+ONCE_BYTES = GROUP_BYTES // 2  # of a group whose rows are only written again
 FIRST_GROUP_ROWS = 1 << 14  # the first batch comes soon
 PARALLEL_BYTES = 4 * 1024 * 1024  # of a fragment: below, threads cost more than they bring
 
@@ -110,14 +111,14 @@ def _read_side_by_side(
 
 
 def read_tasks(
-    snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask]
+    snapshot: Snapshot, projection: Projection, tasks: Sequence[FragmentTask], once: bool = False
 ) -> pa.Table:
-    """Read the rows of a group of tasks, one after the other."""
+    """Read the rows of a group of tasks, one after the other; ``once`` as in ``read_group``."""
     if len(tasks) == 1:
         return read_task(snapshot, projection, tasks[0])
     live = [wanted_rows(snapshot, task.fragment, task.start, task.stop) for task in tasks]
     fragments = [task.fragment for task in tasks]
-    stored = read_live_group(snapshot, projection.columns, fragments, live)
+    stored = read_live_group(snapshot, projection.columns, fragments, live, once)
     if stored is None:
         return pa.concat_tables([read_task(snapshot, projection, task) for task in tasks])
     rows: dict[str, pa.ChunkedArray] = {}
@@ -135,9 +136,10 @@ def read_live_group(
     columns: Sequence[Column],
     fragments: Sequence[Fragment],
     live: Sequence[LiveRows],
+    once: bool = False,
 ) -> list[pa.ChunkedArray] | None:
     """Read all live rows of the fragments of a group; None as ``read_group`` says."""
-    stored = read_group(snapshot, fragments, columns)
+    stored = read_group(snapshot, fragments, columns, once)
     if stored is None or all(fragment.deletion_file is None for fragment in fragments):
         return stored
     mask = np.zeros(sum(fragment.physical_rows for fragment in fragments), np.bool_)
@@ -199,16 +201,20 @@ def scan_windows(
     tasks: Iterable[FragmentTask],
     batch_rows: int = 1,
     first_rows: int = GROUP_ROWS,
+    *,
+    once: bool = False,
 ) -> Iterator[tuple[pa.Table, list[int]]]:
     """Yield the rows of a scan in tables of bounded size, with the rows of each task in them.
 
     A part of a fragment has a multiple of ``batch_rows`` rows, but for its last one. ``first_rows``
-    is the size of the first group of small fragments.
+    is the size of the first group of small fragments; ``once`` as in ``read_group``.
     """
-    for group in grouped(snapshot, tasks, decoded_row_bytes(projection), first_rows):
+    most_bytes = ONCE_BYTES if once else GROUP_BYTES
+    row_bytes = decoded_row_bytes(projection)
+    for group in grouped(snapshot, tasks, row_bytes, first_rows, most_bytes):
         if len(group) > 1:
             sizes = [task.num_rows for task in group]
-            yield read_tasks(snapshot, projection, group), sizes
+            yield read_tasks(snapshot, projection, group, once), sizes
             continue
         task = group[0]
         window = window_rows(snapshot, projection, task.fragment)

@@ -419,8 +419,10 @@ def _rows(
     columns = [_quoted(name) for name in snapshot.manifest.schema.names]
     wanted = project(snapshot.manifest.schema, [*columns, *extras])
     tasks = plan_tasks(snapshot, fragments=task.fragments)
-    for found, _ in scan_windows(snapshot, wanted, tasks):
+    for found, _ in scan_windows(snapshot, wanted, tasks, once=True):
         yield from cut(found, options.batch_size or max(found.num_rows, 1))
+        del found
+        pa.default_memory_pool().release_unused()  # what decoding took: the next group may differ
 
 
 def _quoted(name: str) -> str:

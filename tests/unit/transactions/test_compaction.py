@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
@@ -12,6 +14,7 @@ from pyroaring import BitMap64
 import lance_nb
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.storage.local_files import Mappings
 from lance_nb.transactions.compaction import (
     CompactionMetrics,
     CompactionOptions,
@@ -171,6 +174,25 @@ def test_the_result_says_which_rows_moved() -> None:
     assert result.metrics == CompactionMetrics(3, 1, 5, 1)
     assert (result.read_version, result.num_deleted_rows) == (2, 2)
     assert [(one.id, one.physical_rows) for one in result.new_fragments] == [(0, 8)]
+
+
+def test_small_fragments_are_not_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"id": np.random.default_rng(1).integers(0, 1 << 62, 40_000)})
+    made = lance_nb.write_dataset(rows, str(tmp_path / "ds"), max_rows_per_file=20_000)
+    mapped: list[str] = []
+    keep = Mappings.get
+
+    def spied(self: Mappings, path: str, *rest: Any) -> memoryview:
+        mapped.append(path)
+        return keep(self, path, *rest)
+
+    monkeypatch.setattr(Mappings, "get", spied)
+    made.optimize.compact_files()
+    assert not [path for path in mapped if path.endswith(".lance")]
+    made = lance_nb.dataset(made.uri)
+    assert len(made.get_fragments()) == 1
+    assert made.to_table() == rows
+    assert mapped  # the one file is large enough for it
 
 
 def test_stable_rows_do_not_move() -> None:
