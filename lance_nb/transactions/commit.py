@@ -23,6 +23,9 @@ two transactions give a property different values, the later one counts.
 Layout of what is written, in this order: deletion files of a rebase, ``_transactions/{read
 version}-{uuid}.txn``, the manifest (one exclusive write, with the transaction inline), and
 ``latest_version_hint.json``, which nothing here trusts. Data files were written, durably, before.
+To a far store that is one request more than pylance sends: the hint, by which ``verify`` finds out
+that the newest version was lost. A server that is not one of the services' own is probed before the
+first commit of a process (storage/conditional_put.py).
 
 Limits: read version 0 means that the dataset must not exist: of several creations one wins. A
 dataset created with V1 names while another process creates it with V2 names would have both.

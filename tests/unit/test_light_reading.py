@@ -64,6 +64,38 @@ def test_reading_and_simple_filters_load_no_heavy_package() -> None:
     assert done.stdout.split() == ["[]", "[]"]
 
 
+# What the first append of a process does without: together they would double what it costs.
+NOT_FOR_AN_APPEND = (
+    "pandas", "sqlglot", "pyarrow.fs", "pyarrow.dataset",
+    *(f"lance_nb.{name}" for name in (
+        "table.predicate", "table.filtered_scan", "table.blobs", "transactions.rebase",
+        "transactions.conflict_grid", "transactions.column_rewrite", "transactions.row_rewrite",
+        "transactions.deletion_plan", "transactions.merge_insert_plan",
+        "transactions.operations.rewrite", "transactions.operations.create_index",
+        "transactions.operations.clone", "transactions.operations.data_replacement",
+    )),
+)  # fmt: skip
+
+
+def test_an_append_loads_what_it_needs_and_little_else(tmp_path: Path) -> None:
+    assert [name for name in NOT_FOR_AN_APPEND if find_spec(name) is None] == []
+    uri = str(tmp_path / "a.lance")
+    code = (
+        "import sys, pyarrow as pa, lance_nb\n"
+        "rows = pa.RecordBatch.from_arrays([pa.nulls(3, pa.int64())], ['a'])\n"
+        "table = pa.Table.from_batches([rows])\n"
+        f"lance_nb.write_dataset(table, {uri!r})\n"
+        f"lance_nb.write_dataset(table, {uri!r}, mode='append')\n"
+        f"print([n for n in {NOT_FOR_AN_APPEND!r} if n in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.parametrize("name", ["history", "types_2_2"])
 def test_a_preview_loads_what_it_needs_and_little_else(name: str) -> None:
     code = (
