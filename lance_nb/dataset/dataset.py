@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
     from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
-    from lance_nb.dataset.verbs.branch_merging import MergePlan
+    from lance_nb.dataset.verbs.branch_merging import MergePlan, Resolve
     from lance_nb.dataset.verbs.comparing import DatasetDelta
     from lance_nb.dataset.verbs.staging import Stage
     from lance_nb.format.bitmap import Bitmap
@@ -2489,6 +2489,7 @@ class LanceDataset(OpenedVersion):
         key: str | Sequence[str] | None = None,
         copy: bool = False,
         pin: bool = True,
+        resolve: Resolve = None,
         dry_run: bool = False,
         message: str | None = None,
         progress: Progress | None = None,
@@ -2497,7 +2498,7 @@ class LanceDataset(OpenedVersion):
 
         Args:
             version: 7, ("dev", 7) or a tag.
-            on_conflict, key, copy, pin: as for ``branches.merge``.
+            on_conflict, key, copy, pin, resolve: as for ``branches.merge``.
             dry_run: only plan; without it this object moves to the version that was made.
             message: of the commit; names the version by default.
             progress: called with what is done and what there is to do.
@@ -2515,7 +2516,9 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import branch_merging
 
-        options = branch_merging.options_of(on_conflict=on_conflict, key=key, copy=copy, pin=pin)
+        options = branch_merging.options_of(
+            on_conflict=on_conflict, key=key, copy=copy, pin=pin, resolve=resolve
+        )
         plan = branch_merging.plan_pick(
             *self.opened, version, options, progress if dry_run else None
         )
@@ -2527,6 +2530,7 @@ class LanceDataset(OpenedVersion):
         *,
         on_conflict: str = "fail",
         key: str | Sequence[str] | None = None,
+        resolve: Resolve = None,
         dry_run: bool = False,
         message: str | None = None,
         progress: Progress | None = None,
@@ -2537,7 +2541,7 @@ class LanceDataset(OpenedVersion):
         come back, settings are as they were. What later versions did stays.
 
         Args:
-            version, on_conflict, key, dry_run, message, progress: as for ``cherry_pick``.
+            version, on_conflict, key, resolve, dry_run, message, progress: as for ``cherry_pick``.
 
         Raises CommitConflictError if later versions changed the same rows, columns or settings (all
         are listed), InvalidInputError for a compaction, a first version, and what is undone
@@ -2552,7 +2556,7 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import branch_merging
 
-        options = branch_merging.options_of(on_conflict=on_conflict, key=key)
+        options = branch_merging.options_of(on_conflict=on_conflict, key=key, resolve=resolve)
         plan = branch_merging.plan_revert(
             *self.opened, version, options, progress if dry_run else None
         )

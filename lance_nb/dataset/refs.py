@@ -12,7 +12,7 @@ from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review, ReviewFolder
-    from lance_nb.dataset.verbs.branch_merging import MergePlan, MergeSource
+    from lance_nb.dataset.verbs.branch_merging import MergePlan, MergeSource, Resolve
     from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
@@ -389,6 +389,7 @@ class Branches(VersionPart):
         key: str | Sequence[str] | None = None,
         copy: bool = False,
         pin: bool = True,
+        resolve: Resolve = None,
         progress: Progress | None = None,
     ) -> MergePlan:
         """Find out what ``merge`` would do; writes nothing. ``.commit()`` does it.
@@ -408,7 +409,12 @@ class Branches(VersionPart):
         from lance_nb.dataset.verbs import branch_merging
 
         options = branch_merging.options_of(
-            strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
+            strategy=strategy,
+            on_conflict=on_conflict,
+            key=key,
+            copy=copy,
+            pin=pin,
+            resolve=resolve,
         )
         branch = self._snapshot.branch
         return branch_merging.plan_branch(
@@ -428,6 +434,7 @@ class Branches(VersionPart):
         key: str | Sequence[str] | None = None,
         copy: bool = False,
         pin: bool = True,
+        resolve: Resolve = None,
         progress: Progress | None = None,
     ) -> MergePlan:
         """Bring what a branch did since it forked, or was merged last, into another branch.
@@ -449,6 +456,11 @@ class Branches(VersionPart):
             copy: copy the files, so that ``into`` stands alone.
             pin: tag the merged version ("merged-dev-7"), which keeps files that are not copied,
                 also from cleaning and deleting by pylance, which does not know that they are read.
+            resolve: choices for the cells that both sides changed; what only one side changed is
+                taken from there, cell by cell. "ours", "theirs", "base", or a list of
+                ``CellChoice`` or of their texts: ``"price=ours"`` for a column, ``"12.=theirs"``
+                for the row with key 12, ``"12.price=base"`` and ``"12.price:=9.5"`` for a cell. The
+                narrower choice counts; without one for each cell nothing is merged.
             progress: called with what is done and what there is to do.
 
         Raises CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
@@ -470,6 +482,7 @@ class Branches(VersionPart):
             key=key,
             copy=copy,
             pin=pin,
+            resolve=resolve,
             progress=progress if dry_run else None,
         )
         if dry_run:
@@ -477,7 +490,12 @@ class Branches(VersionPart):
         if squash:
             return plan.commit(message, progress=progress)
         options = branch_merging.options_of(
-            strategy=strategy, on_conflict=on_conflict, key=key, copy=copy, pin=pin
+            strategy=strategy,
+            on_conflict=on_conflict,
+            key=key,
+            copy=copy,
+            pin=pin,
+            resolve=resolve,
         )
         return branch_merging.merge_one_by_one(self._session, plan, options, message, progress)
 

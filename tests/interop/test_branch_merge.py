@@ -197,3 +197,25 @@ def test_a_change_of_pylance_is_reverted_and_picked_again(
     assert {**config, "between": "1"} == _pylance(forked).config()
     ours.cherry_pick(version)
     assert _check(forked) == after
+
+
+@pytest.mark.parametrize("resolve", ["ours", "theirs", "base", ["3.v:=77", "theirs"]])
+def test_cells_that_were_chosen_are_those_that_pylance_reads(
+    forked: str, resolve: str | list[str]
+) -> None:
+    dev = _pylance(forked, "dev")
+    dev.update({"v": "1"}, where="id IN (3, 70)")
+    dev.delete("id = 5")
+    main = lance.dataset(forked)
+    main.update({"v": "2"}, where="id IN (3, 8)")
+    main.optimize.compact_files()
+    lance_nb.dataset(forked).branches.merge("dev", key="id", resolve=resolve)
+    found = {one["id"]: one["v"] for one in _check(forked)}
+    wanted = 77 if isinstance(resolve, list) else {"ours": 2, "theirs": 1, "base": 0}[resolve]
+    assert (found[3], found[8], found[70]) == (wanted, 2, 1)
+    assert 5 not in found
+    theirs = lance.dataset(forked)
+    theirs.update({"v": "9"}, where="id = 3")
+    theirs.insert(_rows(range(200, 203)))
+    theirs.optimize.compact_files()
+    assert {one["id"]: one["v"] for one in _check(forked)}[3] == 9

@@ -39,6 +39,7 @@ from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.branch_merge.choices import CellChoice, choices_of
 from lance_nb.transactions.branch_merge.conflicts import FAIL, MergeConflict, check_choice
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.merge_plan import (
@@ -58,6 +59,7 @@ from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
 from lance_nb.value_classes import dataclass
 
+Resolve = str | CellChoice | Sequence[str | CellChoice] | None
 STRATEGIES = ("auto", FAST_FORWARD, "replay")
 
 
@@ -70,11 +72,12 @@ class MergeOptions:
     key: tuple[str, ...] = ()
     copies_files: bool = False
     pin: bool = True
+    resolve: tuple[CellChoice, ...] | None = None
 
     @property
     def request(self) -> MergeRequest:
         """What the engine wants to know."""
-        return MergeRequest(self.on_conflict, self.key, self.copies_files)
+        return MergeRequest(self.on_conflict, self.key, self.copies_files, self.resolve)
 
 
 def options_of(
@@ -84,6 +87,7 @@ def options_of(
     key: str | Sequence[str] | None = None,
     copy: bool = False,
     pin: bool = True,
+    resolve: Resolve = None,
 ) -> MergeOptions:
     """Check the arguments of a merge; see ``Branches.merge``. Raises InvalidInputError."""
     if strategy not in STRATEGIES:
@@ -93,7 +97,8 @@ def options_of(
     keys = (key,) if isinstance(key, str) else tuple(key or ())
     if not all(isinstance(one, str) for one in keys):
         raise InvalidInputError(f"key must be a column name or a list of column names, not {key!r}")
-    return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin)
+    chosen = choices_of(resolve)
+    return MergeOptions(strategy, check_choice(on_conflict), keys, copy, pin, chosen)
 
 
 Committer = Callable[["MergePlan", str | None, Progress | None], Snapshot]

@@ -187,6 +187,7 @@ def _run_merge(
     options = {
         "on_conflict": args.on_conflict,
         "key": names_of(args.key),
+        "resolve": args.resolve,
         "dry_run": args.dry_run,
         "message": " ".join(args.message) if args.message else None,
         **more,
@@ -212,6 +213,8 @@ def _common(*first: Argument) -> tuple[Argument, ...]:
         argument("--on-conflict", choices=ON_CONFLICT, default="fail",
                  help="how to resolve conflicts"),
         argument("--key", completes=COLUMN, metavar="A,B", help="columns that identify a row"),
+        argument("--resolve", action="append", metavar="CHOICE",
+                 help="choose cells in conflict: theirs, price=ours, 12.price=base, 12.price:=9.5"),
         argument("-m", "--message", nargs="+", help="the commit message"),
     )  # fmt: skip
 

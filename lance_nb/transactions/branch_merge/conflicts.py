@@ -29,6 +29,8 @@ FAIL, OURS, THEIRS = "fail", "ours", "theirs"
 CHOICES = (FAIL, OURS, THEIRS)
 BOTH = (OURS, THEIRS)
 
+BY_CHOICE = "by choice"
+
 ROWS, KEYS, COLUMNS = "rows", "keys", "columns"
 FRAGMENTS, SETTINGS, CONTENT = "fragments", "settings", "content"
 
@@ -40,7 +42,7 @@ class MergeConflict:
     ``kind``: "rows" (the same row), "keys" (a row with the same key was added on both sides),
     "columns", "fragments" (rewritten on one side, changed on the other), "settings", "content" (all
     of it was replaced on one side). ``fragments`` are ids of the base, ``fields`` of the target.
-    ``resolution`` is what was decided, None if nothing was.
+    ``resolution`` is what was decided ("ours", "theirs", or "by choice"), None if nothing was.
     """
 
     kind: str
@@ -95,6 +97,18 @@ class Findings:
         )
         self.conflicts.append(found)
         return decided or OURS
+
+    def report_decided(self, kind: str, text: str, fragments: Iterable[int], num_rows: int) -> None:
+        """Take note of a conflict that was decided cell by cell."""
+        self.conflicts.append(
+            MergeConflict(kind, text, "", tuple(fragments), num_rows=num_rows, resolution=BY_CHOICE)
+        )
+
+    def extend(self, other: Findings) -> None:
+        """Add what another object has found."""
+        self.conflicts += other.conflicts
+        for text in other.notes:
+            self.note(text)
 
     @property
     def open(self) -> tuple[MergeConflict, ...]:

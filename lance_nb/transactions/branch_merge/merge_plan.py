@@ -27,7 +27,9 @@ from lance_nb.storage.base import Store
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import storage_version
+from lance_nb.transactions.branch_merge.choices import CellChoice
 from lance_nb.transactions.branch_merge.conflicts import (
+    BY_CHOICE,
     CONTENT,
     OURS,
     THEIRS,
@@ -79,11 +81,12 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """The options of a merge. ``keys``: columns that identify a row."""
+    """The options of a merge. ``keys``: columns that identify a row. ``resolve``: see choices."""
 
     on_conflict: str = "fail"
     keys: tuple[str, ...] = ()
     copies_files: bool = False
+    resolve: tuple[CellChoice, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +255,8 @@ def _plan(
     findings = Findings(request.on_conflict)
     if record.strategy == UP_TO_DATE:
         return Planned(ends, record, UP_TO_DATE, None, (), (), request)
-    choices = MergeChoices(_keys(ends, request.keys), request.copies_files, inherited)
+    keys = _keys(ends, request.keys)
+    choices = MergeChoices(keys, request.copies_files, inherited, request.resolve)
     whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
     used = ends
     if whole == OURS:
@@ -270,8 +274,15 @@ def _plan(
     merged = merge_versions(used, choices, findings)
     _note_unknown(ends, findings)
     conflicts = tuple(findings.conflicts)
-    decided = request.on_conflict if any(one.resolution for one in conflicts) else None
-    record = replace(record, on_conflict=decided, is_copied=bool(merged.outcome.copies))
+    by_side = any(one.resolution in (OURS, THEIRS) for one in conflicts)
+    decided = request.on_conflict if by_side else None
+    chosen = request.resolve if any(one.resolution == BY_CHOICE for one in conflicts) else None
+    record = replace(
+        record,
+        on_conflict=decided,
+        is_copied=bool(merged.outcome.copies),
+        choices=tuple(map(str, chosen or ())),
+    )
     return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
 
 
@@ -384,6 +395,7 @@ def commit_merge(
     config = target.snapshot.manifest.config
     copy_files(outcome.copies, place.home, progress, checksums=wants_checksums(config))
     outcome.pending.write(place.home)
+    outcome = outcome.written(place.home)
     pin = None if tags is None or not outcome.refers_to_source else pin_source(tags, planned)
     record = replace(planned.record, pin=None if pin is None else pin.name)
     options = replace(options, apply=outcome.apply, is_exact=True)

@@ -12,25 +12,28 @@ lance_nb.merge.base_version     version of it that both sides started from
 lance_nb.merge.target_version   version that the merge was done to
 lance_nb.merge.strategy         "fast-forward" or "replay"
 lance_nb.merge.on_conflict      how conflicts were decided, if there were any
+lance_nb.merge.choices          choices for cells in conflict as a JSON list, see choices.py
 lance_nb.merge.copied           "true" if data files were copied
 lance_nb.merge.pin              tag on the merged version, which keeps the files that are read there
 lance_nb.merge.transactions     ids of the transactions that were merged, with commas between
 ==============================  ===================================================================
 
-Limits: at most ``IDS_MAX`` transactions are listed. Writers that do not know these properties keep
-them in their versions and write none; what they say is believed as far as the versions it names
-exist.
+Limits: at most ``IDS_MAX`` transactions and ``CHOICES_MAX`` choices are listed. Writers that do not
+know these properties keep them in their versions and write none; what they say is believed as far
+as the versions it names exist.
 Source: field ``transaction_properties`` of Transaction; the names are our own.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from lance_nb.value_classes import dataclass
 
 PREFIX = "lance_nb.merge."
 IDS_MAX = 100
+CHOICES_MAX = 1000
 MERGE, PICK, REVERT = "merge", "cherry-pick", "revert"
 MAIN = "main"
 _DIGITS_MAX = 20
@@ -52,6 +55,7 @@ class MergeRecord:
     is_copied: bool = False
     pin: str | None = None
     transactions: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     def properties(self) -> dict[str, str]:
         """Return the properties of the transaction."""
@@ -73,6 +77,8 @@ class MergeRecord:
             values["pin"] = self.pin
         if self.transactions:
             values["transactions"] = ",".join(self.transactions[:IDS_MAX])
+        if self.choices:
+            values["choices"] = json.dumps(self.choices[:CHOICES_MAX])
         return {PREFIX + name: value for name, value in values.items()}
 
 
@@ -103,7 +109,18 @@ def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
         found.get("copied") == "true",
         found.get("pin"),
         _ids(found.get("transactions", "")),
+        _choices(found.get("choices", "[]")),
     )
+
+
+def _choices(text: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(found, list):
+        return ()
+    return tuple(one for one in found[:CHOICES_MAX] if isinstance(one, str))
 
 
 def _number(text: str) -> int | None:

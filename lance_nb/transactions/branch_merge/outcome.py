@@ -39,20 +39,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_nb.errors import InternalError
+from lance_nb.file.versions import file_version_of
+from lance_nb.file.writer import FileOptions
 from lance_nb.format import layout
+from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.manifest import BasePath
+from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
-from lance_nb.table.snapshot import Snapshot
+from lance_nb.storage.base import Store
+from lance_nb.table.snapshot import Snapshot, storage_version
 from lance_nb.transactions.branch_merge.conflicts import COLUMNS, Findings
 from lance_nb.transactions.branch_merge.file_locations import FileCopy, FileLocations
 from lance_nb.transactions.branch_merge.merge_base import Ends, Side
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
 from lance_nb.transactions.deletion_files import PendingDeletions
+from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions
 from lance_nb.transactions.index_upkeep import retain_useful
 from lance_nb.transactions.manifest_building import Draft, check_changeable
 from lance_nb.transactions.new_version import build
@@ -171,13 +177,35 @@ def _without(one: IndexMetadata, gone: Iterable[int]) -> IndexMetadata:
 
 
 @dataclass(frozen=True, slots=True)
+class PendingRows:
+    """Rows that a commit writes as the fragment ``fragment_id``."""
+
+    fragment_id: int
+    table: pa.Table
+
+    def write(self, home: Store, schema: Schema, manifest: Manifest) -> Fragment:
+        """Write the rows as one data file. Raises StorageError."""
+        options = WriteOptions(
+            max_rows_per_file=max(self.table.num_rows, 1),
+            file_version=file_version_of(storage_version(manifest)),
+            file=FileOptions(checksums=wants_checksums(manifest.config)),
+        )
+        with FragmentWriter(schema, home, options) as writer:
+            for batch in self.table.to_batches():
+                writer.write(batch)
+            (fragment,) = writer.finish()
+        return fragment
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The next version of ``target``.
 
     ``changed`` and ``removed`` are fragments of the target, ``added`` new ones with their ids.
     ``rewritten``: fields whose values changed in place, by fragment. ``revived``: fragments with
     rows that live again. ``pending``: deletion vectors to be written, ``copies``: files to be
-    copied, before it is committed. ``foreign_bases``: base paths in folders of other branches.
+    copied, before it is committed. ``new_rows``: rows of one of ``added``, to be written, too.
+    ``foreign_bases``: base paths in folders of other branches.
     """
 
     target: Side
@@ -195,6 +223,22 @@ class Outcome:
     pending: PendingDeletions = field(default_factory=PendingDeletions, repr=False)
     copies: tuple[FileCopy, ...] = ()
     foreign_bases: frozenset[int] = frozenset()
+    new_rows: PendingRows | None = None
+
+    def written(self, home: Store) -> Outcome:
+        """Write the rows that wait in memory; return the outcome with their files.
+
+        Raises StorageError; no file remains then.
+        """
+        rows = self.new_rows
+        if rows is None:
+            return self
+        file = rows.write(home, self.schema, self.target.manifest)
+        added = tuple(
+            replace(one, files=file.files) if one.id == rows.fragment_id else one
+            for one in self.added
+        )
+        return replace(self, added=added, new_rows=None)
 
     @property
     def refers_to_source(self) -> bool:

@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
-from lance_nb.transactions.branch_merge.conflicts import Findings
+from lance_nb.transactions.branch_merge.choices import CellChoice
+from lance_nb.transactions.branch_merge.conflicts import FRAGMENTS, Findings, MergeConflict
 from lance_nb.transactions.branch_merge.file_locations import FileLocations, translated_files
 from lance_nb.transactions.branch_merge.fragments import (
     Changed,
@@ -39,6 +40,7 @@ from lance_nb.transactions.branch_merge.merge_base import Ends
 from lance_nb.transactions.branch_merge.outcome import (
     IndexFacts,
     Outcome,
+    PendingRows,
     check_nulls,
     merge_indices,
 )
@@ -48,7 +50,9 @@ from lance_nb.transactions.branch_merge.row_merge import (
     RowMerge,
     rewritten_files,
 )
+from lance_nb.transactions.branch_merge.row_replay import NEW, Replayed, RowReplay
 from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
+from lance_nb.transactions.conflict_rules import enumerate_ids
 from lance_nb.transactions.deletion_files import PendingDeletions
 from lance_nb.transactions.row_lineage import all_row_ids
 from lance_nb.value_classes import dataclass
@@ -56,11 +60,15 @@ from lance_nb.value_classes import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MergeChoices:
-    """How to merge. ``keys``: columns that identify a row. ``inherited``: see FileLocations."""
+    """How to merge. ``keys``: columns that identify a row. ``inherited``: see FileLocations.
+
+    ``resolve``: choices for cells in conflict; None: whole rows are decided alike.
+    """
 
     keys: tuple[str, ...] = ()
     copies_files: bool = False
     inherited: tuple[str, ...] = ()
+    resolve: tuple[CellChoice, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +91,78 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
         rewritten_files(ends.source, ends.source_history),
         rewritten_files(ends.target, ends.target_history),
     )
-    fragments = FragmentMerge(ends, matches, schema, places, findings, rewritten=rewritten).run()
-    decided = RowMerge(ends, matches, choices.keys, findings).run(fragments)
+    replay = RowReplay(ends, matches, schema, choices.keys, choices.resolve)
+    nothing = MergedFragments()
+    if choices.resolve is not None:
+        return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
+    by_files = Findings(findings.on_conflict)
+    fragments = FragmentMerge(ends, matches, schema, places, by_files, rewritten=rewritten).run()
+    decided = RowMerge(ends, matches, choices.keys, by_files).run(fragments)
+    moved = [one for one in by_files.conflicts if one.kind == FRAGMENTS]
+    # By files, a row that was written anew counts as changed although its values are as they were,
+    # and has no values in columns that the other side added.
+    if moved or any(one.num_rows for one in by_files.conflicts):
+        try:
+            replay.check()
+            places = FileLocations(
+                ends.source, ends.target, choices.copies_files, choices.inherited
+            )
+            return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
+        except (InvalidInputError, NotSupportedError) as error:
+            if moved:
+                rest = [one for one in by_files.conflicts if one.kind != FRAGMENTS]
+                by_files.conflicts = rest
+                _report_moved(moved, str(error), by_files)
+    findings.extend(by_files)
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
-    check_nulls(outcome, schema, matches.source_to_target().values(), findings)
+    builder.check_nulls(outcome, findings)
     return Merged(outcome, decided.rows)
+
+
+def _report_moved(moved: Sequence[MergeConflict], why: str, findings: Findings) -> None:
+    """Report once that compacted rows cannot be found again."""
+    numbers = sorted({number for one in moved for number in one.fragments})
+    findings.report(
+        FRAGMENTS,
+        f"rows of {enumerate_ids('fragment', numbers)} were compacted on one side and changed on "
+        "the other, and cannot be found again",
+        choices=(),
+        remedy=why[:1].upper() + why[1:],
+        fragments=numbers,
+    )
+
+
+def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merged:
+    """Merge values, and write the rows that change as one new fragment of the target."""
+    rows = replay.run(findings)
+    if builder.is_compacted:
+        findings.note("a side was compacted: rows are merged by value, into a new fragment")
+    outcome = builder.outcome({}, rows.dropped, findings)
+    if rows.rows.num_rows:
+        outcome = _with_rows(outcome, rows)
+    builder.check_nulls(outcome, findings)
+    return Merged(outcome, rows.conflicts)
+
+
+def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
+    target = outcome.target
+    known = target.manifest.max_fragment_id
+    number = (max(target.fragments, default=-1) if known is None else known) + 1
+    fragment = Fragment(number, [], rows.rows.num_rows)
+    next_row_id = outcome.next_row_id
+    if rows.row_ids is not None:
+        ids, fresh = rows.row_ids.copy(), rows.row_ids == NEW
+        ids[fresh] = np.arange(next_row_id, next_row_id + int(fresh.sum()), dtype=np.uint64)
+        next_row_id += int(fresh.sum())
+        history = RowHistory(target.fragments.values())
+        fragment = history.stamped(fragment, ids, 0, target.version + 1)
+    return replace(
+        outcome,
+        added=(*outcome.added, fragment),
+        next_row_id=next_row_id,
+        new_rows=PendingRows(number, rows.rows),
+    )
 
 
 def _matches(ends: Ends) -> Matches:
@@ -173,6 +247,17 @@ class _Builder:
             tuple(self._places.copies.values()),
             self._places.foreign(),
         )
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a side was compacted since the base."""
+        histories = (self._ends.source_history, self._ends.target_history)
+        return any("rewrite" in one.arms() for one in histories)
+
+    def check_nulls(self, outcome: Outcome, findings: Findings) -> None:
+        """Report columns that must not be null and have no value in some row."""
+        known = self._matches.source_to_target().values()
+        check_nulls(outcome, self._schema, known, findings)
 
     # --- fragments --------------------------------------------------------------------------------
 

@@ -142,10 +142,11 @@ class Pair:
         if "v" not in state.columns:
             return
         chosen = {one for one in state.rows if one % 7 == number % 7}
-        self.handles[branch].update({"v": str(number)}, where=f"id % 7 = {number % 7}")
+        value = next(_TOKENS)  # never what is there: rows are compared by their values
+        self.handles[branch].update({"v": str(value)}, where=f"id % 7 = {number % 7}")
         rows = dict(state.rows)
         for one in chosen:
-            rows[one] = (next(_TOKENS), {**rows[one][1], "v": number})
+            rows[one] = (next(_TOKENS), {**rows[one][1], "v": value})
         self.put(branch, replace(state, rows=rows))
 
     def add_column(self, branch: str, number: int) -> None:
@@ -194,8 +195,11 @@ class Pair:
         try:
             expected = merged(base, source, target)
         except ClashError:
-            assert plan.unresolved, str(plan)
-            self._decide(branch, other, base, plan)
+            # Rows with ids are merged by value, with the values of columns that one side added.
+            same_columns = base.columns == source.columns == target.columns
+            assert plan.unresolved or not same_columns, str(plan)
+            if same_columns:
+                self._decide(branch, other, base, plan)
             return
         if plan.unresolved:
             rewrites = {base.rewrites, source.rewrites, target.rewrites}

@@ -110,7 +110,9 @@ HERE_LACKS = "updated here while columns were written on the source"
 THERE_LACKS = "updated on the source while columns were written here"
 
 
-@pytest.mark.parametrize("stable", [False, True])
+COMPACTED = "rows of fragment 0 were compacted on one side and changed on the other"
+
+
 @pytest.mark.parametrize(
     ("on_main", "on_dev", "said", "decided"),
     [
@@ -128,13 +130,13 @@ THERE_LACKS = "updated on the source while columns were written here"
         (doubling, updating("v + 100", "id = 4", "rows"), f"1 row of fragment 1 {THERE_LACKS}",
          {"theirs": DOUBLED | {4: (104, None)}}),
         (compacting, deleting("id = 1"),
-         "fragment 0 was changed on the source and rewritten (compacted) here", {}),
+         COMPACTED, {}),
         (compacting, deleting("id < 3"),
-         "fragment 0 was rewritten on one side and gone on the other", {}),
+         COMPACTED, {}),
         (deleting("id < 3"), compacting,
-         "fragment 0 was rewritten on one side and gone on the other", {}),
+         COMPACTED, {}),
         (deleting("id = 1"), compacting,
-         "fragment 0 was rewritten (compacted) on the source and changed here", {}),
+         COMPACTED, {}),
     ],
     ids=["some rows moved there", "all rows moved there", "all rows moved here",
          "one column on both sides", "a row moved here, a new column there",
@@ -142,10 +144,10 @@ THERE_LACKS = "updated on the source while columns were written here"
          "compacted here, a fragment gone there", "a fragment gone here, compacted there",
          "rows deleted here, compacted there"],
 )  # fmt: skip
-def test_what_cannot_be_reported_apart_is_a_conflict_that_some_choices_decide(
-    stable: bool, on_main: Act, on_dev: Act, said: str, decided: dict[str, dict[int, object]]
+def test_without_row_ids_and_a_key_some_changes_are_conflicts(
+    on_main: Act, on_dev: Act, said: str, decided: dict[str, dict[int, object]]
 ) -> None:
-    main, dev = pair(stable)
+    main, dev = pair(stable=False)
     on_main(main)
     on_dev(dev)
     before = content(main)
@@ -158,11 +160,52 @@ def test_what_cannot_be_reported_apart_is_a_conflict_that_some_choices_decide(
     assert content(main) == before
 
     for choice, expected in decided.items():
-        main, dev = pair(stable)
+        main, dev = pair(stable=False)
         on_main(main)
         on_dev(dev)
         main.branches.merge("dev", on_conflict=choice)
         assert content(main) == expected
+        lance_nb.dataset(main.uri).validate()
+
+
+ALL = {n: (n,) for n in range(9)}
+
+
+@pytest.mark.parametrize("key", [None, "id"], ids=["row ids", "key"])
+@pytest.mark.parametrize(
+    ("on_main", "on_dev", "ours", "theirs"),
+    [
+        (updating("v + 100", "id = 4", "rows"), doubling, DOUBLED | {4: (104, 8)}, None),
+        (doubling, updating("v + 100", "id = 4", "rows"), DOUBLED | {4: (104, 8)}, None),
+        (FIRST_100, MOVED_1000, ALL | {0: (100,), 1: (101,), 2: (102,)},
+         ALL | {0: (1000,), 1: (1001,), 2: (102,)}),
+        (compacting, deleting("id = 1"), ALL | {1: None}, None),
+        (compacting, deleting("id < 3"), ALL | {0: None, 1: None, 2: None}, None),
+        (deleting("id < 3"), compacting, ALL | {0: None, 1: None, 2: None}, None),
+        (both(compacting, deleting("id = 7")), both(deleting("id = 1"), compacting),
+         ALL | {1: None, 7: None}, None),
+        (both(compacting, updating("5", "id = 1")), deleting("id = 1"), ALL | {1: (5,)},
+         ALL | {1: None}),
+    ],
+    ids=["a row moved here, a new column there", "a row moved there, a new column here",
+         "rows moved there", "compacted here, a row gone", "compacted here, a fragment gone",
+         "a fragment gone here", "compacted on both sides", "updated here, gone there"],
+)  # fmt: skip
+def test_rows_are_found_again_by_row_id_or_key(
+    key: str | None,
+    on_main: Act,
+    on_dev: Act,
+    ours: dict[int, object],
+    theirs: dict[int, object] | None,
+) -> None:
+    for choice, wanted in (("ours", ours), ("theirs", theirs or ours)):
+        main, dev = pair(stable=key is None)
+        on_main(main)
+        on_dev(dev)
+        is_conflict = theirs is not None
+        assert bool(main.branches.plan_merge("dev", key=key).unresolved) is is_conflict
+        main.branches.merge("dev", key=key, on_conflict=choice if is_conflict else "fail")
+        assert content(main) == {one: row for one, row in wanted.items() if row is not None}
         lance_nb.dataset(main.uri).validate()
 
 
@@ -300,12 +343,14 @@ def test_rows_that_live_again_stay_when_the_rest_of_their_fragment_goes(
 
 
 @pytest.mark.parametrize("stable", [False, True])
-def test_rows_that_live_again_here_and_a_compaction_there_are_a_conflict(stable: bool) -> None:
+def test_rows_that_live_again_here_meet_a_compaction_there(stable: bool) -> None:
     main, dev = reverted(stable, on_main=True)
     compacting(dev)
+    before = content(main)
 
-    with pytest.raises(CommitConflictError, match="fragment 0 was rewritten"):
-        main.branches.merge("later", key="id")
+    main.branches.merge("later", key="id")
+
+    assert content(main) == before
 
 
 @pytest.mark.parametrize("stable", [False, True])

@@ -1,0 +1,636 @@
+"""Merge values instead of files: do the row changes of the source once more on the target.
+
+Rows are known by key columns or stable row ids, so it does not matter in which files they lie: a
+side may have been compacted. What the source changed since the base is found by comparing values,
+then each row is merged cell by cell. A cell that only one side changed is as that side has it. With
+choices, a cell that both changed is decided by them; without, a row that both changed is one
+conflict, as it is elsewhere. Changed rows are deleted at their place in the target and written anew
+as one fragment, with their row ids.
+
+Limits: at most ``ROWS_MAX`` rows of the base and the source are compared, in memory. Columns of
+blobs are not merged this way, and neither are columns whose types do not convert. Without key
+columns and stable row ids nothing says which row is which.
+Source: our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.format.blob_fields import holds_blobs
+from lance_nb.format.fragment import Fragment
+from lance_nb.format.transaction_summary import count_of
+from lance_nb.table.diff.row_compare import values_differ
+from lance_nb.table.filtered_scan import Selected, selected_table
+from lance_nb.table.projection import project
+from lance_nb.transactions.branch_merge.choices import BASE, OURS, THEIRS, VALUE, CellChoice
+from lance_nb.transactions.branch_merge.conflicts import FAIL, KEYS, ROWS, Findings
+from lance_nb.transactions.branch_merge.file_locations import files_by_field, same_deletions
+from lance_nb.transactions.branch_merge.fragments import Matches
+from lance_nb.transactions.branch_merge.matching import Match, RowIds, match_rows
+from lance_nb.transactions.branch_merge.merge_base import Ends, Shared, Side
+from lance_nb.transactions.branch_merge.row_merge import (
+    NOWHERE,
+    ConflictingRows,
+    first_match,
+    group_keys,
+)
+from lance_nb.transactions.branch_merge.schemas import MergedSchema
+from lance_nb.transactions.row_lineage import all_row_ids
+
+Mask = npt.NDArray[np.bool_]
+U64s = npt.NDArray[np.uint64]
+ROWS_MAX = 5_000_000
+_AT_BASE, _AT_OURS, _AT_THEIRS, _AT_VALUE = 0, 1, 2, 3
+_SIDES = {BASE: _AT_BASE, OURS: _AT_OURS, THEIRS: _AT_THEIRS}
+
+
+class NoIdentityError(InvalidInputError):
+    """Nothing says which row of one version is which row of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Rows to delete in the target, by fragment, and rows to write, with their row ids.
+
+    ``row_ids`` is None without stable row ids; rows without an id get ``NEW``.
+    """
+
+    dropped: Mapping[int, Ints]
+    rows: pa.Table
+    row_ids: U64s | None
+    conflicts: ConflictingRows
+    undecided: int = 0
+
+
+NEW = np.uint64(2**64 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of one side: where they are, (fragment id, offset), and their names."""
+
+    places: npt.NDArray[np.int64]
+    names: npt.NDArray[np.generic]
+
+    def chosen(self, at: Ints | Mask) -> _Rows:
+        return _Rows(self.places[at], self.names[at])
+
+
+class RowReplay:
+    """One merge of values. ``choices`` None: whole rows are decided, by ``on_conflict``."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        matches: Matches,
+        schema: MergedSchema,
+        keys: Sequence[str],
+        choices: Sequence[CellChoice] | None,
+    ) -> None:
+        self._ends, self._matches, self._schema = ends, matches, schema
+        self._keys, self._choices = tuple(keys), choices
+        self._hand: dict[tuple[int, int], object] = {}  # values written by hand: (row, column)
+        sides = (ends.base, ends.source, ends.target)
+        self._by_id = not self._keys and all(one.has_row_ids for one in sides)
+        base_fields = {
+            one: schema.fields[s]
+            for one, s in matches.base_source.fields.items()
+            if s in schema.fields
+        }
+        base_fields.update(matches.base_target.fields)
+        now = {one.id: one.id for one in ends.target.manifest.schema.walk()}
+        self._fields = (base_fields, now, schema.fields)
+
+    def check(self) -> None:
+        """Raise NoIdentityError or NotSupportedError when rows cannot be merged by value."""
+        if not self._keys and not self._by_id:
+            raise NoIdentityError(
+                "the rows have no stable ids and no key: name the columns that identify a row, "
+                "for example key=['id']"
+            )
+        blobs = [one.name for one in self._schema.schema if holds_blobs(one)]
+        if blobs:
+            raise NotSupportedError(
+                f"column {blobs[0]!r} holds blobs, which are not merged by value"
+            )
+        names = {one.name for one in self._schema.schema}
+        missing = [one for one in self._keys if one not in names]
+        if missing:
+            raise InvalidInputError(f"key column {missing[0]!r} is dropped by the merge")
+
+    def run(self, findings: Findings) -> Replayed:
+        """Merge; conflicts go to ``findings``. Raises as ``check`` does."""
+        self.check()
+        before, after = self._candidates()
+        base, source, target = self._named(before, after)
+        names = np.unique(np.concatenate([base.names, source.names]))
+        at = [first_match(names, one.names) for one in (base, target, source)]
+        places = [
+            _placed(one, where) for one, where in zip((base, target, source), at, strict=True)
+        ]
+        tables = [self._values(number, one) for number, one in enumerate(places)]
+        there = [one[:, 0] != NOWHERE for one in places]
+        taken, exists, conflicts, undecided = self._merged(names, places, tables, findings)
+        changed = self._differs_from_target(tables, taken, exists, there[1])
+        gone = there[1] & (changed | ~exists)
+        written = np.flatnonzero(changed & exists)
+        table = self._table(tables, [column[written] for column in taken], written)
+        ids = (
+            self._ids(places[1][written], places[0][written])
+            if self._ends.target.has_row_ids
+            else None
+        )
+        rows = ConflictingRows(*(places[one][conflicts] for one in (0, 2, 1)))
+        return Replayed(_by_fragment(places[1][gone]), table, ids, rows, undecided)
+
+    # --- which rows -------------------------------------------------------------------------------
+
+    def _candidates(self) -> tuple[list[tuple[Fragment, Ints]], list[tuple[Fragment, Ints]]]:
+        """Return rows that may differ between base and source."""
+        ends, pairs = self._ends, self._matches.base_source.fragments
+        fields = (self._fields[0], self._fields[2])
+        before, after = [], []
+        for one in ends.base.fragments.values():
+            there = ends.source.fragments.get(pairs.get(one.id, NOWHERE))
+            if there is not None and self._is_same(one, there, fields):
+                continue
+            before.append((one, ends.base.live(one)))
+            if there is not None:
+                after.append((there, ends.source.live(there)))
+        known = set(pairs.values())
+        new = (one for one in ends.source.fragments.values() if one.id not in known)
+        after += [(one, ends.source.live(one)) for one in new]
+        count = sum(rows.size for _, rows in (*before, *after))
+        if count > ROWS_MAX:
+            raise NotSupportedError(
+                f"{count:,} rows would be compared in memory, more than {ROWS_MAX:,}: merge the "
+                "branch before it is compacted, or commit by commit with cherry_pick"
+            )
+        return before, after
+
+    def _is_same(
+        self, one: Fragment, there: Fragment, fields: tuple[Mapping[int, int], Mapping[int, int]]
+    ) -> bool:
+        ends = self._ends
+        if not same_deletions(ends.base, one, ends.source, there):
+            return False
+        known = {field.id for field in self._schema.schema.walk()}
+        left = files_by_field(ends.base, one, fields[0])
+        right = files_by_field(ends.source, there, fields[1])
+        return all(
+            left.get(name) == right.get(name) for name in known & (left.keys() | right.keys())
+        )
+
+    def _named(
+        self, before: list[tuple[Fragment, Ints]], after: list[tuple[Fragment, Ints]]
+    ) -> tuple[_Rows, _Rows, _Rows]:
+        ends = self._ends
+        every = [(one, ends.target.live(one)) for one in ends.target.fragments.values()]
+        if self._by_id:
+            return self._by_row_id(before, after, every)
+        tables = [
+            _read(side, self._key_fields(number), _places_of(rows))
+            for number, (side, rows) in enumerate(
+                ((ends.base, before), (ends.target, every), (ends.source, after))
+            )
+        ]
+        types = tables[1].schema
+        numbers = group_keys([_cast(one, types) for one in tables])
+        for which, names, table in zip(("base", "target", "source"), numbers, tables, strict=True):
+            self._check_unique(which, names, table)
+        found = [
+            _Rows(_places_of(rows), names)
+            for rows, names in zip((before, every, after), numbers, strict=True)
+        ]
+        return found[0], found[2], found[1]
+
+    def _key_fields(self, number: int) -> list[str | None]:
+        """Return what the key columns are called on a side."""
+        return [self._name_on(number, self._schema.schema.field(one).id) for one in self._keys]
+
+    def _check_unique(self, which: str, names: npt.NDArray[np.generic], table: pa.Table) -> None:
+        _, first, counts = np.unique(names, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            example = table.slice(int(first[counts > 1][0]), 1).to_pylist()[0]
+            keys = ", ".join(self._keys)
+            raise InvalidInputError(
+                f"key {keys} does not identify a row: {example} occurs more than once in the "
+                f"{which}"
+            )
+
+    def _by_row_id(
+        self,
+        before: list[tuple[Fragment, Ints]],
+        after: list[tuple[Fragment, Ints]],
+        every: list[tuple[Fragment, Ints]],
+    ) -> tuple[_Rows, _Rows, _Rows]:
+        """Name rows as the base does; rows that the base does not have get names of their own."""
+        ends = self._ends
+        found = []
+        for side, rows, shared, of_base in (
+            (ends.base, before, None, None),
+            (ends.source, after, ends.base_source, self._matches.base_source),
+            (ends.target, every, ends.base_target, self._matches.base_target),
+        ):
+            parts = [all_row_ids(one)[offsets] for one, offsets in rows]
+            ids = np.concatenate([np.empty(0, np.uint64), *parts])
+            if shared is not None and of_base is not None:
+                ids = self._base_ids(side, ids, shared, of_base)
+            found.append(_Rows(_places_of(rows), ids))
+        limit = min(
+            (one.row_id for one in (ends.base_source, ends.base_target) if one.row_id is not None),
+            default=None,
+        )
+        if limit is not None and found[0].names.size and int(found[0].names.max()) >= limit:
+            self._check_matched(found[0])
+        own = np.arange(found[1].names.size, dtype=np.uint64) + np.uint64(2**63)
+        is_new = ~np.isin(found[1].names, self._every_base_id())
+        source = _Rows(found[1].places, np.where(is_new, own, found[1].names).astype(np.uint64))
+        shared_ids = np.array(list(self._matches.source_target.fragments), np.int64)
+        is_picked = is_new & np.isin(source.places[:, 0], shared_ids)  # the target has them
+        return found[0], source.chosen(~is_picked), found[2]
+
+    def _base_ids(self, side: Side, ids: U64s, shared: Shared, of_base: Match) -> U64s:
+        """Return row ids as the base has them; one given after the ways parted gets ``NEW``."""
+        moved = match_rows(self._ends.base, side, of_base.fragments)
+        order = np.argsort(moved.after)
+        named, is_known = RowIds(moved.after[order], moved.before[order]).of(ids)
+        if shared.row_id is None:
+            return named
+        same = np.concatenate(
+            [np.empty(0, np.uint64)]
+            + [all_row_ids(side.fragments[one]) for one in of_base.fragments.values()]
+        )
+        strange = (ids >= np.uint64(shared.row_id)) & ~is_known & ~np.isin(ids, same)
+        return np.where(strange, NEW, named).astype(np.uint64)
+
+    def _every_base_id(self) -> U64s:
+        parts = [all_row_ids(one) for one in self._ends.base.fragments.values()]
+        return np.concatenate([np.empty(0, np.uint64), *parts])
+
+    def _check_matched(self, base: _Rows) -> None:
+        """Refuse rows whose ids were given after the sides parted, in files that one side lacks."""
+        here, there = self._matches.base_target.fragments, self._matches.base_source.fragments
+        numbers = set(np.unique(base.places[:, 0]).tolist())
+        if numbers - here.keys() or numbers - there.keys():
+            raise NoIdentityError(
+                "some rows got other ids when they were merged before: name the columns that "
+                "identify a row, for example key=['id']"
+            )
+
+    # --- values -----------------------------------------------------------------------------------
+
+    def _name_on(self, number: int, field_id: int) -> str | None:
+        """Return the name of a top-level column of the outcome on base, target or source."""
+        sides = (self._ends.base, self._ends.target, self._ends.source)
+        known = self._fields[number]
+        for one in sides[number].manifest.schema.fields:
+            if known.get(one.id) == field_id:
+                return one.name
+        return None
+
+    def _has_columns(self) -> tuple[Mask, Mask, Mask]:
+        """Return which columns of the outcome the base, the target and the source have."""
+        fields = self._schema.schema.fields
+        base, ours, theirs = (
+            np.array([self._name_on(number, one.id) is not None for one in fields], np.bool_)
+            for number in (0, 1, 2)
+        )
+        return base, ours, theirs
+
+    def _values(self, number: int, places: npt.NDArray[np.int64]) -> pa.Table:
+        """Read rows of a side in the columns of the outcome, null where there is none."""
+        sides = (self._ends.base, self._ends.target, self._ends.source)
+        wanted = self._schema.schema.to_arrow()
+        names = [self._name_on(number, one.id) for one in self._schema.schema.fields]
+        known = np.flatnonzero(places[:, 0] != NOWHERE)
+        order = known[np.lexsort((places[known, 1], places[known, 0]))]
+        table = _read(sides[number], names, places[order])
+        at = np.full(len(places), NOWHERE, np.int64)
+        at[order] = np.arange(order.size)
+        index = pa.array(at, pa.int64(), mask=at == NOWHERE)
+        nothing = not table.num_rows
+        columns = [
+            pa.chunked_array([pa.nulls(len(places), field.type)])
+            if nothing
+            else _converted(column, field).take(index)
+            for column, field in zip(table.columns, wanted, strict=True)
+        ]
+        open_ = [pa.field(one.name, one.type, metadata=one.metadata) for one in wanted]
+        return pa.Table.from_arrays(columns, schema=pa.schema(open_))
+
+    def _merged(
+        self,
+        names: npt.NDArray[np.generic],
+        places: list[npt.NDArray[np.int64]],
+        tables: list[pa.Table],
+        findings: Findings,
+    ) -> tuple[list[Ints], Mask, Ints, int]:
+        """Choose for each cell which side it is taken from, and which rows exist."""
+        base, ours, theirs = (_is_there(one) for one in places)
+        differ = [_columns_differ(tables[a], tables[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+        mine, other, apart = (np.stack(one, axis=1) if one else _none(names) for one in differ)
+        both_there = np.asarray(ours & theirs)
+        other &= both_there[:, None] & base[:, None]
+        mine &= both_there[:, None] & base[:, None]
+        # Rows: what both added are cells in conflict; of the rest, who deleted and who changed.
+        in_base, in_ours, in_theirs = self._has_columns()
+        twice = ~base & both_there
+        mine[twice], other[twice] = in_ours, in_theirs
+        clash = mine & other & apart
+        row_changed = _rows_differ(differ[1], base & theirs, in_base & in_theirs)
+        row_mine = _rows_differ(differ[0], base & ours, in_base & in_ours)
+        gone_clash = base & ((~ours & theirs & row_changed) | (ours & ~theirs & row_mine))
+        common = in_ours & in_theirs
+        if self._choices is None:
+            both_changed = (mine & in_base).any(axis=1) & (other & in_base).any(axis=1)
+            whole = _as_mask((both_changed | twice) & (apart & common).any(axis=1))
+            clash = whole[:, None] & apart & common
+        conflict = clash.any(axis=1) | gone_clash
+        taken = np.where(other & ~clash, _AT_THEIRS, _AT_OURS).astype(np.int64)
+        taken[~ours & theirs] = _AT_THEIRS
+        exists = _as_mask(np.where(base, ours & theirs, ours | theirs))
+        undecided = 0
+        if conflict.any():
+            sides = self._decided(places, tables, clash, gone_clash, findings)
+            undecided = int((sides[conflict] == NOWHERE).any(axis=1).sum())
+            if self._choices is None:
+                whole_rows = _as_mask(clash.any(axis=1))
+                chosen = np.where(sides == NOWHERE, _AT_OURS, sides)
+                taken = np.where(whole_rows[:, None] & common, chosen, taken)
+            else:
+                taken = np.where(clash & (sides != NOWHERE), sides, taken)
+            for at in np.flatnonzero(gone_clash).tolist():
+                side = int(sides[at, 0])
+                there = (base, ours, theirs)[side if side != NOWHERE else _AT_OURS]
+                exists[at] = there[at]
+                taken[at] = side if side != NOWHERE else _AT_OURS
+            by_base = ((sides == _AT_BASE) | ~clash).all(axis=1) & clash.any(axis=1)
+            exists &= ~(twice & by_base)  # the base has no such row
+        columns = [taken[:, at] for at in range(taken.shape[1])]
+        return columns, exists, np.flatnonzero(conflict), undecided
+
+    def _decided(
+        self,
+        places: list[npt.NDArray[np.int64]],
+        tables: list[pa.Table],
+        clash: Mask,
+        gone: Mask,
+        findings: Findings,
+    ) -> Ints:
+        """Return the chosen side of each cell, NOWHERE where nothing is chosen; report what is."""
+        rows = np.flatnonzero(clash.any(axis=1) | gone)
+        sides = np.full(clash.shape, NOWHERE, np.int64)
+        fragments = sorted(set(places[0][rows, 0].tolist()) - {NOWHERE})
+        if self._choices is None:
+            decided = findings.on_conflict
+            self._report_whole_rows(places[0][rows, 0], findings)
+            if decided != FAIL:
+                sides[rows] = _SIDES[decided]
+            return sides
+        names = self._schema.schema.names
+        index = (
+            self._labels(places, rows) if any(one.row is not None for one in self._choices) else {}
+        )
+        for choice in sorted(self._choices, key=lambda one: one.rank):
+            where = rows if choice.row is None else self._row_of(index, choice.row)
+            if choice.column is None:
+                sides[where] = _SIDES[choice.take]
+                continue
+            if choice.column not in names:
+                raise InvalidInputError(f"there is no column {choice.column!r} to choose for")
+            at = names.index(choice.column)
+            whole = where[~gone[where]]
+            sides[whole, at] = _AT_VALUE if choice.take == VALUE else _SIDES[choice.take]
+            if choice.take == VALUE:
+                self._hand.update({(int(one), at): choice.value for one in whole.tolist()})
+        cells = clash | gone[:, None]
+        open_ = np.flatnonzero((cells & (sides == NOWHERE)).any(axis=1))
+        done = rows.size - open_.size
+        if done:
+            text = f"{count_of(done, 'row')} changed on both sides, decided cell by cell"
+            findings.report_decided(ROWS, text, fragments, done)
+        if open_.size:
+            shown = "; ".join(map(str, self._example(places, open_[:3])))
+            findings.report(
+                ROWS,
+                f"{count_of(open_.size, 'row')} changed on both sides without a choice ({shown})",
+                choices=(),
+                remedy="Choose with resolve, for example 'theirs' or 'column=ours'",
+                fragments=fragments,
+                num_rows=int(open_.size),
+            )
+        sides[~cells] = _AT_OURS
+        return sides
+
+    def _report_whole_rows(self, base: Ints, findings: Findings) -> None:
+        """Report rows in conflict, by their fragment in the base, NOWHERE for added ones."""
+        changed, num_added = base[base != NOWHERE], int((base == NOWHERE).sum())
+        if changed.size:
+            numbers = np.unique(changed).tolist()
+            shown = ", ".join(map(str, numbers[:5]))
+            text = f"{count_of(changed.size, 'row')} changed on both sides"
+            where = f" (fragments {shown} of the base)"
+            findings.report(ROWS, text + where, fragments=numbers, num_rows=changed.size)
+        if num_added:
+            names = ", ".join(self._keys)
+            text = f"{count_of(num_added, 'row')} of the same {names} added on both sides"
+            findings.report(KEYS, text, num_rows=num_added)
+
+    def _example(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
+        labels = self._labels(places, rows)
+        keys = ", ".join(self._keys) or "row id"
+        return [f"{keys} = {one!r}" for one in labels]
+
+    def _labels(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> dict[object, int]:
+        """Return rows by what a person calls them: the value of the key, or the row id."""
+        if self._by_id:
+            ids = self._side_ids(places, rows)
+            return dict(zip(ids, rows.tolist(), strict=True))
+        found: dict[object, int] = {}
+        for number, side in ((1, self._ends.target), (2, self._ends.source), (0, self._ends.base)):
+            left = rows[~np.isin(rows, list(found.values()))]
+            mine = left[places[number][left, 0] != NOWHERE]
+            order = mine[np.lexsort((places[number][mine, 1], places[number][mine, 0]))]
+            table = _read(side, self._key_fields(number), places[number][order])
+            for at, values in zip(order.tolist(), _tuples(table), strict=True):
+                found[values[0] if len(values) == 1 else values] = at
+        return found
+
+    def _side_ids(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
+        sides = (self._ends.base, self._ends.target, self._ends.source)
+        found: list[object] = []
+        for at in rows.tolist():
+            number = next(one for one in (0, 1, 2) if places[one][at, 0] != NOWHERE)
+            fragment, offset = places[number][at].tolist()
+            found.append(int(all_row_ids(sides[number].fragments[fragment])[offset]))
+        return found
+
+    def _row_of(self, index: Mapping[object, int], row: object) -> Ints:
+        if row not in index:
+            keys = ", ".join(self._keys) or "row id"
+            raise InvalidInputError(f"row {keys} = {row!r} is not in conflict")
+        return np.array([index[row]], np.int64)
+
+    # --- what is written --------------------------------------------------------------------------
+
+    def _differs_from_target(
+        self, tables: list[pa.Table], taken: list[Ints], exists: Mask, ours: Mask
+    ) -> Mask:
+        """Return rows that are not in the target as they have to be."""
+        changed = exists & ~ours
+        for at, column in enumerate(taken):
+            for number in (0, 2):
+                mine = (column == number) & exists & ours
+                if mine.any():
+                    rows = pa.array(np.flatnonzero(mine))
+                    pair = tables[1].column(at).take(rows), tables[number].column(at).take(rows)
+                    changed[np.flatnonzero(mine)[values_differ(*pair)]] = True
+            changed |= (column == _AT_VALUE) & exists
+        return changed
+
+    def _table(
+        self,
+        tables: list[pa.Table],
+        taken: list[Ints],
+        written: Ints,
+    ) -> pa.Table:
+        wanted = self._schema.schema.to_arrow()
+        columns = []
+        for at, (column, field) in enumerate(zip(taken, wanted, strict=True)):
+            pool = [one.column(at).take(pa.array(written)) for one in tables]
+            index = column * written.size + np.arange(written.size)
+            mine = {row: value for (row, where), value in self._hand.items() if where == at}
+            if mine:
+                pool.append(pa.chunked_array([_typed(list(mine.values()), field)]))
+                spot = {row: number for number, row in enumerate(mine)}
+                for number, row in enumerate(written.tolist()):
+                    if column[number] == _AT_VALUE and row in spot:
+                        index[number] = 3 * written.size + spot[row]
+            chunks = [chunk for one in pool for chunk in one.chunks]
+            joined = pa.chunked_array(chunks, field.type)
+            columns.append(joined.take(pa.array(index)).combine_chunks())
+        return pa.Table.from_arrays(columns, schema=wanted)
+
+    def _ids(self, ours: npt.NDArray[np.int64], base: npt.NDArray[np.int64]) -> U64s:
+        """Return the row ids of rows in the target, ``NEW`` for rows that it never had.
+
+        A row of the base that comes back after the target deleted it has the id that it had.
+        """
+        ids = _ids_at(self._ends.base, base)
+        limit = self._ends.base_target.row_id
+        if limit is not None:
+            ids[ids >= np.uint64(limit)] = NEW
+        target = self._ends.target
+        taken = [all_row_ids(one)[target.live(one)] for one in target.fragments.values()]
+        ids[np.isin(ids, np.concatenate([np.empty(0, np.uint64), *taken]))] = NEW
+        here = _ids_at(self._ends.target, ours)
+        return np.where(here == NEW, ids, here).astype(np.uint64)
+
+
+def _ids_at(side: Side, places: npt.NDArray[np.int64]) -> U64s:
+    ids = np.full(len(places), NEW, np.uint64)
+    for number in np.unique(places[:, 0]).tolist():
+        mine = places[:, 0] == number
+        if number != NOWHERE:
+            ids[mine] = all_row_ids(side.fragments[number])[places[mine, 1]]
+    return ids
+
+
+def _is_there(places: npt.NDArray[np.int64]) -> Mask:
+    return _as_mask(places[:, 0] != NOWHERE)
+
+
+def _as_mask(values: Any) -> Mask:
+    return np.asarray(values, np.bool_)
+
+
+def _none(names: npt.NDArray[np.generic]) -> Mask:
+    return np.zeros((names.size, 0), np.bool_)
+
+
+def _columns_differ(one: pa.Table, other: pa.Table) -> list[Mask]:
+    if not one.num_rows:
+        return [np.zeros(0, np.bool_) for _ in one.columns]
+    return [values_differ(a, b) for a, b in zip(one.columns, other.columns, strict=True)]
+
+
+def _rows_differ(columns: list[Mask], among: Mask, counted: Mask) -> Mask:
+    chosen = [one for one, counts in zip(columns, counted.tolist(), strict=True) if counts]
+    return reduce(np.logical_or, chosen, np.zeros(among.size, np.bool_)) & among
+
+
+def _placed(rows: _Rows, at: Ints) -> npt.NDArray[np.int64]:
+    found = np.full((at.size, 2), NOWHERE, np.int64)
+    found[at != NOWHERE] = rows.places[at[at != NOWHERE]]
+    return found
+
+
+def _places_of(rows: Sequence[tuple[Fragment, Ints]]) -> npt.NDArray[np.int64]:
+    parts = [np.stack((np.full(at.size, one.id, np.int64), at), axis=1) for one, at in rows]
+    return np.concatenate([np.empty((0, 2), np.int64), *parts])
+
+
+def _by_fragment(places: npt.NDArray[np.int64]) -> dict[int, Ints]:
+    numbers = np.unique(places[:, 0]).tolist()
+    return {one: np.sort(places[places[:, 0] == one, 1]) for one in numbers}
+
+
+def _read(side: Side, names: Sequence[str | None], places: npt.NDArray[np.int64]) -> pa.Table:
+    """Read columns of rows that are ordered by place within each fragment; None is all null."""
+    known = list(dict.fromkeys(one for one in names if one is not None))
+    projection = project(side.manifest.schema, known)
+    tables = [pa.Table.from_batches([], projection.schema)]
+    for part in np.split(places, np.flatnonzero(np.diff(places[:, 0])) + 1):
+        if known and len(part):
+            offsets = part[:, 1]
+            chosen = Selected(side.fragments[int(part[0, 0])], offsets, offsets, {})
+            tables.append(selected_table(side.snapshot, projection, chosen))
+    joined = pa.concat_tables(tables, promote_options="permissive")
+    nothing = pa.chunked_array([pa.nulls(len(places))])
+    columns = [nothing if one is None else joined.column(one) for one in names]
+    return pa.Table.from_arrays(columns, names=[str(at) for at in range(len(names))])
+
+
+def _cast(table: pa.Table, types: pa.Schema) -> pa.Table:
+    columns = [
+        _converted(column, field) for column, field in zip(table.columns, types, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=types.names)
+
+
+def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    if pa.types.is_null(column.type):
+        return pa.chunked_array([pa.nulls(len(column), field.type)])
+    try:
+        return column.cast(field.type)
+    except pa.ArrowException as exc:
+        raise NotSupportedError(
+            f"values of column {field.name!r} do not convert from {column.type} to {field.type}: "
+            f"{exc}"
+        ) from exc
+
+
+def _typed(values: list[object], field: pa.Field) -> pa.Array:
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError) as exc:
+        raise InvalidInputError(
+            f"a value written for column {field.name!r} is no {field.type}: {exc}"
+        ) from exc
+
+
+def _tuples(table: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(one.to_pylist() for one in table.columns), strict=True))
