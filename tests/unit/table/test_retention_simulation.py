@@ -14,10 +14,11 @@ import pytest
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CleanupError, RefNotFoundError
 from lance_nb.format.layout import ManifestName, NamingScheme
-from lance_nb.format.manifest_history import DATA, NamedFile
-from lance_nb.table.file_references import References
+from lance_nb.format.manifest_history import DATA, NamedFile, identity_of
+from lance_nb.table.file_references import Line, References
+from lance_nb.table.retention import RetentionPolicy
 from lance_nb.table.retention_simulation import RetentionRule, RetentionSimulator
-from lance_nb.table.space_usage import SpaceAccount
+from lance_nb.table.space_usage import SpaceAccount, WhatIf
 from lance_nb.table.survey import MANIFEST, LineOfVersions, StoredFile, Survey
 
 NOW = timedelta(0)
@@ -101,8 +102,6 @@ def test_a_move_of_a_thousand_versions_takes_a_few_milliseconds() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     names = tuple(ManifestName(one, NamingScheme.V2) for one in range(1, count + 1))
     references = References()
-    from lance_nb.table.file_references import Line
-
     line = references.lines[""] = Line("")
     files, live = [], []
     for at, name in enumerate(names):
@@ -126,3 +125,34 @@ def test_a_move_of_a_thousand_versions_takes_a_few_milliseconds() -> None:
     assert found.numbers == ()
     assert time.process_time() - started < 2.0  # of a hundred moves; about 0.1 on a quiet machine
     assert len(simulator.simulate(RetentionRule(1, timedelta(days=20))).numbers) == 520
+
+
+def test_a_file_in_the_folder_of_a_needed_file_stays() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    names = tuple(ManifestName(one, NamingScheme.V2) for one in (1, 2))
+    references = References()
+    line = references.lines[""] = Line("")
+    for name in names:
+        new = [NamedFile(DATA, f"data/f{name.version}.lance")]
+        version = SimpleNamespace(
+            version=name.version, timestamp_ns=1, size_bytes=100, appeared=new,
+            vanished=[NamedFile(DATA, "data/f1.lance")] if name.version == 2 else [],
+        )  # fmt: skip
+        line.add(version, references.identity)  # type: ignore[arg-type]
+    old = now - timedelta(days=30)
+    files = [
+        StoredFile(path, size, old, "", DATA, identity_of(DATA, path.split("/")[at]))
+        for path, size, at in (
+            ("data/f1.lance", 1, -1), ("data/f2.lance", 2, -1),
+            ("data/f1/deep/1.blob", 4, -2), ("data/f2/deep/1.blob", 8, -2),
+        )
+    ]  # fmt: skip
+    manifests = {one.path: StoredFile(one.path, 100, old, "", MANIFEST) for one in names}
+    lines = {"": LineOfVersions("", None, names, ())}
+    root: Any = None
+    survey = Survey(root, (*files, *manifests.values()), lines, {}, {}, manifests)
+    account = SpaceAccount.of(survey, references, now)
+    found = RetentionSimulator(account).simulate(RetentionRule(1))
+    real = account.freed(RetentionPolicy.of(None, 1, None), WhatIf())
+    assert (found.numbers, found.size_bytes, found.num_files) == ((1,), 105, 3)
+    assert (real.size_bytes, real.num_files) == (105, 3)
