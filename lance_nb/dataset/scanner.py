@@ -34,9 +34,9 @@ class ScanStatistics:
     """The cost of a scan, for ``scan_stats_callback``.
 
     ``iops`` and ``requests`` are reads of the store, ``bytes_read`` the bytes that they returned;
-    reads of others that ran meanwhile in this process are counted too. Scans use no index, so what
-    is said of indices is 0. ``all_counts``: "rows_returned"; ``all_times``: "elapsed", in
-    nanoseconds.
+    reads of others that ran meanwhile in this process are counted too. What is said of indices is
+    0: their reads are counted with the others. ``all_counts``: "rows_returned"; ``all_times``:
+    "elapsed", in nanoseconds.
 
     Example:
         >>> costs = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lance_nb.indices.kinds import bitmap, btree
+from lance_nb.indices.kinds import bitmap, bloomfilter, btree, label_list, ngram, zonemap
 from lance_nb.indices.reader import IndexReader
 
 
@@ -28,6 +28,10 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "Bitmap": Kind(bitmap.FILES, bitmap.Bitmap, 0),
     "BTree": Kind(btree.FILES, btree.BTree, 1, 1),
+    "LabelList": Kind(label_list.FILES, label_list.LabelList, 1),
+    "NGram": Kind(ngram.FILES, ngram.NGram, 0),
+    "BloomFilter": Kind(bloomfilter.FILES, bloomfilter.BloomFilter, 0, 0),
+    "ZoneMap": Kind(zonemap.FILES, zonemap.ZoneMap, 0, 0),
 }
 """In the order in which they are tried, where a column has several."""
 

@@ -29,7 +29,19 @@ pytestmark = [
 ]
 
 CASES = int(6 * SCALE)
-KINDS = {"n": "BTREE", "f": "BTREE", "s": "BTREE", "d": "BTREE", "cat": "BITMAP", "flag": "BITMAP"}
+KINDS = {
+    "n": "BTREE",
+    "f": "BTREE",
+    "s": "BTREE",
+    "d": "BTREE",
+    "cat": "BITMAP",
+    "flag": "BITMAP",
+    "tags": "LABEL_LIST",
+    "text": "NGRAM",
+    "zone": "ZONEMAP",
+    "bloom": "BLOOMFILTER",
+    "code": "BLOOMFILTER",
+}
 BUILT_HERE = {"BTREE"}
 WORDS = ("puppy", "kitten", "a lance", "river", "Horse", "straße", "x1y2", "mountain stream")
 
@@ -71,20 +83,32 @@ def table(first: int, count: int, chance: random.Random) -> pa.Table:
 
 
 FILTERS = (
-    "n = 7", "n = 7000", "n IN (1, 2, 59)", "n IN (1, NULL)", "n NOT IN (1, 2)",
-    "n NOT IN (1, NULL)", "n < 5", "n > 57 OR n <= 1", "n BETWEEN 10 AND 12", "n >= 10 AND n < 12",
-    "n <> 5", "NOT (n < 50)", "n IS NULL", "n IS NOT NULL AND n < 2", "n = 7 AND cat = 'c1'",
-    "n = 7 OR cat = 'c1'", "NOT (n = 7 OR cat = 'c1')", "NOT (n = 7 AND cat = 'c1')",
-    "n = 7 OR id < 30", "n = 7 AND id < 400", "n + 1 = 8", "n = NULL", "7 = n",
-    "n < 10 AND n > 20", "n = 7 AND n = 8", "f = 0", "f = -0.0", "f < 0", "f <= 0", "f > 1.5",
-    "f >= 0 AND f < 0.3", "f IN (0, 0.5)", "f IS NULL", "f = CAST('NaN' AS DOUBLE)", "f < -1.5",
-    "NOT (f > 0)", "f <> 0", "s = 'name007'", "s LIKE 'name00%'", "s LIKE 'name0_1'",
-    "s LIKE '%99'", "starts_with(s, 'name09')", "s > 'name095'", "s = ''", "s NOT LIKE 'name0%'",
-    "s IN ('name001', 'name002', 'no')", "d = date '1970-01-05'", "d > date '1970-02-07'",
-    "d < date '1970-01-03' AND flag", "cat = 'c3'", "cat IS NULL", "cat IS NOT NULL",
-    "cat <> 'c3'", "cat IN ('c1', 'c9')", "cat > 'c6'", "upper(cat) = 'C2'",
-    "NOT (cat = 'c3' OR cat IS NULL)", "flag", "NOT flag", "flag IS NULL",
-    "flag = false AND n = 3", "flag IS TRUE", "coalesce(flag, true) AND n < 3",
+    "array_has(tags, 't3')", "array_has_any(tags, ['t1', 't5'])",
+    "array_has_any(tags, ['t1', NULL])", "array_has_all(tags, ['t1', 't5'])",
+    "NOT array_has(tags, 't3')", "tags IS NULL", "array_has(tags, 'x')",
+    "array_has_any(tags, ['t3']) AND n < 9", "NOT array_has_any(tags, ['t1', 't2'])",
+    "tags IS NOT NULL", "contains(text, 'puppy')", "text LIKE '%a lance%'",
+    "contains(text, 'Horse')", "contains(text, 'none')", "contains(text, 'stra')",
+    "contains(text, 'straße')", "text LIKE 'puppy%river%'", "contains(text, 'up')",
+    "NOT contains(text, 'puppy')", "starts_with(text, 'kitten')", "contains(text, 'x1y') OR n = 3",
+    "zone = 5.5", "zone > 20", "zone < -1", "zone BETWEEN 3 AND 3.4", "zone IS NULL",
+    "NOT (zone < 20)", "zone IN (1, 2.5)", "zone > 20 AND cat = 'c1'",
+    "zone IS NOT NULL AND zone < 0", "zone = 0", "bloom = 'k7'", "bloom IN ('k1', 'none')",
+    "bloom = 'none'", "bloom IS NULL", "bloom <> 'k7'", "code = 7", "code IN (1, 2)", "code = -5",
+    "NOT (code = 7)", "code = 7 AND bloom = 'k7'", "n = 7", "n = 7000", "n IN (1, 2, 59)",
+    "n IN (1, NULL)", "n NOT IN (1, 2)", "n NOT IN (1, NULL)", "n < 5", "n > 57 OR n <= 1",
+    "n BETWEEN 10 AND 12", "n >= 10 AND n < 12", "n <> 5", "NOT (n < 50)", "n IS NULL",
+    "n IS NOT NULL AND n < 2", "n = 7 AND cat = 'c1'", "n = 7 OR cat = 'c1'",
+    "NOT (n = 7 OR cat = 'c1')", "NOT (n = 7 AND cat = 'c1')", "n = 7 OR id < 30",
+    "n = 7 AND id < 400", "n + 1 = 8", "n = NULL", "7 = n", "n < 10 AND n > 20", "n = 7 AND n = 8",
+    "f = 0", "f = -0.0", "f < 0", "f <= 0", "f > 1.5", "f >= 0 AND f < 0.3", "f IN (0, 0.5)",
+    "f IS NULL", "f = CAST('NaN' AS DOUBLE)", "f < -1.5", "NOT (f > 0)", "f <> 0", "s = 'name007'",
+    "s LIKE 'name00%'", "s LIKE 'name0_1'", "s LIKE '%99'", "starts_with(s, 'name09')",
+    "s > 'name095'", "s = ''", "s NOT LIKE 'name0%'", "s IN ('name001', 'name002', 'no')",
+    "d = date '1970-01-05'", "d > date '1970-02-07'", "d < date '1970-01-03' AND flag",
+    "cat = 'c3'", "cat IS NULL", "cat IS NOT NULL", "cat <> 'c3'", "cat IN ('c1', 'c9')",
+    "cat > 'c6'", "upper(cat) = 'C2'", "NOT (cat = 'c3' OR cat IS NULL)", "flag", "NOT flag",
+    "flag IS NULL", "flag = false AND n = 3", "flag IS TRUE", "coalesce(flag, true) AND n < 3",
 )  # fmt: skip
 
 

@@ -1,0 +1,90 @@
+"""Label list: the rows whose lists have an item, for each different item.
+
+``bitmap_page_lookup.lance`` has ``keys`` and ``bitmaps``, sets of rows; the null key has the rows
+with a null item. The rows whose list itself is null are a set in the global buffer that the setting
+``lance:label_list_nulls`` names; older files have none, and then NOT is not answered.
+
+Limits: ``KEYS_MAX`` different items.
+Source: files that pylance 14.0.2 writes.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import CorruptFileError
+from lance_nb.indices.index_file import IndexFile
+from lance_nb.indices.leaf import HasItems, IsNull, Leaf
+from lance_nb.indices.reader import Found
+from lance_nb.indices.row_sets import NO_ROWS, U64s, common, joined, tree_map_rows
+from lance_nb.table.predicate.comparison import as_mask, in_set
+
+FILES = ("bitmap_page_lookup.lance",)
+KEYS_MAX = 1 << 22
+_NULLS = "lance:label_list_nulls"
+
+
+class LabelList:
+    """One segment of a label-list index."""
+
+    def __init__(self, file: IndexFile) -> None:
+        file.check_rows(KEYS_MAX)
+        self._file = file
+        (self._keys,) = file.read_all("keys")
+        if not (pt.is_binary(kind := file.type_of("bitmaps")) or pt.is_large_binary(kind)):
+            raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
+        nulls = file.buffer(_NULLS)
+        self._nulls = None if nulls is None else tree_map_rows(nulls, file.path)
+
+    def understands(self, leaf: Leaf) -> bool:
+        """array_has, array_has_any, array_has_all, and IS NULL where null lists are known."""
+        kind = leaf.column.type
+        is_list = pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind)
+        if not is_list or kind.value_type != self._keys.type:
+            return False
+        asked = leaf.asks(HasItems, IsNull)
+        if isinstance(asked, HasItems):
+            return asked.members.type == self._keys.type and len(asked.members) > 0
+        return asked is not None and self._nulls is not None
+
+    def estimate(self, leaf: Leaf) -> int:
+        """Estimate what the sets cost, given equal ones."""
+        asked = leaf.asks(HasItems)
+        if not isinstance(asked, HasItems):
+            return 0
+        share = min(len(asked.members) / max(len(self._keys), 1), 1)
+        return int(share * self._file.reader.size_bytes) // 8
+
+    def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
+        """Unite the sets of the items, or take what they have in common."""
+        nulls = self._nulls if with_nulls else None
+        asked = leaf.asks(HasItems)
+        if not isinstance(asked, HasItems):
+            return Found(NO_ROWS if self._nulls is None else self._nulls, NO_ROWS)
+        if not asked.every:
+            chosen = as_mask(in_set(self._keys, members=asked.members, has_null=False), 0)
+            if asked.has_null:
+                chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
+            return Found(joined(self._sets(np.flatnonzero(chosen).astype(np.int64))), nulls)
+        parts = [self._of_items(asked.members.slice(at, 1)) for at in range(len(asked.members))]
+        if asked.has_null:
+            places = np.flatnonzero(as_mask(self._keys.is_null(), len(self._keys)))
+            parts.append(joined(self._sets(places.astype(np.int64))))
+        return Found(reduce(common, parts), nulls)
+
+    def _of_items(self, members: pa.Array) -> U64s:
+        found = as_mask(in_set(self._keys, members=members, has_null=False), 0)
+        return joined(self._sets(np.flatnonzero(found).astype(np.int64)))
+
+    def _sets(self, rows: Ints) -> list[U64s]:
+        if not rows.size:
+            return []
+        (sets,) = self._file.read_rows(["bitmaps"], rows)
+        if sets.null_count:
+            raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
+        return [tree_map_rows(one.as_buffer(), self._file.path) for one in sets]
