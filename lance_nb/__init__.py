@@ -46,6 +46,8 @@ if _typing.TYPE_CHECKING:
         vec_to_table,
     )
     from lance_nb.dataset.base_paths import DatasetBasePath
+    from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
+    from lance_nb.dataset.expectations import Expectations
     from lance_nb.dataset.file_reader import (
         LanceBufferDescriptor,
         LanceColumnMetadata,
@@ -83,6 +85,7 @@ if _typing.TYPE_CHECKING:
         Version,
         VersionRef,
     )
+    from lance_nb.dataset.reviews import Review, ReviewFolder
     from lance_nb.dataset.scanner import ScanStatistics
     from lance_nb.dataset.scanner_builder import ScannerBuilder
     from lance_nb.dataset.session import CacheSession as Session
@@ -117,6 +120,7 @@ if _typing.TYPE_CHECKING:
         blob_array,
         blob_field,
     )
+    from lance_nb.format.expectations import Expectation
     from lance_nb.format.fragment import (
         DataFile,
         DeletionFile,
@@ -139,6 +143,7 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.format.index_metadata import Index, IndexFile
     from lance_nb.format.lance_schema import LanceField, LanceSchema
+    from lance_nb.format.reviews import ReviewComment
     from lance_nb.format.row_id_sequence import RowIdSequence
     from lance_nb.format.schema_json import json_to_schema, schema_to_json
     from lance_nb.magic.provenance import provenance
@@ -190,6 +195,8 @@ __all__ = [
     "Branch",
     "Branches",
     "BulkCommitResult",
+    "CheckOutcome",
+    "CheckResult",
     "CleanupCandidateFile",
     "CleanupExplanation",
     "CleanupReferencedBranch",
@@ -220,6 +227,8 @@ __all__ = [
     "EncodedImageScalar",
     "EncodedImageType",
     "ExecuteResult",
+    "Expectation",
+    "Expectations",
     "Explorer",
     "FieldStatistics",
     "FileSystemFragmentWriteProgress",
@@ -268,6 +277,9 @@ __all__ = [
     "RepairPlan",
     "RepairResult",
     "RepairStep",
+    "Review",
+    "ReviewComment",
+    "ReviewFolder",
     "RewriteResult",
     "RowDatasetVersionMeta",
     "RowIdMeta",
@@ -438,6 +450,13 @@ _LAZY = {
     "ScannerBuilder": "lance_nb.dataset.scanner_builder",
     "Transaction": "lance_nb.transactions.transaction",
     "DatasetDelta": "lance_nb.dataset.verbs.comparing",
+    "CheckOutcome": "lance_nb.dataset.checks.result",
+    "CheckResult": "lance_nb.dataset.checks.result",
+    "Expectation": "lance_nb.format.expectations",
+    "Expectations": "lance_nb.dataset.expectations",
+    "Review": "lance_nb.dataset.reviews",
+    "ReviewComment": "lance_nb.format.reviews",
+    "ReviewFolder": "lance_nb.dataset.reviews",
     "Diff": "lance_nb.table.diff",
     "diff": "lance_nb.dataset.functions",
     "write_dataset": "lance_nb.dataset.functions",

@@ -74,6 +74,11 @@ class Expectation:
         'label-is-not-null'
         >>> ds.expectations.list()["label-is-not-null"].statement
         '`label` IS NOT NULL'
+        >>> one = ds.expectations.list()["label-is-not-null"]
+        >>> one.key, one.to_json()
+        ('lance_nb.expectation.label-is-not-null', '{"kind": "not_null", "column": "label"}')
+        >>> lance_nb.Expectation.from_json(one.name, one.to_json()) == one
+        True
     """
 
     name: str
@@ -121,7 +126,14 @@ class Expectation:
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Expectation:
-        """Read a value of the table configuration. Raises InvalidInputError."""
+        """Read a value of the table configuration.
+
+        Args:
+            name: the name of the expectation.
+            text: the value, as ``to_json`` returns it.
+
+        Raises InvalidInputError.
+        """
         return _parsed(name, text)
 
 

@@ -62,6 +62,11 @@ class ReviewComment:
         >>> comment = ds.branches.review("dev").comment("Looks right.", author="ada")
         >>> comment.kind, comment.author, comment.version, comment.text
         ('comment', 'ada', 1, 'Looks right.')
+        >>> comment.created_at.tzinfo, comment.file_name.endswith(f"-{comment.id}.json")
+        (datetime.timezone.utc, True)
+        >>> path = f"_refs/reviews/dev/x/{comment.file_name}"
+        >>> lance_nb.ReviewComment.from_bytes(comment.to_bytes(), path) == comment
+        True
     """
 
     id: str
@@ -106,7 +111,14 @@ class ReviewComment:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, path: str) -> ReviewComment:
-        """Read a file. Raises CorruptFileError."""
+        """Read a file.
+
+        Args:
+            data: its bytes.
+            path: where it lies; its name has the id.
+
+        Raises CorruptFileError.
+        """
         return _parsed(data, path)
 
 

@@ -77,6 +77,8 @@ class CheckResult:
         >>> result = ds.check()
         >>> result.ok, result.status, len(result.outcomes)
         (True, 'pass', 1)
+        >>> result.label, result.failed, result.sentence
+        ('main:2', (), 'main:2: 1 expectation, 1 passed')
     """
 
     name: str

@@ -11,6 +11,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 
+VERSIONS = int(os.environ.get("LANCE_NB_CHECK_VERSIONS", "20"))
 SECRET = "very-secret-value"
 
 
@@ -137,7 +138,7 @@ def test_datasets_in_memory_leave_nothing_on_disk(
 
 def test_versions_share_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Bytes read by checking every version; LANCE_NB_CHECK_VERSIONS=1000 is the full size."""
-    count = int(os.environ.get("LANCE_NB_CHECK_VERSIONS", "20"))
+    count = VERSIONS
     uri = str(tmp_path / "many.lance")
     size = 200
     for start in range(count):
