@@ -99,7 +99,7 @@ def _checked_tails(
     """Tell which blocks end in a raw tail; refuse those whose size fits neither form."""
     most = int(num_values.max()) if num_values.size else 0
     if most >= 1 << 50:
-        raise corrupt("a sane number of bit-packed values", f"{most} values")
+        raise corrupt("a number of bit-packed values within the limit", f"{most} values")
     if width == 0 and int(num_values.sum()) > _MOST_FREE_VALUES:
         raise corrupt(f"at most {_MOST_FREE_VALUES} values of zero bits", f"{most} values")
     full, tails = num_values // bitpack.VALUES, num_values % bitpack.VALUES

@@ -113,7 +113,7 @@ def _check_version(field: Field, file_version: tuple[int, int]) -> None:
             "data_storage_version 2.0"
         )
     if kind == "fixed_size_binary:0":
-        raise NotSupportedError(f"column {name!r}: values of no bytes cannot be stored")
+        raise NotSupportedError(f"column {name!r}: values of zero bytes cannot be stored")
 
 
 def _encoding_keys(metadata: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Columns of a 2.0 file under construction: every field owns one, depth first.
+"""Write the columns of 2.0 files: each field owns one, depth first.
 
 A list's column says where its lists end; the items are the column after it, without those of null
 lists, in pages of their own. A struct's column holds nothing but its number of rows.
@@ -206,7 +206,7 @@ def _kind_of(field: Field, path: str) -> str:
     if field.logical_type in LISTS or field.logical_type in LARGE_LISTS:
         return "list"
     if field.logical_type == "fixed_size_binary:0":
-        raise NotSupportedError(f"column {path!r}: values of no bytes cannot be stored")
+        raise NotSupportedError(f"column {path!r}: values of zero bytes cannot be stored")
     if is_blob_v1(field) and field.logical_type == "large_binary":
         return "blob"
     if is_nested(field.logical_type):

@@ -155,7 +155,7 @@ def _type_from_json(value: Mapping[str, Any], depth: int) -> pa.DataType:
 def _length(value: Mapping[str, Any]) -> int:
     length = value["length"]
     if isinstance(length, bool) or not isinstance(length, int) or not 0 <= length < 2**31:
-        raise InvalidInputError(f"the length of a {value['type']} is no number: {length!r:.40}")
+        raise InvalidInputError(f"the length of a {value['type']} is not a number: {length!r:.40}")
     return length
 
 

@@ -1,4 +1,4 @@
-"""Errors of storage drivers become errors of ours, once, with all secrets masked.
+"""Translate errors of storage drivers into errors of lance_nb, with secrets masked.
 
 Drivers raise the errors of their HTTP libraries, which have no common base class. Programming
 errors (TypeError, KeyError...) pass through unchanged.

@@ -126,7 +126,7 @@ def _queries(wanted: Any, type_: pa.DataType) -> tuple[Floats, bool]:
         vectors = np.asarray(wanted, np.float64)
     except (TypeError, ValueError) as exc:
         raise InvalidInputError(
-            "nearest: q is a vector, or a list of vectors of one length"
+            "nearest: q must be a vector, or a list of vectors of one length"
         ) from exc
     is_batch = vectors.ndim == 2
     vectors = vectors if is_batch else vectors.reshape(1, -1)

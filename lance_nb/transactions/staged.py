@@ -149,7 +149,7 @@ def combine(snapshot: Snapshot, edits: Sequence[Edit]) -> StagedWrite:
     if sum(isinstance(edit, MergePlan) for edit in edits) > 1:
         raise InvalidInputError(
             "two upserts in one stage do not see each other's rows, and could insert a key twice: "
-            "commit the one first, then stage the other on the version that it makes"
+            "commit the first, then stage the second on the new version"
         )
     rewrites = [edit for edit in edits if isinstance(edit, RowRewrite | MergePlan)]
     plans = [edit for edit in edits if isinstance(edit, DeletionPlan)]

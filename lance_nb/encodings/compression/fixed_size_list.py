@@ -155,7 +155,7 @@ def _layers(
     while True:
         count *= encoding.items_per_value
         if not 0 < count <= _MOST_ITEMS:
-            raise corrupt("a sane number of list items", f"{count} items per value")
+            raise corrupt("a number of list items within the limit", f"{count} items per value")
         layers.append(_Layer(encoding.items_per_value, count, encoding.has_validity))
         if encoding.values.WhichOneof("compression") != "fixed_size_list":
             return layers, encoding.values
@@ -165,7 +165,7 @@ def _layers(
 def _check_total(num_values: Ints, layers: list[_Layer]) -> None:
     most = int(num_values.max()) if num_values.size else 0
     if most * layers[-1].items_per_value * max(1, num_values.size) > _MOST_TOTAL:
-        raise corrupt("a sane number of list items", f"{most} lists in a chunk")
+        raise corrupt("a number of list items within the limit", f"{most} lists in a chunk")
 
 
 def _validity_bytes(layers: list[_Layer]) -> int:

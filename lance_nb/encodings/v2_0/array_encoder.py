@@ -184,7 +184,9 @@ def _one_more(items: DataBlock) -> DataBlock:
             return VariableWidth(count, np.append(items.offsets, items.offsets[-1]), items.data)
         case FixedWidth(bits) if bits % 8 == 0:
             return FixedWidth(bits, count, np.append(items.data, np.zeros(bits // 8, np.uint8)))
-    raise NotSupportedError("a dictionary of such values with nulls: use file version 2.1 or later")
+    raise NotSupportedError(
+        "file version 2.0 cannot store a dictionary of such values with nulls; use 2.1 or later"
+    )
 
 
 def _packed(block: PackedStruct, buffers: _Buffers) -> pb.ArrayEncoding:

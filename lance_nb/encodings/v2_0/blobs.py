@@ -1,4 +1,4 @@
-"""Blob columns of 2.0 files: recognise them, and read their payloads.
+"""Recognise the blob columns of 2.0 files, and read their payloads.
 
 Layout: the ColumnEncoding message of a column says plain values, values with a zone index (pruning
 statistics beside the values), or blobs; a zone index and no message at all read as plain values.

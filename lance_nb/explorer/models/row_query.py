@@ -272,9 +272,7 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
     """
     wanted, system = args.get("filter"), args.get("system", False)
     if wanted is not None and (not isinstance(wanted, str) or len(wanted) > MAX_FILTER_CHARS):
-        raise InvalidInputError(
-            f"a filter must be a text of at most {MAX_FILTER_CHARS:,} characters"
-        )
+        raise InvalidInputError(f"a filter must be text of at most {MAX_FILTER_CHARS:,} characters")
     if not isinstance(system, bool):
         raise InvalidInputError("system must be true or false")
     return RowQuery(wanted.strip() or None if wanted is not None else None, system)

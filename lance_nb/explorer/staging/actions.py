@@ -133,7 +133,7 @@ def _branch_deletion(dataset: LanceDataset, name: str, progress: Progress) -> Ac
         if dataset.branches.explain_delete(name, progress=report) != shown:
             raise CommitConflictError(
                 f"nothing was deleted: branch {name!r}, or what refers to it, changed after this "
-                "preview; look at it again"
+                "preview; refresh the preview"
             )
         dataset.branches.delete(name, progress=report)
         return f"branch {text.name(name)} was deleted"

@@ -144,7 +144,7 @@ def _codes(pair: ColumnPair, left: pa.ChunkedArray, right: pa.ChunkedArray) -> I
         coded = pc.dictionary_encode(both, null_encoding="encode").combine_chunks()
     except (pa.ArrowException, NotImplementedError) as exc:
         raise InvalidInputError(
-            f"rows cannot be told apart by column {pair.name!r}, a {right.type}: {exc}"
+            f"rows cannot be identified by column {pair.name!r}, a {right.type}: {exc}"
         ) from exc
     chunks = coded.chunks if isinstance(coded, pa.ChunkedArray) else [coded]
     numbers = [np.asarray(one.indices.to_numpy(zero_copy_only=False)) for one in chunks]

@@ -121,7 +121,7 @@ def _as_float(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as exc:
-        raise pa.ArrowInvalid(f"the JSON value {_text(value)} is no number") from exc
+        raise pa.ArrowInvalid(f"the JSON value {_text(value)} is not a number") from exc
 
 
 def _as_bool(value: Any) -> bool:
