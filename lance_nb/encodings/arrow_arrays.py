@@ -41,6 +41,21 @@ _INT32_MAX = 2**31 - 1
 _BINARY = (pa.types.is_string, pa.types.is_binary)
 _LARGE = (pa.types.is_large_string, pa.types.is_large_binary)
 _NO_BYTES = np.zeros(0, np.uint8)
+_OFFSETS: dict[str, np.dtype[np.signedinteger]] = {
+    "STRING": np.dtype(np.int32),
+    "BINARY": np.dtype(np.int32),
+    "LARGE_STRING": np.dtype(np.int64),
+    "LARGE_BINARY": np.dtype(np.int64),
+}
+_NUMBERS = (
+    *("BOOL", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
+    *("HALF_FLOAT", "FLOAT", "DOUBLE", "DATE32", "DATE64", "TIME32", "TIME64"),
+    *("TIMESTAMP", "DURATION"),
+)
+# Ids of types that are values of fixed width, or strings with these offsets.
+_PLAIN: dict[int, np.dtype[np.signedinteger] | None] = {
+    getattr(pa.lib, f"Type_{name}"): _OFFSETS.get(name) for name in (*_NUMBERS, *_OFFSETS)
+}
 
 
 def validity_buffer(validity: Mask | None) -> pa.Buffer | None:
@@ -245,6 +260,9 @@ def _clean_indices(block: Dictionary, validity: Mask | None) -> np.ndarray:
 def from_arrow(leaf: pa.Array) -> DataBlock:
     """View the values of a leaf array. Raises NotSupportedError for a type without a leaf form."""
     type_ = leaf.type
+    if type_.id in _PLAIN:  # the usual types, without asking for all others first
+        offsets = _PLAIN[type_.id]
+        return _fixed(leaf) if offsets is None else _strings(leaf, offsets)
     if isinstance(type_, pa.BaseExtensionType):
         return from_arrow(leaf.storage)
     if pa.types.is_null(type_):
