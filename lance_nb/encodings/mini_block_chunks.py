@@ -13,7 +13,8 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -46,6 +47,7 @@ from lance_nb.value_classes import dataclass
 _WORD_LOG_BITS = 4
 _WORD_LOG_MAX = (1 << _WORD_LOG_BITS) - 1
 _CHUNK_ALIGNMENT = 8
+_STRUCT_CODES = {"<u2": "H", "<u4": "I"}
 Mask = npt.NDArray[np.bool_]
 _U16_MAX = (1 << 16) - 1
 _SIZE_SHIFT = 16  # bits of the levels before the size, in the header of a chunk
@@ -196,10 +198,12 @@ def parse_chunks(
     """Read the headers of the chunks, all at once, and locate levels and value buffers."""
     data = buffer.data
     starts = buffer.locate(table.starts)
+    if starts.size == 1:
+        return _parse_chunk(layout, table, data, int(starts[0]))
     ends = starts + table.sizes
     if int(ends.max()) > data.size:
         raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
-    header, least = _header_type(layout)
+    header, least, _ = _header_type(layout)
     if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
         raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
@@ -212,8 +216,37 @@ def parse_chunks(
         if bool((position + sizes > ends).any()):
             raise corrupt("chunk parts that fit their chunk", "larger parts")
         position = position + _pad8(sizes)
-    values = tuple(found[name] for name in (header.names or ()) if name.startswith("value"))
-    levels = heads["levels"].astype(np.int64)
+    return _parsed(layout, table, found, heads["levels"].astype(np.int64))
+
+
+def _parse_chunk(
+    layout: encodings21.MiniBlockLayout, table: ChunkTable, data: Bytes, start: int
+) -> ParsedChunks:
+    """Read the header of a single chunk: the first rows of a page need no more."""
+    end = start + int(table.sizes[0])
+    if end > data.size:
+        raise corrupt(f"{end} bytes of chunks", f"{data.size} bytes")
+    header, least, words = _header_type(layout)
+    if end - start < least:
+        raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
+    levels, *sizes = words.unpack_from(data.data, start)
+    position = start + header.itemsize
+    found: dict[str, ChunkBuffer] = {}
+    for name, size in zip((header.names or ())[1:], sizes, strict=True):
+        found[name] = ChunkBuffer(data, np.array([position]), np.array([size]))
+        if position + size > end:
+            raise corrupt("chunk parts that fit their chunk", "larger parts")
+        position += size + 7 & ~7
+    return _parsed(layout, table, found, np.array([levels]))
+
+
+def _parsed(
+    layout: encodings21.MiniBlockLayout,
+    table: ChunkTable,
+    found: Mapping[str, ChunkBuffer],
+    levels: Ints,
+) -> ParsedChunks:
+    values = tuple(part for name, part in found.items() if name.startswith("value"))
     counts = table.num_values
     flat = not layout.repetition_index_depth and ("rep" in found or "def" in found)
     if flat and not np.array_equal(levels, counts):
@@ -223,8 +256,10 @@ def parse_chunks(
     )
 
 
-def _header_type(layout: encodings21.MiniBlockLayout) -> tuple[np.dtype[np.void], int]:
-    """Return the header padded to whole words, and its bytes without padding."""
+def _header_type(
+    layout: encodings21.MiniBlockLayout,
+) -> tuple[np.dtype[np.void], int, struct.Struct]:
+    """Return the header padded to whole words, its bytes without padding, and its numbers."""
     return _header_of(
         layout.HasField("rep_compression"),
         layout.HasField("def_compression"),
@@ -236,7 +271,7 @@ def _header_type(layout: encodings21.MiniBlockLayout) -> tuple[np.dtype[np.void]
 @lru_cache(maxsize=64)
 def _header_of(
     has_rep: bool, has_def: bool, num_buffers: int, width: str
-) -> tuple[np.dtype[np.void], int]:
+) -> tuple[np.dtype[np.void], int, struct.Struct]:
     fields = [("levels", "<u2")]
     fields += [("rep", "<u2")] * has_rep
     fields += [("def", "<u2")] * has_def
@@ -244,7 +279,9 @@ def _header_of(
     exact = np.dtype(fields)
     names, formats = zip(*fields, strict=True)
     padded = -(-exact.itemsize // _CHUNK_ALIGNMENT) * _CHUNK_ALIGNMENT
-    return np.dtype({"names": names, "formats": formats, "itemsize": padded}), exact.itemsize
+    numbers = struct.Struct("<" + "".join(_STRUCT_CODES[kind] for kind in formats))
+    padding = np.dtype({"names": names, "formats": formats, "itemsize": padded})
+    return padding, exact.itemsize, numbers
 
 
 def _pad8(sizes: Ints) -> Ints:

@@ -61,6 +61,7 @@ from lance_nb.value_classes import dataclass
 
 _WARM = 2  # times that single values have been fetched
 _JOINED_VALUES_MAX = 1 << 18  # of a page: larger ones gain nothing from being joined
+_FEW_VALUES = 4096  # of all chunks: so many are decoded as quickly as some of them are fetched
 SPARSE_SHARE = 8  # values are fetched one by one when at most one in eight is wanted
 
 
@@ -329,9 +330,11 @@ class ChunkValues:
         Few values are fetched one by one where the encoding allows it; else whole chunks are
         decoded and cut.
         """
-        ends = np.cumsum(chunks.num_values)
-        wanted = int((stops - starts).sum())
-        if wanted * SPARSE_SHARE <= int(ends[-1]) and self.codecs.can_gather(self.encoding):
+        total = int(np.add.reduce(chunks.num_values))
+        wanted = int(np.add.reduce(stops - starts))
+        is_sparse = wanted * SPARSE_SHARE <= total > _FEW_VALUES
+        if is_sparse and self.codecs.can_gather(self.encoding):
+            ends = np.cumsum(chunks.num_values)
             positions = expand_ranges(starts, stops)
             owner = np.searchsorted(ends, positions, side="right")
             inside = positions - (ends - chunks.num_values)[owner]

@@ -151,15 +151,17 @@ def test_headers_are_found_in_spans_too() -> None:
     ],
 )
 def test_parts_that_do_not_fit_their_chunk_are_refused(damaged: bytes) -> None:
-    message, table, data = parts(damaged)
-    with pytest.raises(CorruptFileError):
-        parse_chunks(message, table.part(np.array([0])), PageBuffer(array(data)))
+    message, table, data = parts(damaged, damaged)
+    for wanted in ([0], [0, 1]):
+        with pytest.raises(CorruptFileError):
+            parse_chunks(message, table.part(np.array(wanted)), PageBuffer(array(data)))
 
 
-def test_chunks_past_the_bytes_at_hand_are_refused() -> None:
+@pytest.mark.parametrize("wanted", [[0, 1], [1]])
+def test_chunks_past_the_bytes_at_hand_are_refused(wanted: list[int]) -> None:
     message, table, data = parts(CHUNK, OTHER)
-    with pytest.raises(CorruptFileError, match="bytes of chunks"):
-        parse_chunks(message, table.part(np.array([0, 1])), PageBuffer(array(data[:-8])))
+    with pytest.raises(CorruptFileError, match=f"{len(data)} bytes of chunks"):
+        parse_chunks(message, table.part(np.array(wanted)), PageBuffer(array(data[:-8])))
 
 
 def ints(*values: int) -> np.ndarray:
