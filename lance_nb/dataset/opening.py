@@ -107,7 +107,7 @@ def warn_deprecated_cache_size(index_cache_size: int | None) -> None:
     if index_cache_size is not None:
         warnings.warn(
             "index_cache_size is deprecated, use index_cache_size_bytes; neither has an effect, "
-            "as scans do not read indices",
+            "as open segments are counted, not their bytes",
             DeprecationWarning,
             stacklevel=4,
         )

@@ -295,7 +295,9 @@ class LanceScanner:
               rows: 2
         """
         number = self.count_rows() if count_rows else sum(one.num_rows for one in self.to_batches())
-        return f"{self.explain_plan()}\n  rows: {number}"
+        plan = self._scan_plan
+        found = plan.found_by_indices() if isinstance(plan, ScanPlan) else []
+        return "\n".join([self.explain_plan(), *(f"  {one}" for one in found), f"  rows: {number}"])
 
     def head(self, num_rows: int) -> pa.Table:
         """Read the first rows of the result.

@@ -26,8 +26,8 @@ DEFAULT_BATCH_SIZE = "LANCE_DEFAULT_BATCH_SIZE"
 # Arguments that would change the result, and what to do instead.
 _REFUSED = {
     "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
-    "fast_search": "scans use no index and search every row; leave fast_search out",
-    "index_segments": "scans use no index; leave index_segments out",
+    "fast_search": "rows that no index covers are always scanned; leave fast_search out",
+    "index_segments": "every segment that helps is searched; leave index_segments out",
     "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
     "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
     "substrait_aggregate": "aggregate the table that the scan returns",

@@ -100,7 +100,7 @@ class CacheSession:
         return self.files.size_bytes() + self.deletions.size_bytes()
 
     def index_cache_size_bytes(self) -> int:
-        """Return 0: scans do not read indices, so none is cached.
+        """Return 0: what is cached of indices is not measured.
 
         Example:
             >>> lance_nb.Session().index_cache_size_bytes()

@@ -191,6 +191,16 @@ class ScanPlan:
         lines.append(f"  result: {', '.join(self.schema.names) or 'no columns'}")
         return "\n".join(lines)
 
+    def found_by_indices(self) -> list[str]:
+        """Search the indices, and say in words what they answered; nothing without an answer."""
+        answer = None
+        if self.nearest is None or self.options.prefilter:
+            answer = self._answer
+        if answer is None:
+            return []
+        checked = "each passes" if answer.is_exact else "the filter is computed for each"
+        return [f"index candidates: {answer.rows.size:,}, {checked}"]
+
     # --- plain scans ------------------------------------------------------------------------------
 
     def _tasks(self) -> Iterator[FragmentTask]:

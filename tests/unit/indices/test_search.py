@@ -135,6 +135,10 @@ def test_the_plan_names_the_index(indexed):
         "  index: 'n_idx' (BTree) of column 'n', 4 of 5 fragments covered, the others are scanned",
         "  decoded first, for rows that no index decides: n",
     ]
+    lines = indexed.scanner(["id"], filter="n = 7").analyze_plan().splitlines()
+    assert lines[-2:] == ["  index candidates: 8, each passes", "  rows: 10"]
+    lines = indexed.scanner(["id"], filter="n = 7 AND word = 'w0'").analyze_plan().splitlines()
+    assert lines[-2].endswith("8, the filter is computed for each")
     without = indexed.scanner(["id"], filter="n = 7", use_scalar_index=False).explain_plan()
     assert "index" not in without
 
