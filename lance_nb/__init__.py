@@ -155,6 +155,7 @@ if _typing.TYPE_CHECKING:
         ColumnOrdering,
     )
     from lance_nb.table.verification.findings import Finding, Verification
+    from lance_nb.transactions.branch_merge.choices import CellChoice
     from lance_nb.transactions.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -195,6 +196,7 @@ __all__ = [
     "Branch",
     "Branches",
     "BulkCommitResult",
+    "CellChoice",
     "CheckOutcome",
     "CheckResult",
     "CleanupCandidateFile",
@@ -347,6 +349,7 @@ _LAZY = {
     "RepairPlan": "lance_nb.dataset.health",
     "RepairResult": "lance_nb.transactions.repair",
     "RepairStep": "lance_nb.transactions.repair_plan",
+    "CellChoice": "lance_nb.transactions.branch_merge.choices",
     "ColumnOrdering": "lance_nb.table.ordering",
     "AlterColumn": "lance_nb.dataset.arguments",
     "AutoCleanupConfig": "lance_nb.dataset.arguments",

@@ -33,6 +33,13 @@ class CellChoice:
     ``take`` is "base", "ours" (the target's), "theirs" (the source's) or "value"; ``value`` counts
     for the last one only. ``row`` is the value of the key (a tuple for several key columns), else
     the stable row id; None means every row. ``column`` None means every column.
+
+    Raises InvalidInputError.
+
+    Example:
+        >>> from lance_nb import CellChoice
+        >>> str(CellChoice("value", row=12, column="price", value=9.5))
+        '12.price:=9.5'
     """
 
     take: str
