@@ -11,6 +11,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.transactions import commit as commit_module
+from lance_nb.transactions import rebase as rebase_module
 from lance_nb.transactions import version_slots
 from lance_nb.transactions.version_slots import StoreSlots
 from tests.concurrency.simulation import simulate
@@ -62,11 +63,11 @@ def _own_commit_not_recognised(patch: pytest.MonkeyPatch) -> None:
 
 
 def _deletions_not_merged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit_module, "rebase", lambda transaction, *_: transaction)
+    patch.setattr(rebase_module, "rebase", lambda transaction, *_: transaction)
 
 
 def _deletions_of_others_forgotten(patch: pytest.MonkeyPatch) -> None:
-    whole = commit_module.RebaseContext
+    whole = rebase_module.RebaseContext
 
     def context(*parts):
         *first, write, affected = parts
@@ -76,7 +77,7 @@ def _deletions_of_others_forgotten(patch: pytest.MonkeyPatch) -> None:
 
         return whole(*first, only_ours, affected)
 
-    patch.setattr(commit_module, "RebaseContext", context)
+    patch.setattr(rebase_module, "RebaseContext", context)
 
 
 def _built_on_the_read_version(patch: pytest.MonkeyPatch) -> None:
