@@ -134,6 +134,7 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         ["export", uri, str(tmp_path / "rows.csv")],
         ["diff", uri, "1..3"], ["row", uri, "id=3"], ["branch", uri], ["tag", uri],
         ["space", uri], ["doctor", uri], ["spark"], ["help"], ["help", "log"], ["--version"],
+        ["expect", uri, "add", "id < 1000"], ["check", uri], ["review", uri, "dev"],
         ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
         ["clean", uri, "--dry-run"], ["demo", "--help"],
     ]  # fmt: skip
