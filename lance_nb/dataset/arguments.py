@@ -58,7 +58,7 @@ def sanitize_ts(ts: Any) -> datetime:
 
     Raises InvalidInputError for other text, ArgumentError for other values.
 
-    Example:
+    Examples:
         >>> lance_nb.sanitize_ts("2024-01-02 03:04:05")
         datetime.datetime(2024, 1, 2, 3, 4, 5)
     """
@@ -83,7 +83,7 @@ def td_to_micros(td: timedelta) -> int:
     Args:
         td: the time span.
 
-    Example:
+    Examples:
         >>> from datetime import timedelta
         >>> lance_nb.td_to_micros(timedelta(seconds=1.5))
         1500000
@@ -102,7 +102,7 @@ def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
 
     Raises ArgumentError for what is no number of 64 bits.
 
-    Example:
+    Examples:
         >>> len(lance_nb.serialize_row_addrs([0, 1 << 32]))
         56
     """

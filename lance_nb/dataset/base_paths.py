@@ -40,7 +40,7 @@ from lance_nb.value_classes import dataclass
 class DatasetBasePath:
     """A folder or bucket, by its URI. ``is_dataset_root``: files lie in its usual folders.
 
-    Example:
+    Examples:
         >>> lance_nb.DatasetBasePath("s3://archive/points", name="archive").name
         'archive'
     """

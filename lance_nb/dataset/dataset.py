@@ -119,7 +119,7 @@ class CleanupArguments(TypedDict, total=False):
 class LanceDataset(OpenedVersion):
     """A dataset at one version. Open one with ``lance_nb.dataset(uri)`` or ``LanceDataset(uri)``.
 
-    Example:
+    Examples:
         >>> ds = lance_nb.LanceDataset(uri, version=1)
         >>> ds.count_rows(), ds.schema.names
         (10, ['id', 'label', 'vector'])
@@ -194,7 +194,7 @@ class LanceDataset(OpenedVersion):
 
         Raises as ``scanner`` does where they do not fit.
 
-        Example:
+        Examples:
             >>> ds.schema.names
             ['id', 'label', 'vector']
         """
@@ -222,7 +222,7 @@ class LanceDataset(OpenedVersion):
 
         ``default_scan_options`` do not matter. Raises PredicateError, ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.count_rows(), ds.count_rows("id < 9")
             (10, 9)
         """
@@ -304,7 +304,7 @@ class LanceDataset(OpenedVersion):
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
 
-        Example:
+        Examples:
             >>> scan = ds.scanner(columns=["id"], filter="id < 9", limit=3)
             >>> scan.to_table()["id"].to_pylist()
             [0, 1, 2]
@@ -379,7 +379,7 @@ class LanceDataset(OpenedVersion):
     ) -> pa.Table:
         """Read rows into one table. The arguments and errors are those of ``scanner``.
 
-        Example:
+        Examples:
             >>> ds.to_table(["id"], filter="label = 'a'", limit=2).to_pylist()
             [{'id': 0}, {'id': 2}]
         """
@@ -453,7 +453,7 @@ class LanceDataset(OpenedVersion):
     ) -> Iterator[pa.RecordBatch]:
         """Read rows batch by batch, in bounded memory. Arguments and errors as for ``scanner``.
 
-        Example:
+        Examples:
             >>> [batch.num_rows for batch in ds.to_batches(["id"], batch_size=4)]
             [4, 1, 4, 1]
         """
@@ -549,7 +549,7 @@ class LanceDataset(OpenedVersion):
         The arguments up to ``keep_dictionaries`` are those of ``scanner``, those from
         ``memory_pool`` on go to ``pyarrow.Table.to_pandas``. Raises as ``scanner``.
 
-        Example:
+        Examples:
             >>> ds.to_pandas(["id"], limit=2).shape
             (2, 1)
         """
@@ -646,7 +646,7 @@ class LanceDataset(OpenedVersion):
 
         The other arguments and the errors are those of ``scanner``.
 
-        Example:
+        Examples:
             >>> ds.head(3, columns=["id"]).to_pydict()
             {'id': [0, 1, 2]}
         """
@@ -696,7 +696,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for a negative start and an end before it, ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.slice(2, 5, columns=["id"]).to_pydict()
             {'id': [2, 3, 4]}
         """
@@ -714,7 +714,7 @@ class LanceDataset(OpenedVersion):
 
         Returns a builder; ``.build().to_batch_records()`` runs the statement.
 
-        Example:
+        Examples:
             >>> query = ds.sql("SELECT count(*) AS n FROM dataset WHERE id < 4").build()
             >>> query.to_batch_records()[0].to_pydict()
             {'n': [4]}
@@ -724,7 +724,7 @@ class LanceDataset(OpenedVersion):
     def fragment_ids(self) -> Bitmap:
         """Return the ids of the fragments as a set, which is iterated in ascending order.
 
-        Example:
+        Examples:
             >>> list(ds.fragment_ids())
             [0, 1]
         """
@@ -740,7 +740,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for a filter.
 
-        Example:
+        Examples:
             >>> [fragment.count_rows() for fragment in ds.get_fragments()]
             [5, 5]
         """
@@ -761,7 +761,7 @@ class LanceDataset(OpenedVersion):
 
         Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError, NotSupportedError.
 
-        Example:
+        Examples:
             >>> path = ds.get_fragments()[0].data_files()[0].path
             >>> list(ds.describe_data_file(path).fields)
             [0, 1, 2]
@@ -776,7 +776,7 @@ class LanceDataset(OpenedVersion):
         Args:
             fragment_id: id as in the manifest, not a position.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).count_rows(), ds.get_fragment(7)
             (5, None)
         """
@@ -807,7 +807,7 @@ class LanceDataset(OpenedVersion):
         Raises InvalidInputError for a position that does not exist (always, unlike pylance),
         ColumnNotFoundError, PredicateError.
 
-        Example:
+        Examples:
             >>> ds.take([4, 0, 4], columns=["id"])["id"].to_pylist()
             [4, 0, 4]
         """
@@ -828,7 +828,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, ColumnNotFoundError, PredicateError.
 
-        Example:
+        Examples:
             >>> ds.take_rows([3, 0], columns=["id"])["id"].to_pylist()
             [3, 0]
         """
@@ -859,7 +859,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, also for a row that does not exist.
 
-        Example:
+        Examples:
             >>> photos.take_blobs("image", indices=[0])[0].read(5)
             b'first'
         """
@@ -886,7 +886,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, also for a row that does not exist.
 
-        Example:
+        Examples:
             >>> photos.read_blobs("image", indices=[1])
             [(1, b'second photo')]
         """
@@ -918,7 +918,7 @@ class LanceDataset(OpenedVersion):
         Returns ``(number of the request, row address, bytes)``, None for a null blob. Raises
         InvalidInputError for a row or a range that does not exist.
 
-        Example:
+        Examples:
             >>> photos.read_blob_ranges("image", [(0, 6, 5), (1, 0, 6)], selector="indices")
             [(0, 0, b'photo'), (1, 1, b'second')]
         """
@@ -948,7 +948,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, ColumnNotFoundError, PredicateError.
 
-        Example:
+        Examples:
             >>> ds.sample(3, columns=["id"], seed=7).num_rows
             3
         """
@@ -964,7 +964,7 @@ class LanceDataset(OpenedVersion):
     def data_storage_version(self) -> str:
         """File version of newly written data, for example "2.2".
 
-        Example:
+        Examples:
             >>> ds.data_storage_version
             '2.2'
         """
@@ -974,7 +974,7 @@ class LanceDataset(OpenedVersion):
     def metadata(self) -> dict[str, str]:
         """Table metadata.
 
-        Example:
+        Examples:
             >>> _ = ds.update_metadata({"source": "survey"})
             >>> ds.metadata
             {'source': 'survey'}
@@ -984,7 +984,7 @@ class LanceDataset(OpenedVersion):
     def config(self) -> dict[str, str]:
         """Return the table configuration.
 
-        Example:
+        Examples:
             >>> _ = ds.update_config({"owner": "ada"})
             >>> ds.config()
             {'owner': 'ada'}
@@ -995,7 +995,7 @@ class LanceDataset(OpenedVersion):
     def stats(self) -> LanceStats:
         """Counts of this version; call the object to get them: ``ds.stats()``.
 
-        Example:
+        Examples:
             >>> ds.stats().num_rows, ds.stats().num_fragments
             (10, 2)
         """
@@ -1005,7 +1005,7 @@ class LanceDataset(OpenedVersion):
     def has_stable_row_ids(self) -> bool:
         """Whether row ids stay the same when rows move.
 
-        Example:
+        Examples:
             >>> ds.has_stable_row_ids, photos.has_stable_row_ids
             (True, False)
         """
@@ -1015,7 +1015,7 @@ class LanceDataset(OpenedVersion):
     def max_field_id(self) -> int:
         """The largest field id of the schema and of the data files.
 
-        Example:
+        Examples:
             >>> ds.max_field_id
             2
         """
@@ -1029,7 +1029,7 @@ class LanceDataset(OpenedVersion):
     def schema_metadata(self) -> dict[str, str]:
         """Metadata of the Arrow schema, as text.
 
-        Example:
+        Examples:
             >>> _ = ds.update_schema_metadata({"unit": "metre"})
             >>> ds.schema_metadata
             {'unit': 'metre'}
@@ -1040,7 +1040,7 @@ class LanceDataset(OpenedVersion):
     def get_version(self) -> dict[str, Any]:
         """Describe this version as ``versions`` describes it.
 
-        Example:
+        Examples:
             >>> ds.get_version()["version"]
             1
         """
@@ -1049,7 +1049,7 @@ class LanceDataset(OpenedVersion):
     def base_paths(self) -> dict[int, BasePath]:
         """Return the base paths that are registered, by id.
 
-        Example:
+        Examples:
             >>> clone = ds.shallow_clone("clone.lance")
             >>> [base.path.endswith("points.lance") for base in clone.base_paths().values()]
             [True]
@@ -1061,7 +1061,7 @@ class LanceDataset(OpenedVersion):
 
         Returns rows of the schema ``lance_nb.table.metadata_tables.ALL``. Raises StorageError.
 
-        Example:
+        Examples:
             >>> files = ds.all_files().read_all()
             >>> sum(path.endswith(".lance") for path in files["path"].to_pylist())
             2
@@ -1087,7 +1087,7 @@ class LanceDataset(OpenedVersion):
         Returns rows of the schema ``lance_nb.table.metadata_tables.TRACKED``. Raises
         CorruptFileError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.tracked_files().read_all().column_names
             ['version', 'base_uri', 'path', 'type']
         """
@@ -1106,7 +1106,7 @@ class LanceDataset(OpenedVersion):
     def latest_version(self) -> int:
         """Number of the newest version of this branch; reads the store at each call.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.checkout_version(1).latest_version
@@ -1117,7 +1117,7 @@ class LanceDataset(OpenedVersion):
     def versions(self) -> list[dict[str, Any]]:
         """List all versions of this branch as pylance does: number, local time, counts.
 
-        Example:
+        Examples:
             >>> [entry["version"] for entry in ds.versions()]
             [1]
         """
@@ -1127,7 +1127,7 @@ class LanceDataset(OpenedVersion):
     def version_numbers(self) -> list[int]:
         """List the version numbers of this branch, oldest first; reads no manifest.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> ds.version_numbers()
             [1, 2]
@@ -1143,7 +1143,7 @@ class LanceDataset(OpenedVersion):
 
         Raises VersionNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.version_info(1).num_rows
             10
         """
@@ -1160,7 +1160,7 @@ class LanceDataset(OpenedVersion):
             limit: the most versions; all by default.
             before: only versions older than this number.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> [(info.version, info.operation) for info in ds.history(limit=2)]
             [(2, 'Append'), (1, 'Overwrite')]
@@ -1190,7 +1190,7 @@ class LanceDataset(OpenedVersion):
 
         Raises VersionNotFoundError, CorruptFileError.
 
-        Example:
+        Examples:
             >>> ds.transaction().operation
             'Overwrite'
         """
@@ -1200,7 +1200,7 @@ class LanceDataset(OpenedVersion):
     def tags(self) -> Tags:
         """The dataset's tags.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> ds.tags.names()
             ['first']
@@ -1211,7 +1211,7 @@ class LanceDataset(OpenedVersion):
     def branches(self) -> Branches:
         """The dataset's branches (main has no entry).
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.names()
             ['experiment']
@@ -1227,7 +1227,7 @@ class LanceDataset(OpenedVersion):
 
         Raises VersionNotFoundError, RefNotFoundError, InvalidRefError.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> ds.checkout_version(1).count_rows()
             10
@@ -1242,7 +1242,7 @@ class LanceDataset(OpenedVersion):
 
         pylance returns None.
 
-        Example:
+        Examples:
             >>> old = ds.checkout_version(1)
             >>> ds.insert(rows)
             >>> old.checkout_latest().version
@@ -1271,7 +1271,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, PredicateError, VersionNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.bisect("count(*) > 9").first_bad
@@ -1285,7 +1285,7 @@ class LanceDataset(OpenedVersion):
     def expectations(self) -> Expectations:
         """Conditions that versions should meet: add, list, remove. Not in pylance.
 
-        Example:
+        Examples:
             >>> ds.expectations.add("id >= 0")
             'id-0'
             >>> ds.check().ok
@@ -1319,7 +1319,7 @@ class LanceDataset(OpenedVersion):
         Raises InvalidInputError, VersionNotFoundError, RefNotFoundError, StorageError. What cannot
         be evaluated is an outcome "unknown".
 
-        Example:
+        Examples:
             >>> _ = ds.expectations.add("id < 9")
             >>> result = ds.check()
             >>> result.ok, result.outcomes[0].num_failed
@@ -1350,7 +1350,7 @@ class LanceDataset(OpenedVersion):
 
         Raises as ``check`` does.
 
-        Example:
+        Examples:
             >>> _ = ds.expectations.add_row_count(maximum=9)
             >>> [result.status for result in ds.check_versions()]
             ['fail', 'fail']
@@ -1367,7 +1367,7 @@ class LanceDataset(OpenedVersion):
     def version_refs(self) -> list[dict[str, int]]:
         """List the version numbers of this branch as pylance does; reads no manifest.
 
-        Example:
+        Examples:
             >>> ds.version_refs()
             [{'version': 1}]
         """
@@ -1377,7 +1377,7 @@ class LanceDataset(OpenedVersion):
     def inspect(self) -> Inspection:
         """Arrow tables about versions, fragments, files, columns and pages.
 
-        Example:
+        Examples:
             >>> ds.inspect.fragments()["physical_rows"].to_pylist()
             [5, 5]
         """
@@ -1404,7 +1404,7 @@ class LanceDataset(OpenedVersion):
 
         Raises VersionNotFoundError, RefNotFoundError, InvalidRefError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.diff(1).counts.rows_deleted
@@ -1433,7 +1433,7 @@ class LanceDataset(OpenedVersion):
 
         Needs stable row ids. Raises InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> ds.delta(1).get_inserted_rows().read_all()["id"].to_pylist()
             [10, 11]
@@ -1468,7 +1468,7 @@ class LanceDataset(OpenedVersion):
         Raises InvalidInputError where nothing identifies rows, or when ``begin`` is not in the past
         of ``end``; VersionNotFoundError for a version cleaned up.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> feed = ds.changes(1, columns=["id"]).read_all()
@@ -1504,7 +1504,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, ColumnNotFoundError, NotFoundError.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
             1
             >>> [(step.version, step.event) for step in ds.row_history(key={"id": 7}).steps()]
@@ -1578,7 +1578,7 @@ class LanceDataset(OpenedVersion):
         (``initial_bases``). Raises SchemaMismatchError, CommitError, CommitStateUnknownError,
         InvalidInputError, NotSupportedError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.insert(rows, commit_message="more rows")
             >>> ds.version, ds.count_rows()
             (2, 12)
@@ -1634,7 +1634,7 @@ class LanceDataset(OpenedVersion):
 
         Raises PredicateError, CommitConflictError, TooMuchWriteContentionError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.delete("id > 7")
             {'num_deleted_rows': 2}
         """
@@ -1680,7 +1680,7 @@ class LanceDataset(OpenedVersion):
         Raises ColumnNotFoundError, PredicateError, NotSupportedError (a blob column that would be
         written again), InvalidInputError, CommitConflictError, TooMuchWriteContentionError.
 
-        Example:
+        Examples:
             >>> ds.update({"id": "id + 100"}, where="id > 7")
             {'num_rows_updated': 2}
         """
@@ -1706,7 +1706,7 @@ class LanceDataset(OpenedVersion):
         It takes the place of what is the newest by then, whatever came in between. Raises
         CommitConflictError, CommitStateUnknownError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> first = ds.checkout_version(1)
@@ -1731,7 +1731,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, CommitConflictError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.update_config({"owner": "ada"})
             {'owner': 'ada'}
         """
@@ -1746,7 +1746,7 @@ class LanceDataset(OpenedVersion):
         Args:
             keys: what to remove; keys that do not exist are ignored.
 
-        Example:
+        Examples:
             >>> _ = ds.update_config({"owner": "ada", "team": "maps"})
             >>> ds.delete_config_keys(["owner"])
             >>> ds.config()
@@ -1768,7 +1768,7 @@ class LanceDataset(OpenedVersion):
         Returns files and bytes that were read, and files that had a sum. Raises StorageError,
         CommitConflictError.
 
-        Example:
+        Examples:
             >>> ds.add_checksums().num_files
             2
             >>> ds.verify().num_files_checked
@@ -1786,7 +1786,7 @@ class LanceDataset(OpenedVersion):
         Args:
             values, replace: as for ``update_config``.
 
-        Example:
+        Examples:
             >>> ds.update_metadata({"source": "a survey"})
             {'source': 'a survey'}
         """
@@ -1801,7 +1801,7 @@ class LanceDataset(OpenedVersion):
         Args:
             values, replace: as for ``update_config``.
 
-        Example:
+        Examples:
             >>> ds.update_schema_metadata({"unit": "metre"})
             {'unit': 'metre'}
         """
@@ -1816,7 +1816,7 @@ class LanceDataset(OpenedVersion):
         Args:
             new_metadata: all keys of the metadata.
 
-        Example:
+        Examples:
             >>> ds.replace_schema_metadata({"unit": "metre"})
             >>> ds.schema_metadata
             {'unit': 'metre'}
@@ -1834,7 +1834,7 @@ class LanceDataset(OpenedVersion):
 
         Raises ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.update_field_metadata({"id": {"unit": "metre"}})
             >>> ds.schema.field("id").metadata
             {b'unit': b'metre'}
@@ -1853,7 +1853,7 @@ class LanceDataset(OpenedVersion):
 
         Raises ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.replace_field_metadata("id", {"unit": "metre"})
             >>> ds.schema.field("id").metadata
             {b'unit': b'metre'}
@@ -1877,7 +1877,7 @@ class LanceDataset(OpenedVersion):
 
         Raises BasePathError when a name, path or id is taken.
 
-        Example:
+        Examples:
             >>> base = lance_nb.DatasetBasePath("/archive", name="archive")
             >>> [base.name for base in ds.add_bases([base]).base_paths().values()]
             ['archive']
@@ -1905,7 +1905,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for another folder, DatasetNotFoundError, StorageError.
 
-        Example:
+        Examples:
             >>> lance_nb.LanceDataset.drop("photos.lance")
             >>> lance_nb.LanceDataset.drop("photos.lance", ignore_not_found=True)
         """
@@ -1929,7 +1929,7 @@ class LanceDataset(OpenedVersion):
 
         Raises ColumnNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> upsert.execute(rows)["num_inserted_rows"]
             2
@@ -1949,7 +1949,7 @@ class LanceDataset(OpenedVersion):
 
         Raises ColumnNotFoundError, InvalidInputError when no column would be left.
 
-        Example:
+        Examples:
             >>> ds.drop_columns(["vector"])
             >>> ds.schema.names
             ['id', 'label']
@@ -1973,7 +1973,7 @@ class LanceDataset(OpenedVersion):
         Raises ColumnNotFoundError, InvalidInputError, SchemaMismatchError, PredicateError (a value
         that does not fit).
 
-        Example:
+        Examples:
             >>> ds.alter_columns({"path": "id", "name": "number"})
             >>> ds.schema.names
             ['number', 'label', 'vector']
@@ -2010,7 +2010,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError, SchemaMismatchError, PredicateError.
 
-        Example:
+        Examples:
             >>> ds.add_columns({"twice": "id * 2"})
             >>> ds.take([3], ["id", "twice"]).to_pylist()
             [{'id': 3, 'twice': 6}]
@@ -2042,7 +2042,7 @@ class LanceDataset(OpenedVersion):
         Raises ColumnNotFoundError, SchemaMismatchError (keys of different types, columns that are
         there).
 
-        Example:
+        Examples:
             >>> ds.merge(pa.table({"id": [1, 2], "name": ["one", "two"]}), "id")
             >>> ds.head(3, columns=["name"]).to_pydict()
             {'name': [None, 'one', 'two']}
@@ -2058,7 +2058,7 @@ class LanceDataset(OpenedVersion):
 
         Raises CommitConflictError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.truncate_table()
             >>> ds.count_rows(), ds.schema.names
             (0, ['id', 'label', 'vector'])
@@ -2078,7 +2078,7 @@ class LanceDataset(OpenedVersion):
     def has_index(self) -> bool:
         """Whether there is an index.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE")
             >>> ds.has_index
             True
@@ -2088,7 +2088,7 @@ class LanceDataset(OpenedVersion):
     def list_indices(self) -> list[dict[str, Any]]:
         """List the segments of the secondary indices of this version, as pylance does.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE")
             >>> [(segment["name"], segment["type"]) for segment in ds.list_indices()]
             [('id_idx', 'BTree')]
@@ -2100,7 +2100,7 @@ class LanceDataset(OpenedVersion):
     def describe_indices(self) -> list[IndexDescription]:
         """Describe every index with all its segments: type, fields, rows and fragments covered.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE")
             >>> [index.name for index in ds.describe_indices()]
             ['id_idx']
@@ -2119,7 +2119,7 @@ class LanceDataset(OpenedVersion):
 
         Raises IndexNotFoundError (a KeyError).
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE", name="by_id")
             >>> ds.index_statistics("by_id")["num_indexed_rows"]
             10
@@ -2136,7 +2136,7 @@ class LanceDataset(OpenedVersion):
 
         The columns are ``lance_nb.table.indices.COVERAGE``. Raises IndexNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE", name="by_id")
             >>> ds.index_coverage("by_id").num_rows
             2
@@ -2154,7 +2154,7 @@ class LanceDataset(OpenedVersion):
         Returns as many addresses: null for rows that are gone, the same for rows that no compaction
         moved; None when there is no such index. Raises InvalidInputError for what are no addresses.
 
-        Example:
+        Examples:
             >>> ds.remap_row_addrs(pa.array([0, 1], pa.uint64())) is None
             True
         """
@@ -2172,7 +2172,7 @@ class LanceDataset(OpenedVersion):
 
         Raises IndexNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE", name="by_id")
             >>> ds.drop_index("by_id")
             >>> ds.has_index
@@ -2229,7 +2229,7 @@ class LanceDataset(OpenedVersion):
         Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and options
         that only pylance has.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE")
             >>> ds.describe_indices()[0].name
             'id_idx'
@@ -2305,7 +2305,7 @@ class LanceDataset(OpenedVersion):
     def session(self) -> CacheSession:
         """Return the caches of this dataset, to open others with: ``dataset(uri, session=...)``.
 
-        Example:
+        Examples:
             >>> same = lance_nb.dataset(uri, session=ds.session())
             >>> same.session().is_same_as(ds.session())
             True
@@ -2316,7 +2316,7 @@ class LanceDataset(OpenedVersion):
     def initial_storage_options(self) -> dict[str, Any] | None:
         """The storage options that the dataset was opened with, None if there were none.
 
-        Example:
+        Examples:
             >>> ds.initial_storage_options is None
             True
         """
@@ -2326,7 +2326,7 @@ class LanceDataset(OpenedVersion):
     def latest_storage_options(self) -> dict[str, Any] | None:
         """Return the storage options; they do not change while a dataset is open.
 
-        Example:
+        Examples:
             >>> ds.latest_storage_options() is None
             True
         """
@@ -2336,7 +2336,7 @@ class LanceDataset(OpenedVersion):
     def storage_options_accessor(self) -> StorageOptionsAccessor | None:
         """The storage options behind pylance's interface, None if there are none.
 
-        Example:
+        Examples:
             >>> ds.storage_options_accessor is None
             True
         """
@@ -2346,7 +2346,7 @@ class LanceDataset(OpenedVersion):
     def new_file_session(self) -> LanceFileSession:
         """Return a session that reads and writes single files below the dataset's root.
 
-        Example:
+        Examples:
             >>> len(ds.new_file_session().list("data"))
             2
         """
@@ -2359,7 +2359,7 @@ class LanceDataset(OpenedVersion):
 
         The whole process is counted, see lance_nb.dataset.storage_access.
 
-        Example:
+        Examples:
             >>> ds.io_stats_snapshot().read_iops >= 0
             True
         """
@@ -2368,7 +2368,7 @@ class LanceDataset(OpenedVersion):
     def io_stats_incremental(self) -> IOStats:
         """Return what ``io_stats_snapshot`` returns, and count from zero again.
 
-        Example:
+        Examples:
             >>> _ = ds.io_stats_incremental()
             >>> ds.io_stats_incremental().read_iops
             0
@@ -2396,7 +2396,7 @@ class LanceDataset(OpenedVersion):
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError,
         CommitStateUnknownError.
 
-        Example:
+        Examples:
             >>> experiment = ds.create_branch("experiment")
             >>> experiment.insert(rows)
             >>> experiment.count_rows(), ds.count_rows()
@@ -2426,7 +2426,7 @@ class LanceDataset(OpenedVersion):
 
         Raises DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.shallow_clone("clone.lance").count_rows()
             10
         """
@@ -2452,7 +2452,7 @@ class LanceDataset(OpenedVersion):
 
         Raises DatasetAlreadyExistsError, VersionNotFoundError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.deep_clone("copy.lance").count_rows()
             10
         """
@@ -2469,7 +2469,7 @@ class LanceDataset(OpenedVersion):
         version: open the oldest by its number, and repeat this. Raises CommitConflictError,
         CommitStateUnknownError.
 
-        Example:
+        Examples:
             >>> old = lance_nb.write_dataset(rows, "old.lance", enable_v2_manifest_paths=False)
             >>> old.migrate_manifest_paths_v2()
             >>> lance_nb.dataset("old.lance").count_rows()
@@ -2506,7 +2506,7 @@ class LanceDataset(OpenedVersion):
         Raises InvalidInputError if there is nothing to do, CommitConflictError if what the change
         touches has been changed here, VersionNotFoundError.
 
-        Example:
+        Examples:
             >>> experiment = ds.create_branch("experiment")
             >>> experiment.delete("id = 5")["num_deleted_rows"]
             1
@@ -2547,7 +2547,7 @@ class LanceDataset(OpenedVersion):
         are listed), InvalidInputError for a compaction, a first version, and what is undone
         already.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> _ = ds.revert(ds.version)
@@ -2618,7 +2618,7 @@ class LanceDataset(OpenedVersion):
         RetryableCommitConflictError, TooMuchWriteContentionError, CommitStateUnknownError,
         StorageError.
 
-        Example:
+        Examples:
             >>> fragments = lance_nb.write_fragments(rows, ds)
             >>> append = lance_nb.LanceOperation.Append(fragments)
             >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()
@@ -2673,7 +2673,7 @@ class LanceDataset(OpenedVersion):
         The other arguments are those of ``commit``. Raises InvalidInputError, NotSupportedError for
         other operations, and as ``commit`` does.
 
-        Example:
+        Examples:
             >>> parts = [rows.slice(0, 1), rows.slice(1, 1)]
             >>> appends = [lance_nb.write_fragments(p, ds, return_transaction=True) for p in parts]
             >>> lance_nb.LanceDataset.commit_batch(ds, appends)["dataset"].count_rows()
@@ -2699,7 +2699,7 @@ class LanceDataset(OpenedVersion):
     def stage(self) -> Stage:
         """Collect edits of this version, preview them, then commit or discard them together.
 
-        Example:
+        Examples:
             >>> stage = ds.stage().delete("id < 3").append(rows)
             >>> stage.commit()
             2
@@ -2718,7 +2718,7 @@ class LanceDataset(OpenedVersion):
 
         Raises VersionNotFoundError, CorruptFileError.
 
-        Example:
+        Examples:
             >>> type(ds.read_transaction(1).operation).__name__
             'Overwrite'
         """
@@ -2734,7 +2734,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for a negative number.
 
-        Example:
+        Examples:
             >>> ds.insert(rows, commit_message="more rows")
             >>> [made.message for made in ds.get_transactions()]
             ['more rows', None]
@@ -2753,7 +2753,7 @@ class LanceDataset(OpenedVersion):
     def optimize(self) -> DatasetOptimizer:
         """Compaction and other maintenance of this dataset.
 
-        Example:
+        Examples:
             >>> ds.optimize.compact_files().fragments_removed
             2
         """
@@ -2843,7 +2843,7 @@ class LanceDataset(OpenedVersion):
         versions match; CorruptFileError or NotSupportedError, with nothing deleted, when a manifest
         that is needed cannot be understood.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> ds.cleanup_old_versions(retain_versions=1).old_versions
             1
@@ -2882,7 +2882,7 @@ class LanceDataset(OpenedVersion):
 
         The other arguments and the errors are those of ``cleanup_old_versions``.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> ds.explain_cleanup_old_versions(retain_versions=1).stats.old_versions
             1
@@ -2915,7 +2915,7 @@ class LanceDataset(OpenedVersion):
 
         Raises StorageError.
 
-        Example:
+        Examples:
             >>> account = ds.space()
             >>> account.damaged
             ()
@@ -2930,7 +2930,7 @@ class LanceDataset(OpenedVersion):
         Opens every data file, compares rows, fields and sizes with the manifest, and reads deletion
         files and row ids. Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
 
-        Example:
+        Examples:
             >>> ds.validate()
         """
         from lance_nb.dataset.verbs import verifying
@@ -2964,7 +2964,7 @@ class LanceDataset(OpenedVersion):
 
         Raises InvalidInputError for another ``sample``.
 
-        Example:
+        Examples:
             >>> ds.verify().verdict
             'whole'
         """
@@ -2996,7 +2996,7 @@ class LanceDataset(OpenedVersion):
         the version that names a former place, and the base paths. Raises CommitConflictError,
         StorageError, CorruptFileError.
 
-        Example:
+        Examples:
             >>> ds.repair_moved(dry_run=True)
             []
         """

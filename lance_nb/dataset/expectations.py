@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 class Expectations:
     """The expectations of a dataset, as its version has them. Created by ``ds.expectations``.
 
-    Example:
+    Examples:
         >>> ds.expectations.add("id BETWEEN 0 AND 100")
         'id-between-0-and-100'
         >>> ds.check().ok
@@ -54,7 +54,7 @@ class Expectations:
     def list(self) -> dict[str, Expectation]:
         """Return the expectations by name. What cannot be read is left out; see ``problems``.
 
-        Example:
+        Examples:
             >>> ds.expectations.add("id >= 0", name="positive")
             'positive'
             >>> ds.expectations.list()["positive"].sql
@@ -65,7 +65,7 @@ class Expectations:
     def problems(self) -> dict[str, str]:
         """Return why an entry of the configuration cannot be read, by name.
 
-        Example:
+        Examples:
             >>> _ = ds.update_config({"lance_nb.expectation.bad": "[]"})
             >>> builtins_list = list(ds.expectations.problems())
             >>> builtins_list
@@ -76,7 +76,7 @@ class Expectations:
     def names(self) -> builtins.list[str]:
         """List the names, also of what cannot be read.
 
-        Example:
+        Examples:
             >>> ds.expectations.names()
             []
         """
@@ -94,7 +94,7 @@ class Expectations:
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError (the name is taken).
 
-        Example:
+        Examples:
             >>> ds.expectations.add("label IN ('a', 'b')", name="labels")
             'labels'
         """
@@ -109,7 +109,7 @@ class Expectations:
 
         Raises ColumnNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_not_null("id")
             'id-is-not-null'
         """
@@ -124,7 +124,7 @@ class Expectations:
 
         Raises ColumnNotFoundError, InvalidInputError, NotSupportedError for nested columns.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_unique("id")
             'unique-id'
         """
@@ -152,7 +152,7 @@ class Expectations:
 
         Raises ColumnNotFoundError, DatasetNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_reference("label", uri, "label", name="known-labels")
             'known-labels'
         """
@@ -178,7 +178,7 @@ class Expectations:
 
         Raises InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_row_count(1, 1000)
             'count-between-1-and-1000'
         """
@@ -197,7 +197,7 @@ class Expectations:
 
         Raises ColumnNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_drift("id", 0.5)
             'drift-of-id-from-previous-0.5'
         """
@@ -212,7 +212,7 @@ class Expectations:
 
         Raises NotFoundError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add("id >= 0", name="positive")
             'positive'
             >>> ds.expectations.remove("positive")
@@ -229,7 +229,7 @@ class Expectations:
     def gate(self) -> bool:
         """Whether staging refuses a commit that breaks an expectation.
 
-        Example:
+        Examples:
             >>> ds.expectations.gate
             False
         """
@@ -244,7 +244,7 @@ class Expectations:
         Args:
             refuse: whether staging refuses a commit that breaks an expectation.
 
-        Example:
+        Examples:
             >>> ds.expectations.set_gate(True)
             >>> ds.expectations.gate
             True
@@ -260,7 +260,7 @@ class Expectations:
 
         Raises InvalidInputError, VersionNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.expectations.add_row_count(minimum=10, name="enough")
             'enough'
             >>> ds.delete("id = 5")["num_deleted_rows"]

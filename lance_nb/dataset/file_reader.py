@@ -31,7 +31,7 @@ DEFAULT_BATCH_ROWS = 1024
 class LanceBufferDescriptor:
     """Where a buffer lies in the file, in bytes.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> buffer = lance_nb.LanceFileReader(path).metadata().global_buffers[0]
         >>> buffer.position >= 0, buffer.size > 0
@@ -46,7 +46,7 @@ class LanceBufferDescriptor:
 class LancePageMetadata:
     """A page: its buffers and, in words, its encoding.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> page = lance_nb.LanceFileReader(path).metadata().columns[0].pages[0]
         >>> page.num_rows
@@ -62,7 +62,7 @@ class LancePageMetadata:
 class LanceColumnMetadata:
     """A column: its pages. Buffers of the column itself are not written by any release.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> column = lance_nb.LanceFileReader(path).metadata().columns[0]
         >>> len(column.pages), column.column_buffers
@@ -77,7 +77,7 @@ class LanceColumnMetadata:
 class LanceFileMetadata:
     """What a data file says of itself; sizes in bytes. Created by ``LanceFileReader.metadata``.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> found = lance_nb.LanceFileReader(path).metadata()
         >>> found.num_rows, found.major_version, found.minor_version
@@ -107,7 +107,7 @@ class ColumnStatistics:
 class LanceFileStatistics:
     """Statistics of every column. Created by ``LanceFileReader.file_statistics``.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> column = lance_nb.LanceFileReader(path).file_statistics().columns[0]
         >>> column.num_pages, column.size_bytes > 0
@@ -120,7 +120,7 @@ class LanceFileStatistics:
 class ReaderResults:
     """Rows that are being read, batch by batch. Created by ``LanceFileReader``.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> reader = lance_nb.LanceFileReader(path, columns=["id"])
         >>> reader.read_all().to_table().num_rows
@@ -162,7 +162,7 @@ class LanceFileReader:
     bytes, those of a batch at a time; see ``batch_size``.
     It can be pickled, without credentials, and is then opened when it is first used.
 
-    Example:
+    Examples:
         >>> path = f"{uri}/data/{ds.get_fragment(0).data_files()[0].path}"
         >>> reader = lance_nb.LanceFileReader(path, columns=["id"])
         >>> reader.num_rows(), reader.read_all().to_table()["id"].to_pylist()

@@ -29,7 +29,7 @@ _COPY_BYTES = 8 * 1024 * 1024
 class ListResult:
     """The folders and the files directly in a folder; both are paths below the session's place.
 
-    Example:
+    Examples:
         >>> "data" in ds.new_file_session().list_with_delimiter().common_prefixes
         True
     """
@@ -45,7 +45,7 @@ class LanceFileSession:
         base_path: a folder, or a URI with the ``storage_options`` of its store.
         namespace_client, table_id: refused.
 
-    Example:
+    Examples:
         >>> session = ds.new_file_session()
         >>> with session.open_writer("notes/rows.lance") as writer:
         ...     writer.write_batch(rows)

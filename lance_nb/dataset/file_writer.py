@@ -27,7 +27,7 @@ class LanceFileWriter:
 
     Threads may share it: each call is atomic, so rows of one ``write_batch`` stay together.
 
-    Example:
+    Examples:
         >>> writer = lance_nb.LanceFileWriter("rows.lance")
         >>> writer.write_batch(rows)
         >>> writer.add_schema_metadata("source", "survey")

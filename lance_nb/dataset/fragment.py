@@ -39,7 +39,7 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 class FragmentSession:
     """Repeated reads of rows of one fragment. Created by ``LanceFragment.open_session``.
 
-    Example:
+    Examples:
         >>> session = ds.get_fragment(0).open_session(["id"])
         >>> session.take([0, 3])["id"].to_pylist()
         [0, 3]
@@ -70,7 +70,7 @@ class LanceFragment:
 
     Created by ``LanceDataset.get_fragments`` or from an id.
 
-    Example:
+    Examples:
         >>> fragment = lance_nb.LanceFragment(ds, 1)
         >>> fragment.count_rows(), len(fragment.data_files())
         (5, 1)
@@ -104,7 +104,7 @@ class LanceFragment:
     def dataset(self) -> LanceDataset:
         """The dataset, at the version that the fragment was listed in. Not in pylance.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).dataset.version
             1
         """
@@ -114,7 +114,7 @@ class LanceFragment:
     def fragment_id(self) -> int:
         """Id of the fragment, never used again in this dataset.
 
-        Example:
+        Examples:
             >>> ds.get_fragments()[1].fragment_id
             1
         """
@@ -124,7 +124,7 @@ class LanceFragment:
     def metadata(self) -> Fragment:
         """What the manifest says about the fragment.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).metadata.physical_rows
             5
         """
@@ -134,7 +134,7 @@ class LanceFragment:
     def schema(self) -> pa.Schema:
         """Arrow schema of the dataset.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).schema.names
             ['id', 'label', 'vector']
         """
@@ -154,7 +154,7 @@ class LanceFragment:
     def physical_rows(self) -> int:
         """Rows stored, deleted ones included.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).physical_rows
             5
         """
@@ -164,7 +164,7 @@ class LanceFragment:
     def num_deletions(self) -> int:
         """Rows that are deleted, as the manifest counts them (releases of 2023 did not).
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.get_fragment(1).num_deletions
@@ -182,7 +182,7 @@ class LanceFragment:
 
         Raises PredicateError, ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).count_rows("id > 6")
             3
         """
@@ -193,7 +193,7 @@ class LanceFragment:
     def data_files(self) -> list[DataFile]:
         """List the data files.
 
-        Example:
+        Examples:
             >>> [file.file_version for file in ds.get_fragment(0).data_files()]
             [(2, 2)]
         """
@@ -204,7 +204,7 @@ class LanceFragment:
 
         ``metadata.deletion_file`` describes it.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.get_fragment(0).deletion_file(), ds.get_fragment(1).deletion_file()[:11]
@@ -239,7 +239,7 @@ class LanceFragment:
         The arguments are those of ``LanceDataset.scanner``; ``default_scan_options`` of the dataset
         do not matter. Raises PredicateError, ColumnNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).scanner(columns=["id"], limit=2).to_table()["id"].to_pylist()
             [5, 6]
         """
@@ -286,7 +286,7 @@ class LanceFragment:
     ) -> pa.Table:
         """Read rows of this fragment into one table. Arguments and errors are those of ``scanner``.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).to_table(["id"], filter="id > 7").to_pydict()
             {'id': [8, 9]}
         """
@@ -332,7 +332,7 @@ class LanceFragment:
     ) -> Iterator[pa.RecordBatch]:
         """Read rows of this fragment batch by batch. Arguments and errors as for ``scanner``.
 
-        Example:
+        Examples:
             >>> [batch.num_rows for batch in ds.get_fragment(1).to_batches(["id"], batch_size=3)]
             [3, 2]
         """
@@ -371,7 +371,7 @@ class LanceFragment:
 
         Raises InvalidInputError for a position that does not exist, ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).take([2, 0], columns=["id"])["id"].to_pylist()
             [7, 5]
         """
@@ -386,7 +386,7 @@ class LanceFragment:
             columns: names of the columns to read; all by default.
             with_row_address: add the column ``_rowaddr``.
 
-        Example:
+        Examples:
             >>> session = ds.get_fragment(1).open_session(["id"])
             >>> session.take([0]).to_pylist(), session.take([1]).to_pylist()
             ([{'id': 5}], [{'id': 6}])
@@ -398,7 +398,7 @@ class LanceFragment:
 
         Raises CorruptFileError, ObjectNotFoundError (both OSErrors).
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).validate()
         """
         from lance_nb.dataset.verbs import verifying
@@ -472,7 +472,7 @@ class LanceFragment:
         The arguments up to ``order_by`` are those of ``scanner``; ``blob_mode`` is that of
         ``LanceDataset.to_pandas``; the others go to ``pyarrow.Table.to_pandas``.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).to_pandas(["id"], limit=2).shape
             (2, 1)
         """
@@ -535,7 +535,7 @@ class LanceFragment:
 
         The other arguments are those of ``scanner``; pylance has none of them.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(1).head(2, columns=["id"]).to_pydict()
             {'id': [5, 6]}
         """
@@ -595,7 +595,7 @@ class LanceFragment:
         The other arguments are those of ``lance_nb.write_fragments``. Raises SchemaMismatchError,
         InvalidInputError, StorageError.
 
-        Example:
+        Examples:
             >>> fragment = lance_nb.LanceFragment.create(ds, rows)
             >>> fragment.physical_rows, lance_nb.LanceOperation.Append([fragment]).fragments[0].id
             (2, 0)
@@ -638,7 +638,7 @@ class LanceFragment:
 
         Raises ObjectNotFoundError, SchemaMismatchError, CorruptFileError.
 
-        Example:
+        Examples:
             >>> path = ds.get_fragment(0).data_files()[0].path
             >>> lance_nb.LanceFragment.create_from_file(path, ds, 7).physical_rows
             5
@@ -657,7 +657,7 @@ class LanceFragment:
 
         Raises PredicateError, ColumnNotFoundError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(0).delete("id = 3").num_deletions
             1
         """
@@ -673,7 +673,7 @@ class LanceFragment:
 
         Raises InvalidInputError for an offset outside of the fragment.
 
-        Example:
+        Examples:
             >>> ds.get_fragment(0).delete_rows([0, 2]).num_rows
             3
         """
@@ -699,7 +699,7 @@ class LanceFragment:
 
         Raises InvalidInputError, PredicateError.
 
-        Example:
+        Examples:
             >>> fragment, schema = ds.get_fragment(0).merge_columns({"twice": "id * 2"})
             >>> len(fragment.files), schema.names
             (2, ['id', 'label', 'vector', 'twice'])
@@ -733,7 +733,7 @@ class LanceFragment:
         Returns the fragment and the schema, for ``LanceOperation.Merge``. Raises InvalidInputError,
         ColumnNotFoundError.
 
-        Example:
+        Examples:
             >>> names = pa.table({"id": [1, 2], "name": ["one", "two"]})
             >>> fragment, schema = ds.get_fragment(0).merge(names, "id")
             >>> schema.names
@@ -765,7 +765,7 @@ class LanceFragment:
         Returns (fragment, ids of the fields that changed) for ``LanceOperation.Update``. Raises
         ColumnNotFoundError, SchemaMismatchError.
 
-        Example:
+        Examples:
             >>> values = pa.table({"id": [3], "label": ["new"]})
             >>> fragment, fields = ds.get_fragment(0).update_columns(values, "id")
             >>> fields

@@ -90,7 +90,7 @@ def dataset(
     Raises DatasetNotFoundError, VersionNotFoundError, RefNotFoundError, CorruptFileError,
     InvalidInputError, NotSupportedError, StorageError.
 
-    Example:
+    Examples:
         >>> lance_nb.dataset(uri, default_scan_options={"with_row_id": True}).schema.names
         ['id', 'label', 'vector', '_rowid']
     """
@@ -135,7 +135,7 @@ def diff(
 
     Raises as ``LanceDataset.diff`` and ``lance_nb.dataset``.
 
-    Example:
+    Examples:
         >>> ds.delete("id = 5")["num_deleted_rows"]
         1
         >>> lance_nb.diff(uri, 1, 2).counts.rows_deleted
@@ -219,7 +219,7 @@ def write_dataset(
     Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, NotSupportedError,
     CommitConflictError, CommitStateUnknownError, StorageError.
 
-    Example:
+    Examples:
         >>> ds = lance_nb.write_dataset(pa.table({"id": [1, 2]}), "new.lance")
         >>> ds = lance_nb.write_dataset(pa.table({"id": [3]}), "new.lance", mode="append")
         >>> ds.version, ds.count_rows()
@@ -313,7 +313,7 @@ def write_fragments(
 
     The other arguments and the errors are those of ``write_dataset``.
 
-    Example:
+    Examples:
         >>> fragments = lance_nb.write_fragments(rows, ds)
         >>> append = lance_nb.LanceOperation.Append(fragments)
         >>> lance_nb.LanceDataset.commit(ds, append, ds.version).count_rows()

@@ -54,7 +54,7 @@ def verify(
     The other arguments are those of ``LanceDataset.verify``. Raises DatasetNotFoundError where
     nothing of a dataset is there, StorageError.
 
-    Example:
+    Examples:
         >>> report = lance_nb.verify(uri)
         >>> report.ok, report.findings
         (True, ())
@@ -95,7 +95,7 @@ class RepairPlan:
 
     ``verification`` is what the plan was made from.
 
-    Example:
+    Examples:
         >>> plan = lance_nb.plan_repair(uri)
         >>> plan.steps, plan.ready
         ((), ())
@@ -120,7 +120,7 @@ class RepairPlan:
         A step is not done either when its files have changed since the plan was made. Raises
         CommitStateUnknownError, StorageError.
 
-        Example:
+        Examples:
             >>> lance_nb.plan_repair(uri).run().done
             ()
         """
@@ -160,7 +160,7 @@ def plan_repair(
 
     Raises DatasetNotFoundError, InvalidInputError, StorageError.
 
-    Example:
+    Examples:
         >>> lance_nb.plan_repair(uri).steps
         ()
     """
@@ -198,7 +198,7 @@ def undo_repair(
 
     Raises RefNotFoundError when there is no such repair, StorageError.
 
-    Example:
+    Examples:
         >>> import os
         >>> from datetime import timedelta
         >>> ds.tags.create("first")

@@ -44,7 +44,7 @@ class MergeClauseBuilder:
 
         Raises PredicateError.
 
-        Example:
+        Examples:
             >>> values = pa.table({"id": [3, 4], "label": ["x", "y"]})
             >>> upsert = ds.merge_insert("id").when_matched_update_all("source.label = 'x'")
             >>> upsert.execute(values)["num_updated_rows"]
@@ -58,7 +58,7 @@ class MergeClauseBuilder:
     def when_matched_delete(self) -> Self:
         """Delete matched rows.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete()
             >>> upsert.execute(pa.table({"id": [3, 99]}))["num_deleted_rows"]
             1
@@ -70,7 +70,7 @@ class MergeClauseBuilder:
     def when_matched_fail(self) -> Self:
         """Fail if any row matches.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_fail().when_not_matched_insert_all()
             >>> upsert.execute(rows)["num_inserted_rows"]
             2
@@ -82,7 +82,7 @@ class MergeClauseBuilder:
     def when_not_matched_insert_all(self) -> Self:
         """Insert rows that are in the source only; columns that it does not have are null.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> upsert.execute(pa.table({"id": [9, 10]}))["num_inserted_rows"]
             1
@@ -97,7 +97,7 @@ class MergeClauseBuilder:
 
         Raises PredicateError.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_by_source_delete("id > 7")
             >>> upsert.execute(pa.table({"id": [9]}))["num_deleted_rows"]
             1
@@ -126,7 +126,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
     wrongly (``when_matched_delete`` with ``when_not_matched_by_source_delete``); ``auto`` chooses
     the write mode by cost.
 
-    Example:
+    Examples:
         >>> upsert = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         >>> upsert.execute(rows)
         {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
@@ -146,7 +146,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         Args:
             max_retries: attempts after the first; 10 by default.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().conflict_retries(3)
         """
         if not isinstance(max_retries, int):
@@ -162,7 +162,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         Args:
             timeout: 30 seconds by default.
 
-        Example:
+        Examples:
             >>> from datetime import timedelta
             >>> upsert = ds.merge_insert("id").when_matched_delete()
             >>> upsert = upsert.retry_timeout(timedelta(seconds=5))
@@ -182,7 +182,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().data_storage_version("2.2")
         """
         from lance_nb.dataset.verbs import updating
@@ -208,7 +208,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises InvalidInputError.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_update_all()
             >>> upsert = upsert.write_mode("rewrite_columns")
             >>> upsert.execute(pa.table({"id": [3], "label": ["x"]}))["num_updated_rows"]
@@ -229,7 +229,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         Raises BasePathError, and InvalidInputError for a place that the dataset was not opened to
         use (``allow_bases``).
 
-        Example:
+        Examples:
             >>> _ = ds.add_bases([lance_nb.DatasetBasePath("archive", name="archive")])
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> upsert.target_bases(["archive"]).execute(rows)["num_inserted_rows"]
@@ -247,7 +247,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises BasePathError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all().target_all_bases()
             >>> upsert.execute(rows)["num_inserted_rows"]
             2
@@ -269,7 +269,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises InvalidInputError.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().mark_sstables_as_compacted([])
         """
         from lance_nb.dataset.verbs import upserting
@@ -295,7 +295,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
         SchemaMismatchError, MergeInsertError (several source rows for one row; a match that must
         not be), PredicateError, CommitConflictError, TooMuchWriteContentionError.
 
-        Example:
+        Examples:
             >>> ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
             {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
         """
@@ -322,7 +322,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         The arguments and the errors are those of ``execute``.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> transaction, counts = upsert.execute_uncommitted(rows)
             >>> lance_nb.LanceDataset.commit(ds, transaction).count_rows()
@@ -341,7 +341,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             new_data: the source.
             schema: of the source, where it does not say.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> upsert.execute_batches(rows.to_batches())["num_inserted_rows"]
             2
@@ -357,7 +357,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             new_data: the source.
             schema: of the source, where it does not say.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> upsert.execute_uncommitted_batches(rows.to_batches())[1]["num_inserted_rows"]
             2
@@ -371,7 +371,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             new_data: the source.
             schema: of the source, where it does not say.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> "num_inserted_rows=2" in upsert.analyze_plan_batches(rows.to_batches())
             True
@@ -385,7 +385,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
             schema: of the source; the dataset's by default.
             verbose: no effect.
 
-        Example:
+        Examples:
             >>> plan = ds.merge_insert("id").when_not_matched_insert_all().explain_plan()
             >>> plan.splitlines()[3].strip()
             'TargetKeys: fragments=2, rows=10'
@@ -404,7 +404,7 @@ class MergeInsertBuilder(MergeClauseBuilder):
 
         Raises as ``execute``.
 
-        Example:
+        Examples:
             >>> upsert = ds.merge_insert("id").when_not_matched_insert_all()
             >>> "num_inserted_rows=2" in upsert.analyze_plan(rows)
             True

@@ -122,7 +122,7 @@ class OpenedVersion:
     def uri(self) -> str:
         """Root of the dataset (the same on every branch).
 
-        Example:
+        Examples:
             >>> ds.uri
             '.../points.lance'
         """
@@ -134,7 +134,7 @@ class OpenedVersion:
     def name(self) -> str:
         """Last part of the URI.
 
-        Example:
+        Examples:
             >>> ds.name
             'points.lance'
         """
@@ -145,7 +145,7 @@ class OpenedVersion:
     def branch(self) -> str | None:
         """Name of the branch, None on main.
 
-        Example:
+        Examples:
             >>> ds.create_branch("experiment").branch
             'experiment'
         """
@@ -157,7 +157,7 @@ class OpenedVersion:
     def version(self) -> int:
         """Number of this version.
 
-        Example:
+        Examples:
             >>> ds.version
             1
         """
@@ -169,7 +169,7 @@ class OpenedVersion:
     def schema(self) -> pa.Schema:
         """Arrow schema.
 
-        Example:
+        Examples:
             >>> ds.schema.field("id").type
             DataType(int64)
         """
@@ -179,7 +179,7 @@ class OpenedVersion:
     def stored_schema(self) -> pa.Schema:
         """Arrow schema of the stored columns, whatever ``default_scan_options`` say.
 
-        Example:
+        Examples:
             >>> small = lance_nb.dataset(uri, default_scan_options={"columns": ["id"]})
             >>> small.schema.names, small.stored_schema.names
             (['id'], ['id', 'label', 'vector'])
@@ -194,7 +194,7 @@ class OpenedVersion:
     def lance_schema(self) -> LanceSchema:
         """Schema with field ids.
 
-        Example:
+        Examples:
             >>> [(field.name(), field.id()) for field in ds.lance_schema.fields()]
             [('id', 0), ('label', 1), ('vector', 2)]
         """

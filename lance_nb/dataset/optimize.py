@@ -38,7 +38,7 @@ _NOT_OPTIONS = frozenset({"self", "progress"})
 class DatasetOptimizer:
     """Maintenance of one dataset. Created by ``LanceDataset.optimize``.
 
-    Example:
+    Examples:
         >>> metrics = ds.optimize.compact_files()
         >>> metrics.fragments_removed, metrics.fragments_added
         (2, 1)
@@ -96,7 +96,7 @@ class DatasetOptimizer:
         Raises InvalidInputError, NotSupportedError (blob columns, files of another version, forced
         binary copies), CommitConflictError, TooMuchWriteContentionError.
 
-        Example:
+        Examples:
             >>> ds.optimize.compact_files(target_rows_per_fragment=1000).fragments_removed
             2
             >>> len(ds.get_fragments())
@@ -126,7 +126,7 @@ class DatasetOptimizer:
     ) -> CompactionPlan:
         """Plan a compaction without running it; the arguments are those of ``compact_files``.
 
-        Example:
+        Examples:
             >>> ds.optimize.plan_compaction(target_rows_per_fragment=1000).num_tasks()
             1
         """
@@ -144,7 +144,7 @@ class DatasetOptimizer:
 
         Raises RetryableCommitConflictError when others changed a fragment that was rewritten.
 
-        Example:
+        Examples:
             >>> plan = ds.optimize.plan_compaction(target_rows_per_fragment=1000)
             >>> rewrites = [task.execute(ds) for task in plan.tasks]
             >>> ds.optimize.commit_compaction(rewrites).fragments_added
@@ -159,7 +159,7 @@ class DatasetOptimizer:
         Compactions record moves for indices built before them; an index that was built anew needs
         them no longer. pylance has this in its Rust library only.
 
-        Example:
+        Examples:
             >>> ds.optimize.cleanup_frag_reuse_index()
             0
         """
@@ -177,7 +177,7 @@ class DatasetOptimizer:
 
         Raises InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.optimize.enable_auto_cleanup({"interval": 20, "older_than_seconds": 3600})
             >>> ds.config()["lance.auto_cleanup.interval"]
             '20'
@@ -189,7 +189,7 @@ class DatasetOptimizer:
     def disable_auto_cleanup(self) -> None:
         """Disable the automatic clean-up of old versions.
 
-        Example:
+        Examples:
             >>> ds.optimize.disable_auto_cleanup()
             >>> "lance.auto_cleanup.interval" in ds.config()
             False
@@ -232,7 +232,7 @@ _MORE_OPTIONS: Mapping[str, Any] = {
 class RewriteResult:
     """The uncommitted files of a task. ``row_addrs`` records which rows moved.
 
-    Example:
+    Examples:
         >>> task = ds.optimize.plan_compaction().tasks[0]
         >>> result = task.execute(ds)
         >>> result.read_version, result.metrics.fragments_removed
@@ -302,7 +302,7 @@ class RewriteResult:
 class CompactionTask:
     """Fragments to rewrite together; a value that can be sent to a worker.
 
-    Example:
+    Examples:
         >>> task = ds.optimize.plan_compaction().tasks[0]
         >>> task.read_version, len(task.fragments), task.num_rows
         (1, 2, 10)
@@ -369,7 +369,7 @@ class CompactionTask:
 class CompactionPlan:
     """The tasks of a compaction.
 
-    Example:
+    Examples:
         >>> plan = ds.optimize.plan_compaction()
         >>> plan.num_tasks(), plan.read_version
         (1, 1)
@@ -414,7 +414,7 @@ class CompactionPlan:
 class Compaction:
     """The steps of a compaction as functions; ``ds.optimize`` has them as methods.
 
-    Example:
+    Examples:
         >>> plan = lance_nb.Compaction.plan(ds, {"target_rows_per_fragment": 1000})
         >>> rewrites = [task.execute(ds) for task in plan.tasks]
         >>> lance_nb.Compaction.commit(ds, rewrites).fragments_removed

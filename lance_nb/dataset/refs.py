@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Tags(VersionPart):
     """Tags: names for versions. Created by ``LanceDataset.tags``.
 
-    Example:
+    Examples:
         >>> ds.tags.create("first", 1)
         >>> lance_nb.dataset(uri, "first").version
         1
@@ -31,7 +31,7 @@ class Tags(VersionPart):
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every tag by name; see ``Tag``. Raises CorruptFileError, StorageError.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> {name: tag["version"] for name, tag in ds.tags.list().items()}
             {'first': 1}
@@ -41,7 +41,7 @@ class Tags(VersionPart):
     def readable(self) -> dict[str, dict[str, Any]]:
         """Describe as ``list`` does, but leave out tags whose file is damaged. Not in pylance.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> list(ds.tags.readable())
             ['first']
@@ -56,7 +56,7 @@ class Tags(VersionPart):
 
         Raises InvalidInputError for another order.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> [name for name, _ in ds.tags.list_ordered("asc")]
             ['first']
@@ -69,7 +69,7 @@ class Tags(VersionPart):
     def names(self) -> builtins.list[str]:
         """List the names only; reads no tag. Not in pylance.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> ds.tags.names()
             ['first']
@@ -79,7 +79,7 @@ class Tags(VersionPart):
     def marks(self) -> dict[str, str]:
         """Return by name a text that changes when the tag is moved; reads no tag. Not in pylance.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> list(ds.tags.marks())
             ['first']
@@ -94,7 +94,7 @@ class Tags(VersionPart):
 
         Raises RefNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first", 1)
             >>> ds.tags.get_version("first")
             1
@@ -110,7 +110,7 @@ class Tags(VersionPart):
 
         Raises InvalidRefError, RefConflictError (the name is taken), VersionNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.tags.create("first")
             >>> ds.tags.names()
             ['first']
@@ -133,7 +133,7 @@ class Tags(VersionPart):
         Raises RefNotFoundError, VersionNotFoundError, and RefConflictError if somebody has moved it
         since ``expected``.
 
-        Example:
+        Examples:
             >>> ds.tags.create("stable")
             >>> ds.insert(rows)
             >>> ds.tags.update("stable", 2)
@@ -155,7 +155,7 @@ class Tags(VersionPart):
 
         Raises RefNotFoundError, RefConflictError.
 
-        Example:
+        Examples:
             >>> ds.tags.create("stable")
             >>> ds.tags.delete("stable")
             >>> ds.tags.names()
@@ -181,7 +181,7 @@ class Tags(VersionPart):
 
         Raises RefNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.tags.create("stable")
             >>> ds.tags.replace_metadata("stable", {"author": "ada"})
             >>> ds.tags.list()["stable"]["metadata"]
@@ -197,7 +197,7 @@ class Branches(VersionPart):
 
     Created by ``LanceDataset.branches``.
 
-    Example:
+    Examples:
         >>> experiment = ds.create_branch("experiment")
         >>> experiment.insert(rows)
         >>> plan = ds.branches.merge("experiment")
@@ -212,7 +212,7 @@ class Branches(VersionPart):
         or is under way, has ``"is_unfinished": True`` in addition (ours). Creating it again from
         the same version completes it, ``delete`` removes it. Raises CorruptFileError, StorageError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.list()["experiment"]["parent_version"]
             1
@@ -227,7 +227,7 @@ class Branches(VersionPart):
 
         Raises InvalidInputError for another order.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> [name for name, _ in ds.branches.list_ordered("asc")]
             ['experiment']
@@ -249,7 +249,7 @@ class Branches(VersionPart):
     def names(self) -> builtins.list[str]:
         """List the names only; reads no branch. Not in pylance.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.names()
             ['experiment']
@@ -266,7 +266,7 @@ class Branches(VersionPart):
 
         Raises RefNotFoundError; RefConflictError while another branch or a tag depends on it.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.delete("experiment")
             >>> ds.branches.names()
@@ -290,7 +290,7 @@ class Branches(VersionPart):
 
         Raises RefNotFoundError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.explain_delete("experiment").versions
             (1,)
@@ -309,7 +309,7 @@ class Branches(VersionPart):
 
         Raises RefNotFoundError, InvalidInputError for the same branch twice.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev").delete("id = 5")
             >>> review = ds.branches.review("dev")
             >>> _ = review.comment("Why is row 5 gone?", author="ada")
@@ -332,7 +332,7 @@ class Branches(VersionPart):
 
         Deleting a branch leaves its comments, and a new branch of the same name has none of them.
 
-        Example:
+        Examples:
             >>> ds.branches.reviews()
             []
         """
@@ -349,7 +349,7 @@ class Branches(VersionPart):
 
         Raises InvalidInputError, StorageError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> review = ds.branches.review("dev")
             >>> _ = review.comment("No.", author="ada")
@@ -369,7 +369,7 @@ class Branches(VersionPart):
 
         Raises RefNotFoundError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("experiment")
             >>> ds.branches.replace_metadata("experiment", {"author": "ada"})
             >>> ds.branches.list()["experiment"]["metadata"]
@@ -400,7 +400,7 @@ class Branches(VersionPart):
         The other arguments are those of ``merge``. Raises RefNotFoundError, VersionNotFoundError,
         InvalidInputError.
 
-        Example:
+        Examples:
             >>> experiment = ds.create_branch("experiment")
             >>> experiment.insert(rows)
             >>> ds.branches.plan_merge("experiment").num_rows_after
@@ -466,7 +466,7 @@ class Branches(VersionPart):
         Raises CommitConflictError (nothing was changed), RefNotFoundError, VersionNotFoundError,
         InvalidInputError, TooMuchWriteContentionError, StorageError.
 
-        Example:
+        Examples:
             >>> experiment = ds.create_branch("experiment")
             >>> experiment.insert(rows)
             >>> ds.branches.merge("experiment").num_rows_after

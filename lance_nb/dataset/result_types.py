@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Version(TypedDict):
     """An entry of ``LanceDataset.versions``. ``timestamp`` is local time.
 
-    Example:
+    Examples:
         >>> ds.versions()[0]["version"]
         1
     """
@@ -26,7 +26,7 @@ class Version(TypedDict):
 class VersionRef(TypedDict):
     """An entry of ``LanceDataset.version_refs``.
 
-    Example:
+    Examples:
         >>> ds.version_refs()[0]
         {'version': 1}
     """
@@ -37,7 +37,7 @@ class VersionRef(TypedDict):
 class Tag(TypedDict):
     """A value of ``LanceDataset.tags.list``. ``manifest_size`` is in bytes.
 
-    Example:
+    Examples:
         >>> ds.tags.create("first", 1)
         >>> ds.tags.list()["first"]["version"]
         1
@@ -57,7 +57,7 @@ class Branch(TypedDict):
     ``create_at`` is in seconds since 1970, ``manifest_size`` in bytes. ``is_unfinished``, our own,
     is there for a branch that has a record and no version.
 
-    Example:
+    Examples:
         >>> _ = ds.create_branch("experiment")
         >>> ds.branches.list()["experiment"]["parent_version"]
         1
@@ -75,7 +75,7 @@ class Branch(TypedDict):
 class UpdateResult(TypedDict):
     """What ``LanceDataset.update`` returns.
 
-    Example:
+    Examples:
         >>> ds.update({"label": "'c'"}, where="id < 3")
         {'num_rows_updated': 3}
     """
@@ -86,7 +86,7 @@ class UpdateResult(TypedDict):
 class DeleteResult(TypedDict):
     """What ``LanceDataset.delete`` returns.
 
-    Example:
+    Examples:
         >>> ds.delete("id < 3")
         {'num_deleted_rows': 3}
     """
@@ -97,7 +97,7 @@ class DeleteResult(TypedDict):
 class ExecuteResult(TypedDict):
     """What ``MergeInsertBuilder.execute`` returns.
 
-    Example:
+    Examples:
         >>> ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
         {'num_inserted_rows': 2, 'num_updated_rows': 0, 'num_deleted_rows': 0}
     """
@@ -110,7 +110,7 @@ class ExecuteResult(TypedDict):
 class IndexInformation(TypedDict):
     """An entry of ``LanceDataset.list_indices``.
 
-    Example:
+    Examples:
         >>> ds.create_scalar_index("id", "BTREE")
         >>> ds.list_indices()[0]["fields"]
         ['id']
@@ -128,7 +128,7 @@ class IndexInformation(TypedDict):
 class BulkCommitResult(TypedDict):
     """What ``LanceDataset.commit_batch`` returns.
 
-    Example:
+    Examples:
         >>> append = lance_nb.write_fragments(rows, ds, return_transaction=True)
         >>> sorted(lance_nb.LanceDataset.commit_batch(ds, [append]))
         ['dataset', 'merged']

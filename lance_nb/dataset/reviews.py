@@ -63,7 +63,7 @@ MAIN = refs.MAIN
 class ReviewFolder:
     """The comments of one branch, also of one that was deleted. ``is_deleted``: it was.
 
-    Example:
+    Examples:
         >>> _ = ds.create_branch("dev")
         >>> _ = ds.branches.review("dev").approve("Ship it.", author="ada")
         >>> ds.branches.delete("dev")
@@ -80,7 +80,7 @@ class ReviewFolder:
 class Review:
     """The review of a branch. Created by ``ds.branches.review``.
 
-    Example:
+    Examples:
         >>> _ = ds.create_branch("dev").insert(rows)
         >>> review = ds.branches.review("dev")
         >>> review.diff.counts.rows_in
@@ -102,7 +102,7 @@ class Review:
     def branch(self) -> str:
         """The branch that is reviewed.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").branch
             'dev'
@@ -113,7 +113,7 @@ class Review:
     def into(self) -> str:
         """The branch that it would be merged into.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").into
             'main'
@@ -124,7 +124,7 @@ class Review:
     def identifier(self) -> str:
         """The unique id of the branch, which a new branch of the same name does not have.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> len(ds.branches.review("dev").identifier)
             32
@@ -137,7 +137,7 @@ class Review:
 
         Raises InvalidInputError where the branches have no version in common.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev").delete("id = 5")
             >>> ds.branches.review("dev").diff.counts.rows_deleted
             1
@@ -163,7 +163,7 @@ class Review:
     def checks(self) -> CheckResult:
         """The expectations of the target, evaluated at the newest version of the branch.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").checks.ok
             True
@@ -190,7 +190,7 @@ class Review:
 
         Raises InvalidInputError, StorageError, CommitStateUnknownError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> review = ds.branches.review("dev")
             >>> first = review.comment("Why?", author="ada")
@@ -208,7 +208,7 @@ class Review:
 
         Raises InvalidInputError, StorageError, CommitStateUnknownError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> review = ds.branches.review("dev")
             >>> review.approve(author="ada").kind
@@ -227,7 +227,7 @@ class Review:
 
         Raises InvalidInputError, StorageError, CommitStateUnknownError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> review = ds.branches.review("dev")
             >>> _ = review.approve(author="ada")
@@ -240,7 +240,7 @@ class Review:
     def comments(self) -> list[ReviewComment]:
         """Read all comments and approvals, oldest first. Damaged ones are left out.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").comments()
             []
@@ -253,7 +253,7 @@ class Review:
     def problems(self) -> list[str]:
         """Why comments were left out by the last call of ``comments``.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").problems
             []
@@ -264,7 +264,7 @@ class Review:
     def is_approved(self) -> bool:
         """Whether somebody approved this version of the branch, and nobody asks for changes.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev")
             >>> ds.branches.review("dev").is_approved
             False
@@ -296,7 +296,7 @@ class Review:
 
         Raises MissingPackageError without the packages of the notebook, StorageError.
 
-        Example:
+        Examples:
             >>> _ = ds.create_branch("dev").delete("id = 5")
             >>> "Content-Security-Policy" in ds.branches.review("dev").to_html()
             True

@@ -38,7 +38,7 @@ class ScanStatistics:
     0: their reads are counted with the others. ``all_counts``: "rows_returned"; ``all_times``:
     "elapsed", in nanoseconds.
 
-    Example:
+    Examples:
         >>> costs = []
         >>> _ = ds.to_table(["id"], scan_stats_callback=costs.append)
         >>> costs[0].all_counts["rows_returned"]
@@ -62,7 +62,7 @@ class LanceScanner:
 
     ``on_statistics`` is called when the rows have been read; a pickled scanner is without it.
 
-    Example:
+    Examples:
         >>> scanner = ds.scanner(columns=["id"], filter="id > 7")
         >>> scanner.count_rows(), scanner.to_table().to_pydict()
         (2, {'id': [8, 9]})
@@ -102,7 +102,7 @@ class LanceScanner:
     def projected_schema(self) -> pa.Schema:
         """Arrow schema of the result.
 
-        Example:
+        Examples:
             >>> ds.scanner(columns={"twice": "id * 2"}).projected_schema.names
             ['twice']
         """
@@ -112,7 +112,7 @@ class LanceScanner:
     def dataset_schema(self) -> pa.Schema:
         """Arrow schema of the dataset.
 
-        Example:
+        Examples:
             >>> ds.scanner(columns=["id"]).dataset_schema.names
             ['id', 'label', 'vector']
         """
@@ -124,7 +124,7 @@ class LanceScanner:
         Raises CorruptFileError, StorageError, PredicateError (a value that an expression cannot
         take).
 
-        Example:
+        Examples:
             >>> ds.scanner(columns=["id"], limit=2).to_table().to_pydict()
             {'id': [0, 1]}
         """
@@ -140,7 +140,7 @@ class LanceScanner:
 
         Raises as ``to_table``.
 
-        Example:
+        Examples:
             >>> [batch.num_rows for batch in ds.scanner(batch_size=4).to_batches()]
             [4, 1, 4, 1]
         """
@@ -162,7 +162,7 @@ class LanceScanner:
     def to_reader(self) -> pa.RecordBatchReader:
         """Read batch by batch behind pyarrow's reader interface. Raises as ``to_table``.
 
-        Example:
+        Examples:
             >>> ds.scanner(columns=["id"]).to_reader().read_all().num_rows
             10
         """
@@ -198,7 +198,7 @@ class LanceScanner:
         The arguments from ``memory_pool`` on are those of ``pyarrow.Table.to_pandas``. Raises
         InvalidInputError for another ``blob_mode``.
 
-        Example:
+        Examples:
             >>> ds.scanner(columns=["id"], limit=2).to_pandas().shape
             (2, 1)
         """
@@ -267,7 +267,7 @@ class LanceScanner:
     def scan_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch; pyarrow's name for ``to_batches``.
 
-        Example:
+        Examples:
             >>> sum(batch.num_rows for batch in ds.scanner().scan_batches())
             10
         """
@@ -285,7 +285,7 @@ class LanceScanner:
         Args:
             count_rows: count the rows instead of reading them.
 
-        Example:
+        Examples:
             >>> print(ds.scanner(columns=["id"], filter="id > 7").analyze_plan())
             LanceScan: version 1, 2 fragments
               filter: id > 7
@@ -305,7 +305,7 @@ class LanceScanner:
         Args:
             num_rows: how many rows; fewer come where there are fewer.
 
-        Example:
+        Examples:
             >>> ds.scanner(columns=["id"]).head(2).to_pydict()
             {'id': [0, 1]}
         """
@@ -316,7 +316,7 @@ class LanceScanner:
 
         Raises InvalidInputError under a limit or an offset.
 
-        Example:
+        Examples:
             >>> ds.scanner(filter="id > 7").count_rows()
             2
         """
@@ -328,7 +328,7 @@ class LanceScanner:
         Args:
             verbose: no effect.
 
-        Example:
+        Examples:
             >>> print(ds.scanner(columns=["label"], filter="id > 7").explain_plan())
             LanceScan: version 1, 2 fragments
               filter: id > 7

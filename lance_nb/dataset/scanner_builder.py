@@ -42,7 +42,7 @@ class ScannerBuilder:
     Args:
         ds: the dataset to scan.
 
-    Example:
+    Examples:
         >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).filter("id > 2").limit(3)
         >>> builder.to_scanner().to_table()["id"].to_pylist()
         [3, 4, 5]
@@ -60,7 +60,7 @@ class ScannerBuilder:
 
         Raises InvalidInputError for a name that is no method.
 
-        Example:
+        Examples:
             >>> options = {"columns": ["id"], "limit": 2}
             >>> builder = lance_nb.ScannerBuilder(ds).apply_defaults(options)
             >>> builder.to_scanner().to_table().to_pydict()
@@ -86,7 +86,7 @@ class ScannerBuilder:
 
         Raises ArgumentError (a TypeError) for a single text.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns({"twice": "id * 2"})
             >>> builder.to_scanner().head(3).to_pydict()
             {'twice': [0, 2, 4]}
@@ -105,7 +105,7 @@ class ScannerBuilder:
             filter: SQL text or a pyarrow expression. A dict may hold it under "expr_filter", as in
                 pylance; its "search_filter" is refused.
 
-        Example:
+        Examples:
             >>> lance_nb.ScannerBuilder(ds).filter("id > 6").to_scanner().count_rows()
             3
         """
@@ -126,7 +126,7 @@ class ScannerBuilder:
 
         Raises InvalidInputError for a negative number.
 
-        Example:
+        Examples:
             >>> lance_nb.ScannerBuilder(ds).limit(3).to_scanner().to_table().num_rows
             3
         """
@@ -142,7 +142,7 @@ class ScannerBuilder:
 
         Raises InvalidInputError for a negative number.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).offset(8)
             >>> builder.to_scanner().to_table().to_pydict()
             {'id': [8, 9]}
@@ -159,7 +159,7 @@ class ScannerBuilder:
 
         Raises ArgumentError (a TypeError) for other objects.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).with_fragments(ds.get_fragments()[1:])
             >>> builder.to_scanner().count_rows()
             5
@@ -181,7 +181,7 @@ class ScannerBuilder:
         Args:
             flag: whether to.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> builder = lance_nb.ScannerBuilder(ds).with_row_id().include_deleted_rows(True)
@@ -196,7 +196,7 @@ class ScannerBuilder:
         Args:
             with_row_id: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).with_row_id()
             >>> builder.to_scanner().head(1).to_pylist()
             [{'id': 0, '_rowid': 0}]
@@ -209,7 +209,7 @@ class ScannerBuilder:
         Args:
             with_row_address: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).with_row_address().offset(5)
             >>> builder.to_scanner().head(1).to_pylist()
             [{'id': 5, '_rowaddr': 4294967296}]
@@ -224,7 +224,7 @@ class ScannerBuilder:
 
         Raises ColumnNotFoundError, NotSupportedError (when the scan is planned).
 
-        Example:
+        Examples:
             >>> last = lance_nb.ColumnOrdering("id", ascending=False)
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).order_by([last])
             >>> builder.to_scanner().head(2).to_pydict()
@@ -240,7 +240,7 @@ class ScannerBuilder:
 
         Raises InvalidInputError for another word.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(photos).blob_handling("all_binary")
             >>> builder.to_scanner().to_table()["image"].to_pylist()
             [b'first photo', b'second photo']
@@ -258,7 +258,7 @@ class ScannerBuilder:
         Args:
             keep: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["label"]).keep_dictionaries()
             >>> pa.types.is_dictionary(builder.to_scanner().to_table()["label"].type)
             True
@@ -297,7 +297,7 @@ class ScannerBuilder:
 
         What is wrong with the search is raised by ``to_scanner``.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [6, 0], k=1)
             >>> builder.to_scanner().to_table().to_pydict()
             {'id': [6], '_distance': [0.0]}
@@ -313,7 +313,7 @@ class ScannerBuilder:
         Args:
             query: "column", "q", "k" and more.
 
-        Example:
+        Examples:
             >>> search = {"column": "vector", "q": [6, 0], "k": 3}
             >>> lance_nb.ScannerBuilder(ds).nearest_query(search).to_scanner().to_table().num_rows
             3
@@ -326,7 +326,7 @@ class ScannerBuilder:
         Args:
             prefilter: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [0, 0], k=1)
             >>> builder.filter("id > 6").prefilter(True).to_scanner().to_table()["id"].to_pylist()
             [7]
@@ -339,7 +339,7 @@ class ScannerBuilder:
         Args:
             disable: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [0, 0], k=1)
             >>> builder.disable_scoring_autoprojection().to_scanner().to_table().column_names
             ['id']
@@ -399,7 +399,7 @@ class ScannerBuilder:
 
         Raises InvalidInputError for a number that is not positive.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).batch_size(4)
             >>> [batch.num_rows for batch in builder.to_scanner().to_batches()]
             [4, 1, 4, 1]
@@ -412,7 +412,7 @@ class ScannerBuilder:
         Args:
             strict_batch_size: whether to.
 
-        Example:
+        Examples:
             >>> builder = lance_nb.ScannerBuilder(ds).batch_size(4).strict_batch_size(True)
             >>> [batch.num_rows for batch in builder.to_scanner().to_batches()]
             [4, 4, 2]
@@ -459,7 +459,7 @@ class ScannerBuilder:
         Args:
             use_scalar_index: False reads every row.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE")
             >>> builder = lance_nb.ScannerBuilder(ds).filter("id = 7").use_scalar_index(False)
             >>> builder.to_scanner().count_rows()
@@ -473,7 +473,7 @@ class ScannerBuilder:
         Args:
             callback: called with a ``ScanStatistics`` when the scan has been read to its end.
 
-        Example:
+        Examples:
             >>> costs = []
             >>> builder = lance_nb.ScannerBuilder(ds).scan_stats_callback(costs.append)
             >>> builder.to_scanner().to_table().num_rows, len(costs)
@@ -488,7 +488,7 @@ class ScannerBuilder:
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
 
-        Example:
+        Examples:
             >>> lance_nb.ScannerBuilder(ds).to_scanner().count_rows()
             10
         """

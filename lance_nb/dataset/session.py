@@ -47,7 +47,7 @@ class CacheSession:
 
     Raises NotSupportedError for what is refused.
 
-    Example:
+    Examples:
         >>> session = lance_nb.Session()
         >>> session.size_bytes()
         0
@@ -102,7 +102,7 @@ class CacheSession:
     def index_cache_size_bytes(self) -> int:
         """Return 0: what is cached of indices is not measured.
 
-        Example:
+        Examples:
             >>> lance_nb.Session().index_cache_size_bytes()
             0
         """

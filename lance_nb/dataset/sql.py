@@ -112,7 +112,7 @@ DEFAULT_BATCH_ROWS = 8192
 class SqlQuery:
     """A statement that can be run, each time anew. Created by ``SqlQueryBuilder.build``.
 
-    Example:
+    Examples:
         >>> query = ds.sql("SELECT max(id) AS top FROM dataset").build()
         >>> query.to_batch_records()[0].to_pylist()
         [{'top': 9}]
@@ -133,7 +133,7 @@ class SqlQuery:
 
         Raises MissingPackageError without DuckDB, InvalidInputError for a wrong statement.
 
-        Example:
+        Examples:
             >>> query = ds.sql("SELECT id FROM dataset WHERE id > 7").build()
             >>> query.to_stream_reader().read_all().num_rows
             2
@@ -153,7 +153,7 @@ class SqlQuery:
 class SqlQueryBuilder:
     """A statement that is being put together. Created by ``LanceDataset.sql``.
 
-    Example:
+    Examples:
         >>> query = ds.sql("SELECT count(*) AS n FROM points").table_name("points").build()
         >>> query.to_batch_records()[0].to_pylist()
         [{'n': 10}]
@@ -181,7 +181,7 @@ class SqlQueryBuilder:
         Args:
             with_row_id: whether to.
 
-        Example:
+        Examples:
             >>> query = ds.sql("SELECT max(_rowid) AS top FROM dataset").with_row_id().build()
             >>> query.to_batch_records()[0].to_pylist()
             [{'top': 9}]
@@ -195,7 +195,7 @@ class SqlQueryBuilder:
         Args:
             with_row_addr: whether to.
 
-        Example:
+        Examples:
             >>> query = ds.sql("SELECT min(_rowaddr) AS low FROM dataset").with_row_addr().build()
             >>> query.to_batch_records()[0].to_pylist()
             [{'low': 0}]
@@ -209,7 +209,7 @@ class SqlQueryBuilder:
         Args:
             blob_handling: "all_binary" for their bytes, else descriptions.
 
-        Example:
+        Examples:
             >>> query = photos.sql("SELECT octet_length(image) AS n FROM dataset LIMIT 1")
             >>> query.blob_handling("all_binary").build().to_batch_records()[0].to_pylist()
             [{'n': 11}]
@@ -223,7 +223,7 @@ class SqlQueryBuilder:
         Args:
             batch_size: the most rows.
 
-        Example:
+        Examples:
             >>> query = ds.sql("SELECT id FROM dataset").batch_size(4).build()
             >>> sum(batch.num_rows for batch in query.to_batch_records())
             10

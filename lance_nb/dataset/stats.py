@@ -27,7 +27,7 @@ class DatasetStats:
     ``num_small_files``: fragments of fewer than 1,024 live rows. ``size_bytes`` is None where a
     fragment's files are of no recorded size, as releases of 2023 wrote them.
 
-    Example:
+    Examples:
         >>> ds.stats().num_data_files, ds.stats().num_small_files
         (2, 2)
     """
@@ -46,7 +46,7 @@ class LanceStats:
 
     Ours: it is called too, ``ds.stats()``, and returns DatasetStats.
 
-    Example:
+    Examples:
         >>> ds.stats().num_rows
         10
     """
@@ -76,7 +76,7 @@ class LanceStats:
             max_rows_per_group: fragments of fewer rows are small. The rows are those in its files,
                 deleted ones too, as in pylance.
 
-        Example:
+        Examples:
             >>> ds.stats.dataset_stats()
             {'num_deleted_rows': 0, 'num_fragments': 2, 'num_small_files': 2}
         """
@@ -96,7 +96,7 @@ class LanceStats:
 
         Raises CorruptFileError, ObjectNotFoundError.
 
-        Example:
+        Examples:
             >>> [field.id for field in ds.stats.data_stats().fields]
             [0, 1, 2]
         """
@@ -112,7 +112,7 @@ class LanceStats:
 
         Raises IndexNotFoundError.
 
-        Example:
+        Examples:
             >>> ds.create_scalar_index("id", "BTREE", name="by_id")
             >>> ds.stats.index_stats("by_id")["num_indexed_rows"]
             10

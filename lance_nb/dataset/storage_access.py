@@ -18,7 +18,7 @@ from lance_nb.value_classes import dataclass
 class IOStats:
     """Reads and writes, as requests and as bytes. Created by ``LanceDataset.io_stats_snapshot``.
 
-    Example:
+    Examples:
         >>> ds.io_stats_snapshot().written_bytes >= 0
         True
     """
@@ -53,7 +53,7 @@ class IOCounter:
 def iops_counter() -> int:
     """Return how many reads this process has made since it began.
 
-    Example:
+    Examples:
         >>> before = lance_nb.iops_counter()
         >>> ds.to_table().num_rows
         10
@@ -66,7 +66,7 @@ def iops_counter() -> int:
 def bytes_read_counter() -> int:
     """Return how many bytes this process has read since it began.
 
-    Example:
+    Examples:
         >>> before = lance_nb.bytes_read_counter()
         >>> ds.to_table().num_rows
         10
@@ -82,7 +82,7 @@ class StorageOptionsAccessor:
     Args:
         options: the options.
 
-    Example:
+    Examples:
         >>> accessor = lance_nb.StorageOptionsAccessor.with_static_options({"anon": True})
         >>> accessor.get_storage_options(), accessor.initial_storage_options()
         ({'anon': True}, {'anon': True})

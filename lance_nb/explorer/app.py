@@ -36,7 +36,7 @@ class Explorer(LanceWidget):
 
     Created by ``lance_nb.explore``.
 
-    Example:
+    Examples:
         >>> explorer = lance_nb.explore(ds)
         >>> explorer.version, explorer.dataset.count_rows(), explorer.error
         (1, 10, None)
@@ -126,7 +126,7 @@ def explore(
 
     Raises InvalidInputError when ``target`` is not something that could be a dataset.
 
-    Example:
+    Examples:
         >>> lance_nb.explore(uri, 1).version
         1
     """

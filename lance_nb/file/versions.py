@@ -43,7 +43,7 @@ def version_name(file_version: tuple[int, int]) -> str:
 def stable_version() -> str:
     """Return the file version that ``data_storage_version="stable"`` stands for.
 
-    Example:
+    Examples:
         >>> lance_nb.stable_version()
         '2.2'
     """

@@ -36,7 +36,7 @@ T = TypeVar("T")
 class BFloat16:
     """One bfloat16 number.
 
-    Example:
+    Examples:
         >>> from lance_nb import BFloat16
         >>> BFloat16(1.1), BFloat16(1.1).as_float()
         (1.1015625, 1.1015625)
@@ -121,7 +121,7 @@ def _other(value: object) -> float:
 class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
     """An Arrow array of bfloat16 numbers; ``bfloat16_array`` makes one of Python numbers.
 
-    Example:
+    Examples:
         >>> lance_nb.bfloat16_array([1.5, None]).to_pylist()
         [1.5, None]
     """
@@ -168,7 +168,7 @@ class BFloat16Array(pa.ExtensionArray):  # type: ignore[misc]
 class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]
     """One value of a BFloat16Array.
 
-    Example:
+    Examples:
         >>> lance_nb.bfloat16_array([1.5])[0].as_py()
         1.5
     """
@@ -194,7 +194,7 @@ class BFloat16Scalar(pa.ExtensionScalar):  # type: ignore[misc]
 class BFloat16Type(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of bfloat16 columns.
 
-    Example:
+    Examples:
         >>> lance_nb.BFloat16Type().storage_type == pa.binary(2)
         True
         >>> lance_nb.BFloat16Type().to_pandas_dtype().name
@@ -261,7 +261,7 @@ def cast(
 
     Raises InvalidInputError for other casts of bfloat16.
 
-    Example:
+    Examples:
         >>> lance_nb.cast(pa.array([1.1]), "bf16").to_pylist()
         [1.1015625]
     """

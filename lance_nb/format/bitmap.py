@@ -20,7 +20,7 @@ class Bitmap(MutableSet[int]):
 
     Raises ArgumentError for values that are no integers or do not fit.
 
-    Example:
+    Examples:
         >>> ids = lance_nb.Bitmap([3, 1])
         >>> ids.add(2), ids.discard(9), ids.update([7]), list(ids.copy())
         (None, None, None, [1, 2, 3, 7])

@@ -87,7 +87,7 @@ class Blob:
 class BlobType(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of columns of blobs to write; see ``blob_field``.
 
-    Example:
+    Examples:
         >>> lance_nb.blob_field("image").type == lance_nb.BlobType()
         True
     """
@@ -117,7 +117,7 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
 class BlobArray(pa.ExtensionArray):  # type: ignore[misc]
     """A column of blobs to write; ``blob_array`` makes one of Python values.
 
-    Example:
+    Examples:
         >>> len(lance_nb.BlobArray.from_pylist([b"abc", None]))
         2
     """
@@ -177,7 +177,7 @@ def blob_field(
 
     Raises InvalidInputError, ArgumentError.
 
-    Example:
+    Examples:
         >>> schema = pa.schema([lance_nb.blob_field("image", inline_size_threshold=1024)])
         >>> pa.table([lance_nb.blob_array([b"abc"])], schema=schema).num_rows
         1
@@ -216,7 +216,7 @@ def _blob(value: Any) -> Blob | None:
 class BlobIterator:
     """The values of a binary column as files, one after the other; see ``BlobColumn``.
 
-    Example:
+    Examples:
         >>> files = lance_nb.BlobIterator(iter(pa.array([b"abc", b"de"])))
         >>> next(files).read(), next(files).read()
         (b'abc', b'de')

@@ -69,7 +69,7 @@ class Expectation:
     the number of rows, both inclusive. ``limit``: the largest population stability index against
     the version ``against`` ("previous", or a ref).
 
-    Example:
+    Examples:
         >>> ds.expectations.add_not_null("label")
         'label-is-not-null'
         >>> ds.expectations.list()["label-is-not-null"].statement

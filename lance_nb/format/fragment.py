@@ -51,7 +51,7 @@ class DataFile:
 
     Values do not change: ``dataclasses.replace(file, path="b.lance")`` makes another one.
 
-    Example:
+    Examples:
         >>> from lance_nb import DataFile
         >>> file = DataFile("a.lance", [0, 1], [0, 1], 2, 2)
         >>> file.fields == [0, 1], file.file_version, file.is_legacy, file.size_bytes
@@ -230,7 +230,7 @@ class DeletionFile:
 
     Raises InvalidInputError for another ``file_type`` and numbers that do not fit 64 bits.
 
-    Example:
+    Examples:
         >>> from lance_nb import DeletionFile
         >>> file = DeletionFile(3, 17, "array", 2)
         >>> file.path(fragment_id=5), file.location(5)
@@ -389,7 +389,7 @@ Sequence = InlineSequence | ExternalSequence | ColumnSequence
 class RowIdMeta:
     """The location of the stable row ids of a fragment; see ``RowIdSequence`` for inline ones.
 
-    Example:
+    Examples:
         >>> from lance_nb import RowIdMeta
         >>> meta = ds.get_fragment(0).metadata.row_id_meta
         >>> RowIdMeta.from_json(meta.json()) == meta, RowIdMeta.from_dict(meta.asdict()) == meta
@@ -449,7 +449,7 @@ class RowIdMeta:
 class RowDatasetVersionMeta:
     """The location of the versions that created, or last updated, each row of a fragment.
 
-    Example:
+    Examples:
         >>> from lance_nb import RowDatasetVersionMeta
         >>> meta = ds.get_fragment(0).metadata.created_at_version_meta
         >>> RowDatasetVersionMeta.from_json(meta.json()) == meta
@@ -559,7 +559,7 @@ class Fragment:
 
     Values do not change: ``dataclasses.replace(fragment, id=3)`` makes another one.
 
-    Example:
+    Examples:
         >>> import json
         >>> from lance_nb import DataFile, FragmentMetadata
         >>> fragment = FragmentMetadata(0, [DataFile("a.lance", [0], [0], 2, 2)], 10)

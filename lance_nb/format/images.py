@@ -38,7 +38,7 @@ Encoder = Callable[[np.ndarray], Any]
 class ImageURIType(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of URIs of images: text.
 
-    Example:
+    Examples:
         >>> lance_nb.ImageURIType().storage_type
         DataType(string)
     """
@@ -66,7 +66,7 @@ class ImageURIType(pa.ExtensionType):  # type: ignore[misc]
 class EncodedImageType(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of images as files (PNG, JPEG, ...): bytes.
 
-    Example:
+    Examples:
         >>> lance_nb.EncodedImageType().storage_type
         DataType(binary)
     """
@@ -94,7 +94,7 @@ class EncodedImageType(pa.ExtensionType):  # type: ignore[misc]
 class FixedShapeImageTensorType(pa.ExtensionType):  # type: ignore[misc]
     """The Arrow type of images as pixels, all of one shape (height, width, channels).
 
-    Example:
+    Examples:
         >>> lance_nb.FixedShapeImageTensorType(pa.uint8(), (2, 2, 3)).storage_type
         FixedSizeListType(fixed_size_list<item: uint8>[12])
     """
@@ -141,7 +141,7 @@ for _extension in (
 class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
     """An array of images in one of the three forms.
 
-    Example:
+    Examples:
         >>> type(lance_nb.ImageArray.from_array(["file:///a.png"])).__name__
         'ImageURIArray'
     """
@@ -176,7 +176,7 @@ class ImageArray(pa.ExtensionArray):  # type: ignore[misc]
 class ImageURIArray(ImageArray):
     """URIs of images, local or remote.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> _ = Path("a.png").write_bytes(b"the bytes of a picture")
         >>> uris = lance_nb.ImageURIArray.from_uris([Path("a.png").absolute()])
@@ -193,7 +193,7 @@ class ImageURIArray(ImageArray):
 
         Raises ArgumentError.
 
-        Example:
+        Examples:
             >>> len(lance_nb.ImageURIArray.from_uris(["file:///a.png", "s3://bucket/b.png"]))
             2
         """
@@ -232,7 +232,7 @@ def _uri_text(uri: object) -> str | None:
 class EncodedImageArray(ImageArray):
     """Images as files of any format.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> images = lance_nb.ImageArray.from_array(pa.array([b"1", b"2"]))
         >>> ones = images.to_tensor(lambda files: np.ones((len(files), 2, 2, 3), np.uint8))
@@ -268,7 +268,7 @@ class EncodedImageArray(ImageArray):
 class FixedShapeImageTensorArray(ImageArray):
     """Images as pixels, all of one shape.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> ones = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((1, 2, 2, 3), np.uint8))
         >>> images = lance_nb.ImageArray.from_array(ones)
@@ -313,7 +313,7 @@ class FixedShapeImageTensorArray(ImageArray):
 class ImageScalar(pa.ExtensionScalar):  # type: ignore[misc]
     """One image of an array.
 
-    Example:
+    Examples:
         >>> lance_nb.ImageArray.from_array(["file:///a.png"])[0].as_py()
         'file:///a.png'
     """
@@ -330,7 +330,7 @@ class ImageScalar(pa.ExtensionScalar):  # type: ignore[misc]
 class ImageURIScalar(ImageScalar):
     """The URI of an image.
 
-    Example:
+    Examples:
         >>> lance_nb.ImageArray.from_array(["file:///a.png"])[0].as_py()
         'file:///a.png'
     """
@@ -339,7 +339,7 @@ class ImageURIScalar(ImageScalar):
 class EncodedImageScalar(ImageScalar):
     """An image as a file.
 
-    Example:
+    Examples:
         >>> lance_nb.ImageArray.from_array(pa.array([b"the bytes"]))[0].as_py()
         b'the bytes'
     """
@@ -348,7 +348,7 @@ class EncodedImageScalar(ImageScalar):
 class FixedShapeImageTensorScalar(ImageScalar):
     """An image as pixels.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> pixels = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ones((1, 1, 2), np.uint8))
         >>> lance_nb.ImageArray.from_array(pixels)[0].as_py()

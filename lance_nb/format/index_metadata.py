@@ -62,7 +62,7 @@ _METRICS = ("L2", "Cosine", "Dot", "Hamming")
 class IndexFile:
     """One file of an index, relative to its folder.
 
-    Example:
+    Examples:
         >>> ds.create_scalar_index("id", "BTREE")
         >>> index = ds.read_transaction(2).operation.new_indices[0]
         >>> sorted(file.path for file in index.files)
@@ -202,7 +202,7 @@ class Index:
 
     Raises InvalidInputError for an id that is no UUID.
 
-    Example:
+    Examples:
         >>> uuid = "d02910da-c60f-48da-9df6-846239884c05"
         >>> index = lance_nb.Index(uuid, "a_idx", [0], 1, {0, 1}, 0)
         >>> index.uuid == uuid, index.name, index.fields, index.covering_fields

@@ -23,7 +23,7 @@ from lance_nb.value_classes import dataclass
 class LanceField:
     """A column of a LanceSchema, or a part of one.
 
-    Example:
+    Examples:
         >>> column = lance_nb.LanceSchema.from_pyarrow(
         ...     pa.schema([("b", pa.list_(pa.int8()))])).fields()[0]
         >>> column.name(), column.id(), [part.id() for part in column.children()]
@@ -92,7 +92,7 @@ class LanceSchema:
     Operations such as ``LanceOperation.Project`` take one. ``from_pyarrow`` numbers the fields as a
     new dataset does, depth first from 0.
 
-    Example:
+    Examples:
         >>> arrow = pa.schema([("a", pa.int64()), ("b", pa.string())])
         >>> schema = lance_nb.LanceSchema.from_pyarrow(arrow)
         >>> [(field.name(), field.id()) for field in schema.fields()], schema.names

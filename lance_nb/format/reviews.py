@@ -57,7 +57,7 @@ _NS_MAX = 253_402_300_799 * 10**9
 class ReviewComment:
     """One comment or approval. ``reply_to`` is the id of another comment.
 
-    Example:
+    Examples:
         >>> _ = ds.create_branch("dev")
         >>> comment = ds.branches.review("dev").comment("Looks right.", author="ada")
         >>> comment.kind, comment.author, comment.version, comment.text

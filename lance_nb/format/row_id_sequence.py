@@ -41,7 +41,7 @@ class RowIdSequence:
     Raises InvalidInputError for an id twice and for nulls, ArgumentError (a TypeError and an
     OverflowError) for what is no integer or does not fit 64 bits.
 
-    Example:
+    Examples:
         >>> ids = lance_nb.RowIdSequence([7, 12])
         >>> ids.to_pyarrow().to_pylist()
         [7, 12]

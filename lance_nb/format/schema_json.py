@@ -60,7 +60,7 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
 
     Raises InvalidInputError for other values, NotSupportedError for types that are not known.
 
-    Example:
+    Examples:
         >>> column = {"name": "a", "type": {"type": "int64"}, "nullable": True}
         >>> lance_nb.json_to_schema({"fields": [column]}).field("a").type
         DataType(int64)

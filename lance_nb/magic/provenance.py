@@ -47,7 +47,7 @@ class ProvenanceSettings:
 class Provenance:
     """Record the origin of commits; ``lance_nb.provenance``. Off by default.
 
-    Example:
+    Examples:
         >>> lance_nb.provenance.enable("ada")
         >>> lance_nb.provenance.disable()
     """

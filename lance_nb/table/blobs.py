@@ -48,7 +48,7 @@ class BlobFile(io.BufferedIOBase):
         store, path, start, size_bytes: where the payload lies: bytes of an object of a store.
         buffer_size: bytes that are read ahead; 512 KiB by default.
 
-    Example:
+    Examples:
         >>> file = photos.take_blobs("image", indices=[0])[0]
         >>> file.read(5), file.tell(), file.size()
         (b'first', 5, 11)

@@ -39,7 +39,7 @@ class FieldStatistics:
 
     ``payload_bytes`` of these are payloads of blobs.
 
-    Example:
+    Examples:
         >>> ids = ds.stats.data_stats().fields[0]
         >>> ids.id, ids.bytes_on_disk > 0, ids.payload_bytes
         (0, True, 0)
@@ -54,7 +54,7 @@ class FieldStatistics:
 class DataStatistics:
     """All fields of the schema, in its order. Created by ``LanceStats.data_stats``.
 
-    Example:
+    Examples:
         >>> len(ds.stats.data_stats().fields)
         3
     """

@@ -45,7 +45,7 @@ _NO_ROWS: tuple[Ints, Ints, Ints, Mask] = (
 class ColumnOrdering:
     """One key of ``order_by`` in scans.
 
-    Example:
+    Examples:
         >>> last = lance_nb.ColumnOrdering("id", ascending=False, nulls_first=True)
         >>> ds.to_table(["id"], order_by=[last], limit=2).to_pydict()
         {'id': [9, 8]}

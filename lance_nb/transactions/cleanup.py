@@ -82,7 +82,7 @@ _SHOWN = 8
 class CleanupStats:
     """What was deleted. Manifests count as old versions; blobs as data files.
 
-    Example:
+    Examples:
         >>> ds.insert(rows)
         >>> ds.cleanup_old_versions(retain_versions=1).old_versions
         1
@@ -104,7 +104,7 @@ class CleanupCandidateFile:
     ``unverified``: no version that was read refers to it. ``version``: the newest version that
     does.
 
-    Example:
+    Examples:
         >>> ds.insert(rows)
         >>> plan = ds.explain_cleanup_old_versions(retain_versions=1, include_files=True)
         >>> [(file.kind, file.version) for file in plan.candidate_files]
@@ -123,7 +123,7 @@ class CleanupCandidateFile:
 class CleanupReferencedBranch:
     """A branch that started from a version of this one, which therefore stays.
 
-    Example:
+    Examples:
         >>> _ = ds.create_branch("experiment")
         >>> ds.insert(rows)
         >>> plan = ds.explain_cleanup_old_versions(retain_versions=1)
@@ -144,7 +144,7 @@ class CleanupExplanation:
     ``cleanup_old_versions(dry_run=True)``. ``versions`` are the numbers of the versions that would
     be deleted, oldest first (ours).
 
-    Example:
+    Examples:
         >>> ds.insert(rows)
         >>> plan = ds.explain_cleanup_old_versions(retain_versions=1, include_files=True)
         >>> plan.stats.old_versions, plan.versions, plan.to_table().num_rows
@@ -173,7 +173,7 @@ class CleanupExplanation:
         Raises CommitConflictError when the dataset has changed; InvalidInputError for an
         explanation that was not made by a dataset; else as ``cleanup_old_versions``.
 
-        Example:
+        Examples:
             >>> ds.insert(rows)
             >>> plan = ds.cleanup_old_versions(retain_versions=1, dry_run=True)
             >>> plan.run().old_versions

@@ -69,7 +69,7 @@ MODES = ("reencode", "try_binary_copy", "force_binary_copy")
 class CompactionOptions:
     """Which fragments are rewritten, and into how large ones; see ``ds.optimize.compact_files``.
 
-    Example:
+    Examples:
         >>> lance_nb.CompactionOptions().target_rows_per_fragment
         1048576
     """
@@ -315,7 +315,7 @@ _BYTES_PER_FILE = WriteOptions().max_bytes_per_file
 class CompactionMetrics:
     """What a compaction replaced. Files are data files and deletion files.
 
-    Example:
+    Examples:
         >>> ds.optimize.compact_files()
         CompactionMetrics(fragments_removed=2, fragments_added=1, files_removed=2, files_added=1)
     """

@@ -84,7 +84,7 @@ class RepairResult:
 
     ``failed`` are steps with the reason why they were not done.
 
-    Example:
+    Examples:
         >>> result = lance_nb.plan_repair(uri).run()
         >>> result.done, result.failed
         ((), ())

@@ -67,7 +67,7 @@ class RepairStep:
     ``files`` are paths below the root, ``moved`` those that go to quarantine. ``version`` and
     ``target`` are what the step needs. ``held_back``: why it is not done now, "" if it can be.
 
-    Example:
+    Examples:
         >>> [step.what for step in lance_nb.plan_repair(uri).steps]
         []
     """

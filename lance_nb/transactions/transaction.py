@@ -40,7 +40,7 @@ class Transaction:
 
     Raises ArgumentError for properties that are no texts.
 
-    Example:
+    Examples:
         >>> from lance_nb import LanceOperation, Transaction
         >>> restore = LanceOperation.Restore(1)
         >>> made = Transaction(1, restore, transaction_properties={"author": "ada"})

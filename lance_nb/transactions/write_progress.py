@@ -24,7 +24,7 @@ class FragmentWriteProgress(ABC):
     Give an object of a subclass as ``progress`` of ``write_dataset``, ``write_fragments`` or
     ``LanceFragment.create``. What its methods raise ends the write.
 
-    Example:
+    Examples:
         >>> class Count(lance_nb.FragmentWriteProgress):
         ...     def begin(self, fragment, **kwargs):
         ...         print("begin")
@@ -68,7 +68,7 @@ class NumberedProgress(FragmentWriteProgress):
 class NoopFragmentWriteProgress(FragmentWriteProgress):
     """Takes no note of anything: for whoever has to give a progress.
 
-    Example:
+    Examples:
         >>> progress = lance_nb.NoopFragmentWriteProgress()
         >>> lance_nb.write_dataset(rows, "new.lance", progress=progress).count_rows()
         2
@@ -94,7 +94,7 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
 
     Raises StorageError when the folder cannot be written.
 
-    Example:
+    Examples:
         >>> from pathlib import Path
         >>> folder = Path("traces").absolute()
         >>> progress = lance_nb.FileSystemFragmentWriteProgress(str(folder))

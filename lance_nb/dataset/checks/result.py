@@ -44,7 +44,7 @@ class CheckOutcome:
     why in a sentence; ``filter`` selects the rows that fail, None where no filter can. ``measured``
     is the number that is compared with a bound: rows, or the drift.
 
-    Example:
+    Examples:
         >>> _ = ds.expectations.add("id < 9")
         >>> outcome = ds.check().outcomes[0]
         >>> outcome.status, outcome.num_failed, outcome.filter
@@ -72,7 +72,7 @@ class CheckResult:
 
     ``bytes_read`` counts what the whole process read from stores meanwhile.
 
-    Example:
+    Examples:
         >>> _ = ds.expectations.add("id >= 0")
         >>> result = ds.check()
         >>> result.ok, result.status, len(result.outcomes)
@@ -125,7 +125,7 @@ class CheckResult:
     def to_table(self) -> pa.Table:
         """Return one row per expectation.
 
-        Example:
+        Examples:
             >>> _ = ds.expectations.add("id >= 0")
             >>> ds.check().to_table()["status"].to_pylist()
             ['pass']
@@ -140,7 +140,7 @@ class CheckResult:
     def to_junit(self) -> str:
         """Return JUnit XML: a failure where one fails, an error where one is unknown.
 
-        Example:
+        Examples:
             >>> _ = ds.expectations.add("id < 9")
             >>> "<failure" in ds.check().to_junit()
             True

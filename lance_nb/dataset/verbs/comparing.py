@@ -34,7 +34,7 @@ class DatasetDelta:
 
     Created by ``LanceDataset.delta``.
 
-    Example:
+    Examples:
         >>> ds.insert(rows)
         >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
         1

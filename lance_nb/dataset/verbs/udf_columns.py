@@ -66,7 +66,7 @@ class BatchUDFCheckpoint:
     Args:
         path: the file.
 
-    Example:
+    Examples:
         >>> checkpoint = lance_nb.BatchUDFCheckpoint("work.sqlite")
         >>> checkpoint.insert_schema(pa.schema([("twice", pa.int64())]))
         >>> checkpoint.get_schema().names
@@ -207,7 +207,7 @@ class BatchUDF:
         func: the function.
         output_schema, checkpoint_file: as for ``batch_udf``.
 
-    Example:
+    Examples:
         >>> import pyarrow.compute as pc
         >>> def twice(batch):
         ...     return pa.record_batch({"twice": pc.multiply(batch["id"], 2)})
@@ -243,7 +243,7 @@ def batch_udf(
         checkpoint_file: where results are kept until they are committed, so that an interrupted
             call goes on.
 
-    Example:
+    Examples:
         >>> import pyarrow.compute as pc
         >>> @lance_nb.batch_udf()
         ... def twice(batch):

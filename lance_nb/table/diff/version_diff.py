@@ -222,7 +222,7 @@ SAMPLE_ROWS = 10_000
 class Diff:
     """What differs between version ``a`` and version ``b``. Created by ``LanceDataset.diff``.
 
-    Example:
+    Examples:
         >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
         1
         >>> ds.delete("id = 5")["num_deleted_rows"]
@@ -268,7 +268,7 @@ class Diff:
     def reason(self) -> str:
         """Why rows are matched so, and what that means.
 
-        Example:
+        Examples:
             >>> print(ds.diff(1).reason)
             both versions have stable row ids
         """
@@ -311,7 +311,7 @@ class Diff:
     def deletions(self) -> pa.Table:
         """The fragments that both have and whose deleted rows differ. Reads deletion files.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.diff(1).deletions.num_rows
@@ -341,7 +341,7 @@ class Diff:
     def match(self) -> FragmentMatch:
         """Which fragments are the same.
 
-        Example:
+        Examples:
             >>> ds.diff(1).match.num_equal
             2
         """
@@ -356,7 +356,7 @@ class Diff:
     def column_pairs(self) -> tuple[ColumnPair, ...]:
         """The top-level columns of both versions, paired.
 
-        Example:
+        Examples:
             >>> len(ds.diff(1).column_pairs)
             3
         """
@@ -381,7 +381,7 @@ class Diff:
 
         Raises ColumnNotFoundError, InvalidInputError for a key that does not tell rows apart.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
             1
             >>> ds.diff(1).summary().changed
@@ -415,7 +415,7 @@ class Diff:
 
         Raises as ``summary``.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.diff(1).rows(show=["id"]).read_all().to_pylist()
@@ -446,7 +446,7 @@ class Diff:
             show: which of the columns compared are wanted.
             batch_size: the most rows of a batch.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
             1
             >>> ds.diff(1).cells(columns=["label"]).read_all()["label"].to_pylist()
@@ -461,7 +461,7 @@ class Diff:
         Args:
             columns, new_columns: as for ``summary``.
 
-        Example:
+        Examples:
             >>> ds.diff(1).found().changed
             0
         """
@@ -483,7 +483,7 @@ class Diff:
             progress: called with rows compared and rows to compare; what it raises ends the
                 comparison, and what was found until then is kept.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"})["num_rows_updated"]
             10
             >>> ds.diff(1).compare(3).changed >= 3
@@ -511,7 +511,7 @@ class Diff:
 
         Raises ColumnNotFoundError, InvalidInputError.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"}, where="id > 6")["num_rows_updated"]
             3
             >>> [profile.name for profile in ds.diff(1).drift(["label"])]
@@ -531,7 +531,7 @@ class Diff:
             columns: what counts as a change, and is returned; all by default.
             batch_size: the most rows of a batch.
 
-        Example:
+        Examples:
             >>> ds.update({"label": "'c'"}, where="id = 7")["num_rows_updated"]
             1
             >>> old, new = next(ds.diff(1).both_sides(["label"]))
@@ -545,7 +545,7 @@ class Diff:
 
         Raises InvalidInputError without stable row ids.
 
-        Example:
+        Examples:
             >>> ds.delete("id = 5")["num_deleted_rows"]
             1
             >>> ds.diff(1).removed_row_ids().tolist()

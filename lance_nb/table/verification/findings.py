@@ -229,7 +229,7 @@ class Finding:
     ``version`` is the newest that is concerned, None where it is the dataset; ``fragment`` an id.
     ``path`` is below the root of the branch, or the name of a tag or branch.
 
-    Example:
+    Examples:
         >>> import os
         >>> ds.tags.create("first")
         >>> os.truncate(f"{uri}/_refs/tags/first.json", 9)
@@ -307,7 +307,7 @@ class Verification:
     this library wrote into a dataset with ``checksums=True`` have one. With ``sample``, only those
     files were read.
 
-    Example:
+    Examples:
         >>> report = ds.verify()
         >>> report.ok, report.verdict, report.of("error"), report.to_table().num_rows
         (True, 'whole', [], 0)

@@ -36,7 +36,7 @@ class CellChoice:
 
     Raises InvalidInputError.
 
-    Example:
+    Examples:
         >>> from lance_nb import CellChoice
         >>> str(CellChoice("value", row=12, column="price", value=9.5))
         '12.price:=9.5'
