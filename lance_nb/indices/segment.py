@@ -27,7 +27,7 @@ from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.index_search import Ids, different
+from lance_nb.table.index_search import Ids
 from lance_nb.table.indices import follow_addresses
 from lance_nb.table.snapshot import Snapshot
 
@@ -97,17 +97,13 @@ class Segment:
         return self._live(rows)
 
     def _live(self, rows: U64s) -> U64s:
+        starts = self.covered.astype(np.uint64) << _SHIFT
+        lows = np.searchsorted(rows, starts)
+        highs = np.searchsorted(rows, starts + (np.uint64(1) << _SHIFT))
         parts = []
-        for fragment_id in different(rows >> _SHIFT).astype(np.int64).tolist():
-            at = int(np.searchsorted(self.covered, fragment_id))
-            if at >= self.covered.size or int(self.covered[at]) != fragment_id:
-                continue
-            low, high = (
-                int(np.searchsorted(rows, np.uint64(one << 32)))
-                for one in (fragment_id, fragment_id + 1)
-            )
-            mine = rows[low:high]
-            parts.append(mine[self._are_live(fragment_id, mine & _OFFSET)])
+        for place in np.flatnonzero(lows < highs).tolist():
+            mine = rows[int(lows[place]) : int(highs[place])]
+            parts.append(mine[self._are_live(int(self.covered[place]), mine & _OFFSET)])
         return joined(parts)
 
     def _are_live(self, fragment_id: int, offsets: U64s) -> Mask:
