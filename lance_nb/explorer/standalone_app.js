@@ -1,14 +1,22 @@
 // The explorer in one module, for hosts that load the models that they display and no others.
 
 import { mountExplorer } from "./app.js";
+import { holdViews } from "./js/tab_host.js";
 import { widget } from "./js/view.js";
-import { TABS } from "./tabs.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
+import { mountOperationsLog } from "./widgets/operations_log.js";
+import { mountRetention } from "./widgets/retention.js";
 import { mountStage } from "./widgets/stage.js";
 
 /** @type {Record<string, Lnb.Mount>} */
-const MOUNTS = { changes: mountChanges, refs: mountBranches, stage: mountStage };
-const ALL = TABS.map((tab) => ({ ...tab, mount: tab.mount ?? MOUNTS[tab.id] }));
+const LATE = {
+  "widgets/branches.js": mountBranches,
+  "widgets/changes.js": mountChanges,
+  "widgets/operations_log.js": mountOperationsLog,
+  "widgets/retention.js": mountRetention,
+  "widgets/stage.js": mountStage,
+};
+for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });
 
-export default widget((el, ctx) => mountExplorer(el, ctx, ALL), "Lance dataset explorer");
+export default widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");

@@ -44,6 +44,11 @@ class IndexFile:
         self._owners = column_owners(self._schema, reader.file_version)
         self._columns: dict[str, tuple[Field, pa.DataType, list[Leaf]]] = {}
 
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self._arrow.names)
+
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a column. Raises CorruptFileError."""
         return self._column(name)[1]

@@ -206,17 +206,31 @@ function failure(card) {
   return Object.assign(new Error(card.message), { card: { where: "", kind: "Kernel", ...card } });
 }
 
+/** @typedef {Pick<Lnb.Widget, "mount">} Views */
+/** @type {Map<string, Views>} */
+const held = new Map();
+
+/**
+ * Hold the views of a module, which the kernel is then not asked for.
+ * @param {string} entry @param {Views} views
+ */
+export function holdViews(entry, views) {
+  held.set(entry, views);
+}
+
 /**
  * Load the views of a module. Rejects with an error that carries an error card.
  * @param {Lnb.Kernel} kernel
  * @param {string} entry
  * @param {boolean} again whether this was tried before
- * @returns {Promise<Lnb.Widget>}
+ * @returns {Promise<Views>}
  */
 export async function loadViews(kernel, entry, again) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let forget = () => {};
+  const views = held.get(entry);
+  if (views) return views;
   if (kernel.state === "static" && !kernel.isLost) throw failure(NO_KERNEL);
   const given = new Promise((_resolve, reject) => {
     forget = kernel.onState((state) => {

@@ -56,7 +56,13 @@ class CellChoice:
 
     @property
     def rank(self) -> int:
-        """How narrow it is: that of a cell counts before a row's, a row's before a column's."""
+        """How narrow it is: that of a cell counts before a row's, a row's before a column's.
+
+        Examples:
+            >>> from lance_nb import CellChoice
+            >>> CellChoice("ours").rank, CellChoice("theirs", row=3, column="label").rank
+            (0, 3)
+        """
         return 2 * (self.row is not None) + (self.column is not None)
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -74,6 +75,10 @@ def test_the_standalone_explorer_holds_the_views_of_every_tab() -> None:
     held = set(assets.modules_of(assets.STANDALONE_EXPLORER))
     for entry in [assets.EXPLORER, *assets.LATE_VIEWS]:
         assert set(assets.modules_of(entry)) <= held
+    source = (assets.ROOT / assets.STANDALONE_EXPLORER).read_text("utf-8")
+    assert set(re.findall(r'^  "(widgets/.*)": mount', source, re.MULTILINE)) == {
+        *assets.LATE_VIEWS
+    }
 
 
 @pytest.mark.parametrize("name", WIDGETS)

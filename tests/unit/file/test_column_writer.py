@@ -76,7 +76,7 @@ FIXED = pa.list_(pa.struct([("x", pa.int8())]), 2)
         (pa.list_(pa.struct([("x", pa.list_(pa.int8()))]), 2), "lists inside fixed-size"),
         (pa.struct([("a", pa.struct([])), ("b", pa.int8())]), "without fields"),
         (pa.list_(pa.struct([])), "without fields"),
-        (pa.binary(0), "no bytes"),
+        (pa.binary(0), "zero bytes"),
     ],
 )
 def test_what_no_reader_takes_is_refused(kind: pa.DataType, message: str):
