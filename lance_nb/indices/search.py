@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lance_nb.errors import LanceError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
@@ -92,8 +92,8 @@ class ScalarSearch:
             return None
         try:
             part = self._answered(condition.expression)
-        except NotSupportedError:
-            return None
+        except (NotSupportedError, InvalidInputError):
+            return None  # also links that may not be followed: a scan that needs them says so
         except LanceError as error:
             warnings.warn(
                 f"an index cannot be used, and rows are scanned instead: {str(error)!r}",

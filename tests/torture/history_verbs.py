@@ -29,6 +29,20 @@ def _tagged_branch(place: str) -> None:
     opened(place).tags.create("kept", ("dev", 2))
 
 
+def _comment(place: str) -> None:
+    opened(place).branches.review("dev").comment("Why these rows?", author="ada")
+
+
+def _commented(place: str) -> None:
+    branched(place)
+    _comment(place)
+
+
+def _delete_review(place: str) -> None:
+    branches = opened(place).branches
+    branches.delete_review("dev", branches.review("dev").identifier)
+
+
 HISTORY_VERBS: dict[str, Verb] = {
     "restore": Verb(lambda place: opened(place).checkout_version(1).restore()),
     "restore on a branch": Verb(
@@ -55,6 +69,8 @@ HISTORY_VERBS: dict[str, Verb] = {
         _tagged_branch,
         between=("unfinished",),
     ),
+    "branches.review, a comment": Verb(_comment, branched, commits=False),
+    "branches.delete_review": Verb(_delete_review, _commented, commits=False),
     "branches.merge": Verb(
         lambda place: opened(place).branches.merge("dev"), _both_sides, between=("tag",)
     ),

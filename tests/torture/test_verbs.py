@@ -21,20 +21,21 @@ from tests.torture.verb import make
 # the rig calls it.
 CLASSES: dict[type, str] = {
     lance_nb.LanceDataset: """
-        all_files base_paths bisect branch branches changes checkout_latest checkout_version config
-        count_rows data_storage_version delta describe_data_file describe_indices diff
-        explain_cleanup_old_versions filter fragment_ids from_opened get_fragment get_fragments
-        get_transactions get_version has_index has_stable_row_ids head history index_coverage
-        index_statistics initial_storage_options inspect io_stats_incremental io_stats_snapshot
-        lance_schema latest_storage_options latest_version list_indices max_field_id metadata name
-        new_file_session opened optimize partition_expression read_blob_ranges read_blobs
-        read_transaction remap_row_addrs row_history sample scanner schema schema_metadata session
-        slice sort_by space sql stats storage_options_accessor stored_schema tags take take_blobs
-        take_rows to_batches to_pandas to_table tracked_files transaction uri validate verify
-        version version_info version_numbers version_refs versions
+        all_files base_paths bisect branch branches changes check check_versions checkout_latest
+        checkout_version config count_rows data_storage_version delta describe_data_file
+        describe_indices diff expectations explain_cleanup_old_versions filter fragment_ids
+        from_opened get_fragment get_fragments get_transactions get_version has_index
+        has_stable_row_ids head history index_coverage index_statistics initial_storage_options
+        inspect io_stats_incremental io_stats_snapshot lance_schema latest_storage_options
+        latest_version list_indices max_field_id metadata name new_file_session opened optimize
+        partition_expression read_blob_ranges read_blobs read_transaction remap_row_addrs
+        row_history sample scanner schema schema_metadata session slice sort_by space sql stats
+        storage_options_accessor stored_schema tags take take_blobs take_rows to_batches
+        to_pandas to_table tracked_files transaction uri validate verify version version_info
+        version_numbers version_refs versions
         create_index join join_asof prewarm_index replace_schema""",  # the last line: not supported
     lance_nb.DatasetOptimizer: "optimize_indices",  # not supported
-    lance_nb.Branches: "explain_delete list list_ordered names",
+    lance_nb.Branches: "explain_delete list list_ordered names review reviews",
     lance_nb.Tags: "get_version list list_ordered marks names readable",
     lance_nb.LanceFragment: """
         count_rows data_files dataset deletion_file fragment_id head metadata num_deletions
