@@ -167,7 +167,8 @@ def plan_merge(
         transactions=uuids_of(steps[0]),
     )
     inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
-    return _plan(ends, record, request, inherited)
+    known = [one for steps in since_fork for _, one in records_of(steps) if one is not None]
+    return _plan(ends, record, request, inherited, known)
 
 
 def plan_change(
@@ -209,7 +210,8 @@ def plan_change(
     histories = History(done, repository.load), History(later, repository.load)
     ends = Ends(before, after, target, ALL_SHARED, shared, shared, *histories, before.version)
     inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
-    return _plan(ends, record, request, inherited)
+    known = [one for _, one in records_of(later) if one is not None]
+    return _plan(ends, record, request, inherited, known)
 
 
 def _since(
@@ -250,13 +252,23 @@ def _nesting(field: Field) -> tuple[int, bool]:
 
 
 def _plan(
-    ends: Ends, record: MergeRecord, request: MergeRequest, inherited: tuple[str, ...]
+    ends: Ends,
+    record: MergeRecord,
+    request: MergeRequest,
+    inherited: tuple[str, ...],
+    known: Sequence[MergeRecord],
 ) -> Planned:
+    """Plan; ``known`` are earlier merges, oldest first, which say by what rows are known."""
     findings = Findings(request.on_conflict)
     if record.strategy == UP_TO_DATE:
         return Planned(ends, record, UP_TO_DATE, None, (), (), request)
+    earlier = [one.key for one in known if one.key is not None]
     keys = _keys(ends, request.keys)
-    choices = MergeChoices(keys, request.copies_files, inherited, request.resolve)
+    if not keys and earlier:
+        keys = _keys(ends, next((one for one in reversed(earlier) if one), ()), is_asked=False)
+    choices = MergeChoices(
+        keys, request.copies_files, inherited, request.resolve, has_moved=bool(earlier)
+    )
     whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
     used = ends
     if whole == OURS:
@@ -282,6 +294,7 @@ def _plan(
         on_conflict=decided,
         is_copied=bool(merged.outcome.copies),
         choices=tuple(map(str, chosen or ())),
+        key=choices.keys if merged.by_value else None,
     )
     return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
 
@@ -317,19 +330,25 @@ def _note_unknown(ends: Ends, findings: Findings) -> None:
             findings.note(f"what versions {shown} of {where} did is not recorded any more")
 
 
-def _keys(ends: Ends, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that identify a row: those asked for, else the primary key."""
+def _keys(ends: Ends, wanted: Sequence[str], *, is_asked: bool = True) -> tuple[str, ...]:
+    """Return the columns that identify a row: those asked for, else the primary key.
+
+    Columns of an earlier merge, which nobody asks for now, count if every side has them.
+    """
+    sides = (ends.base, ends.source, ends.target)
+    if wanted and not is_asked:
+        names = [set(one.manifest.schema.names) for one in sides]
+        return tuple(wanted) if all(set(wanted) <= one for one in names) else ()
     if wanted:
         for side in (ends.base, ends.source, ends.target):
             for name in wanted:
                 side.manifest.schema.field(name)
         return tuple(wanted)
-    keys = [one for one in ends.base.manifest.schema.fields if one.keys.primary]
-    ordered = sorted(keys, key=lambda one: one.keys.primary_position)
-    names = [one.name for one in ordered]
-    sides = (ends.source, ends.target)
-    everywhere = all(name in side.manifest.schema.names for side in sides for name in names)
-    return tuple(names) if everywhere else ()
+    primary = [one for one in ends.base.manifest.schema.fields if one.keys.primary]
+    ordered = sorted(primary, key=lambda one: one.keys.primary_position)
+    columns = [one.name for one in ordered]
+    everywhere = all(name in one.manifest.schema.names for one in sides[1:] for name in columns)
+    return tuple(columns) if everywhere else ()
 
 
 # --- commit ---------------------------------------------------------------------------------------

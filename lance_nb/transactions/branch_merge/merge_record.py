@@ -13,6 +13,7 @@ lance_nb.merge.target_version   version that the merge was done to
 lance_nb.merge.strategy         "fast-forward" or "replay"
 lance_nb.merge.on_conflict      how conflicts were decided, if there were any
 lance_nb.merge.choices          choices for cells in conflict as a JSON list, see choices.py
+lance_nb.merge.key              key columns of a merge by value as a JSON list, [] for row ids
 lance_nb.merge.copied           "true" if data files were copied
 lance_nb.merge.pin              tag on the merged version, which keeps the files that are read there
 lance_nb.merge.transactions     ids of the transactions that were merged, with commas between
@@ -56,6 +57,7 @@ class MergeRecord:
     pin: str | None = None
     transactions: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
 
     def properties(self) -> dict[str, str]:
         """Return the properties of the transaction."""
@@ -79,6 +81,8 @@ class MergeRecord:
             values["transactions"] = ",".join(self.transactions[:IDS_MAX])
         if self.choices:
             values["choices"] = json.dumps(self.choices[:CHOICES_MAX])
+        if self.key is not None:
+            values["key"] = json.dumps(self.key)
         return {PREFIX + name: value for name, value in values.items()}
 
 
@@ -109,11 +113,12 @@ def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
         found.get("copied") == "true",
         found.get("pin"),
         _ids(found.get("transactions", "")),
-        _choices(found.get("choices", "[]")),
+        _texts(found.get("choices", "[]")),
+        _texts(found["key"]) if "key" in found else None,
     )
 
 
-def _choices(text: str) -> tuple[str, ...]:
+def _texts(text: str) -> tuple[str, ...]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -63,20 +63,23 @@ class MergeChoices:
     """How to merge. ``keys``: columns that identify a row. ``inherited``: see FileLocations.
 
     ``resolve``: choices for cells in conflict; None: whole rows are decided alike.
+    ``has_moved``: an earlier merge wrote rows anew, and files do not say where they went.
     """
 
     keys: tuple[str, ...] = ()
     copies_files: bool = False
     inherited: tuple[str, ...] = ()
     resolve: tuple[CellChoice, ...] | None = None
+    has_moved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The outcome, and the rows that both sides changed."""
+    """The outcome, and the rows that both sides changed. ``by_value``: see row_replay.py."""
 
     outcome: Outcome
     conflicting_rows: ConflictingRows = NO_CONFLICTS
+    by_value: bool = False
 
 
 def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
@@ -101,7 +104,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     moved = [one for one in by_files.conflicts if one.kind == FRAGMENTS]
     # By files, a row that was written anew counts as changed although its values are as they were,
     # and has no values in columns that the other side added.
-    if moved or any(one.num_rows for one in by_files.conflicts):
+    if moved or choices.has_moved or any(one.num_rows for one in by_files.conflicts):
         try:
             replay.check()
             places = FileLocations(
@@ -109,7 +112,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
             )
             return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
         except (InvalidInputError, NotSupportedError) as error:
-            if moved:
+            if moved or choices.has_moved:
                 rest = [one for one in by_files.conflicts if one.kind != FRAGMENTS]
                 by_files.conflicts = rest
                 _report_moved(moved, str(error), by_files)
@@ -123,10 +126,15 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
 def _report_moved(moved: Sequence[MergeConflict], why: str, findings: Findings) -> None:
     """Report once that compacted rows cannot be found again."""
     numbers = sorted({number for one in moved for number in one.fragments})
+    text = "an earlier merge wrote rows anew, which cannot be found again"
+    if numbers:
+        text = (
+            f"rows of {enumerate_ids('fragment', numbers)} were compacted on one side and changed "
+            "on the other, and cannot be found again"
+        )
     findings.report(
         FRAGMENTS,
-        f"rows of {enumerate_ids('fragment', numbers)} were compacted on one side and changed on "
-        "the other, and cannot be found again",
+        text,
         choices=(),
         remedy=why[:1].upper() + why[1:],
         fragments=numbers,
@@ -142,7 +150,7 @@ def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merge
     if rows.rows.num_rows:
         outcome = _with_rows(outcome, rows)
     builder.check_nulls(outcome, findings)
-    return Merged(outcome, rows.conflicts)
+    return Merged(outcome, rows.conflicts, by_value=True)
 
 
 def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:

@@ -123,3 +123,14 @@ def test_a_revert_is_decided_cell_by_cell() -> None:
 def test_choices_have_a_text_form(text: str) -> None:
     choice = parse_choice(text)
     assert parse_choice(str(choice)) == choice
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_merge_after_a_merge_by_value_finds_the_rows_again(stable: bool) -> None:
+    main, dev = _forked(stable)
+    main.branches.merge("dev", key=None if stable else "id", resolve="theirs")
+    dev.add_columns({"w": "id * 10"})
+    dev.delete("id = 3")
+    lance_nb.dataset(main.uri).branches.merge("dev")  # by the key of the merge before
+    found = lance_nb.dataset(main.uri).to_table().to_pylist()
+    assert {one["id"]: one["w"] for one in found} == {n: 10 * n for n in (0, 1, 2, 4, 6, 7)}
