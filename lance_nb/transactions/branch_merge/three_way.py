@@ -97,6 +97,8 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     replay = RowReplay(ends, matches, schema, choices.keys, choices.resolve)
     nothing = MergedFragments()
     if choices.resolve is not None:
+        if choices.has_moved:
+            _check_names(ends)
         return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
     by_files = Findings(findings.on_conflict)
     fragments = FragmentMerge(ends, matches, schema, places, by_files, rewritten=rewritten).run()
@@ -106,6 +108,8 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     # and has no values in columns that the other side added.
     if moved or choices.has_moved or any(one.num_rows for one in by_files.conflicts):
         try:
+            if choices.has_moved:
+                _check_names(ends)
             replay.check()
             places = FileLocations(
                 ends.source, ends.target, choices.copies_files, choices.inherited
@@ -121,6 +125,22 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     outcome = builder.outcome(decided.source, decided.target, findings)
     builder.check_nulls(outcome, findings)
     return Merged(outcome, decided.rows)
+
+
+def _check_names(ends: Ends) -> None:
+    """Refuse columns that were renamed or dropped after a merge by value.
+
+    Such a merge gives a column of the source an id of the target's, so that afterwards the two are
+    known to be one by their name alone. Raises InvalidInputError.
+    """
+    base = set(ends.base.manifest.schema.names)
+    for side in (ends.source, ends.target):
+        gone = sorted(base - set(side.manifest.schema.names))
+        if gone:
+            raise InvalidInputError(
+                f"column {gone[0]!r} was renamed or dropped after an earlier merge that wrote rows "
+                "anew: give it its old name on both branches, then merge"
+            )
 
 
 def _report_moved(moved: Sequence[MergeConflict], why: str, findings: Findings) -> None:

@@ -207,6 +207,8 @@ def _history(rng: random.Random) -> str:
         try:
             plan = target.ds.branches.plan_merge("dev", key=key, **how)
         except InvalidInputError as error:  # ids that were given anew by the merge before
+            if "was renamed or dropped after an earlier merge" in str(error):
+                return "refused: a column has another name"
             if key is not None or "name the columns that identify a row" not in str(error):
                 raise
             return "refused: a key is asked for"
