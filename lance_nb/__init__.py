@@ -146,6 +146,7 @@ if _typing.TYPE_CHECKING:
     from lance_nb.format.reviews import ReviewComment
     from lance_nb.format.row_id_sequence import RowIdSequence
     from lance_nb.format.schema_json import json_to_schema, schema_to_json
+    from lance_nb.indices.building import IndexProgress
     from lance_nb.magic.provenance import provenance
     from lance_nb.magic.shell import load_ipython_extension, unload_ipython_extension
     from lance_nb.table.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
@@ -251,6 +252,7 @@ __all__ = [
     "Index",
     "IndexFile",
     "IndexInformation",
+    "IndexProgress",
     "InvalidInputError",
     "LanceBufferDescriptor",
     "LanceColumnMetadata",
@@ -443,6 +445,7 @@ _LAZY = {
     "FragmentMetadata": "lance_nb.format.fragment:Fragment",
     "Index": "lance_nb.format.index_metadata",
     "IndexFile": "lance_nb.format.index_metadata",
+    "IndexProgress": "lance_nb.indices.building",
     "LanceFileReader": "lance_nb.dataset.file_reader",
     "LanceFileWriter": "lance_nb.dataset.file_writer",
     "json_to_schema": "lance_nb.format.schema_json",

@@ -2213,21 +2213,24 @@ class LanceDataset(OpenedVersion):
         document_granularity: Any = None,
         **parameters: Any,
     ) -> None:
-        """Build a BTREE index on a column, in memory, for pylance's queries.
+        """Build an index on a column and commit it; filters use it from then on.
 
-        Filters here do not look into indices. ``lance_nb.spark.create_scalar_index`` builds an
-        index in parts.
+        Memory holds the values of the column while they are sorted.
+        ``lance_nb.spark.create_scalar_index`` builds an index in parts. An exception in
+        ``progress_callback`` ends the work; then no file of the index is left.
 
         Args:
             column: the column to index.
-            index_type: "BTREE".
+            index_type: "BTREE": numbers, texts, bytes and times, for comparisons and IN.
             name: its name; ``<column>_idx`` by default.
             replace: build an index of that name anew.
-            train, fragment_ids, index_uuid, progress_callback, format_version,
-                document_granularity, parameters: are pylance's, and refused where they are given.
+            progress_callback: called with ``IndexProgress`` events.
+            parameters: settings of the kind.
+            train, fragment_ids, index_uuid, format_version, document_granularity: are pylance's,
+                and refused where they are given.
 
-        Raises ColumnNotFoundError, InvalidInputError, and NotSupportedError for kinds and options
-        that only pylance has.
+        Raises ColumnNotFoundError, InvalidInputError (the type of the column, a parameter, or a
+        name that is taken), and NotSupportedError for kinds and options that only pylance has.
 
         Examples:
             >>> ds.create_scalar_index("id", "BTREE")
@@ -2241,10 +2244,8 @@ class LanceDataset(OpenedVersion):
             "train": None if train else train,
             "fragment_ids": fragment_ids,
             "index_uuid": index_uuid,
-            "progress_callback": progress_callback,
             "format_version": format_version,
             "document_granularity": document_granularity,
-            **parameters,
         }
         for option, value in given.items():
             if value is not None:
@@ -2254,7 +2255,14 @@ class LanceDataset(OpenedVersion):
                     )
                 )
         self._snapshot = indexing.create(
-            self._session, self._snapshot, column, kind, name, replace=replace
+            self._session,
+            self._snapshot,
+            column,
+            kind,
+            name,
+            parameters,
+            replace=replace,
+            progress=progress_callback,
         )
 
     def create_index(

@@ -21,9 +21,11 @@ from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, assemble, leaves_of
 from lance_nb.file.reader import FileReader
 from lance_nb.format.field import Field
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.storage.base import Store
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.single_file import column_owners
+from lance_nb.table.snapshot import Snapshot
 
 BYTES_MAX = 1 << 30
 """Bytes of a file that are read for one question; a question that needs more is not answered."""
@@ -112,6 +114,14 @@ class IndexFile:
             kind = self._arrow.field(name).type
             self._columns[name] = field, kind, list(leaves_of(field, kind, self._owners))
         return self._columns[name]
+
+
+def open_file(snapshot: Snapshot, index: IndexMetadata, name: str) -> IndexFile:
+    """Open a file of a segment. Raises CorruptFileError, ObjectNotFoundError."""
+    size_bytes = next((one.size_bytes for one in index.files if one.path == name), 0)
+    path = f"_indices/{index.uuid}/{name}"
+    store, place = snapshot.locations.locate(path, index.base_id)
+    return IndexFile(snapshot.files, store, place, size_bytes)
 
 
 def numbers(array: pa.Array, path: str, dtype: Any = np.uint64) -> Any:

@@ -1,15 +1,21 @@
-"""Every kind of index that is searched, and the newest version of each that is known.
+"""Every kind of index that is searched or built.
 
-A segment of a newer version, or of another kind, is not used: what it covers is scanned.
+A segment of a newer version, or of a kind that is not searched, is not used: what it covers is
+scanned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from lance_nb.errors import NotSupportedError
+from lance_nb.format.index_metadata import IndexMetadata, index_type
 from lance_nb.indices.kinds import bitmap, bloomfilter, btree, label_list, ngram, zonemap
 from lance_nb.indices.reader import IndexReader
+
+if TYPE_CHECKING:
+    from lance_nb.indices.building import IndexBuilder
 
 
 class Kind(NamedTuple):
@@ -39,3 +45,38 @@ KINDS: dict[str, Kind] = {
 def opened(kind: str, files: list[Any]) -> IndexReader:
     """Open the files of a segment."""
     return KINDS[kind].open(*files)
+
+
+def builders() -> dict[str, IndexBuilder]:
+    """Return what builds the segments of each kind, by its name in ``create_index``.
+
+    Only building needs what writes files, so it is imported here.
+    """
+    from lance_nb.indices.building import IndexBuilder, no_parameters
+
+    return {
+        "BTREE": IndexBuilder(btree.DETAILS_URL, btree.check, no_parameters, btree.write),
+    }
+
+
+_ALIASES = {"FTS": "INVERTED"}
+
+
+def builder_named(kind: str) -> tuple[str, IndexBuilder]:
+    """Return the builder of a kind, and its usual name. Raises NotSupportedError."""
+    name = _ALIASES.get(kind.upper(), kind.upper())
+    known = builders()
+    if name not in known:
+        raise NotSupportedError(f"an index of type {kind!r} cannot be built")
+    return name, known[name]
+
+
+def builder_of(index: IndexMetadata) -> tuple[str, IndexBuilder]:
+    """Return what builds segments like one, and its name. Raises NotSupportedError."""
+    kind = index_type(index)
+    for name, builder in builders().items():
+        if name.replace("_", "").upper() == kind.replace("_", "").upper():
+            return name, builder
+    raise NotSupportedError(
+        f"index {index.name!r} is of type {kind or 'unknown'}, which cannot be built"
+    )

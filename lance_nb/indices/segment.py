@@ -19,7 +19,7 @@ import numpy.typing as npt
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.indices.index_file import IndexFile
+from lance_nb.indices.index_file import open_file
 from lance_nb.indices.reader import IndexReader
 from lance_nb.indices.registry import KINDS, opened
 from lance_nb.indices.row_places import RowPlaces
@@ -69,17 +69,11 @@ class Segment:
         known = _opened.setdefault(self.snapshot.files, {})
         key = store.uri, self.index.uuid
         if key not in known:
-            sizes = {one.path: one.size_bytes for one in self.index.files}
-            files = [self._file(name, sizes.get(name, 0)) for name in kind.files]
+            files = [open_file(self.snapshot, self.index, name) for name in kind.files]
             while len(known) >= _SEGMENTS_MAX:
                 known.pop(next(iter(known)), None)
             known[key] = opened(self.index.kind, files)
         return known[key]
-
-    def _file(self, name: str, size_bytes: int) -> IndexFile:
-        path = f"_indices/{self.index.uuid}/{name}"
-        store, place = self.snapshot.locations.locate(path, self.index.base_id)
-        return IndexFile(self.snapshot.files, store, place, size_bytes)
 
     def present(self, rows: U64s) -> U64s:
         """Return the addresses of those rows that live in fragments of the segment, ascending.

@@ -209,17 +209,20 @@ def create_scalar_index(
     name: str | None = None,
     *,
     replace: bool = True,
+    parameters: Mapping[str, Any] | None = None,
     message: str | None = None,
     **options: Any,
 ) -> LanceDataset:
-    """Build a BTREE index, one segment per task; options as in ``append``.
+    """Build an index, one segment per task; options as in ``append``.
 
-    pylance uses the index; filters of lance_nb do not. Raises ColumnNotFoundError,
-    InvalidInputError, and NotSupportedError for other index types, which pylance builds.
+    ``parameters`` are those of the kind, as in ``ds.create_scalar_index``. Raises
+    ColumnNotFoundError, InvalidInputError, and NotSupportedError for types that are not built.
     """
     return run(
         _opened(target),
-        lambda base: plan_index(base, column, index_type, name, replace=replace),
+        lambda base: plan_index(
+            base, column, index_type, name, parameters=parameters, replace=replace
+        ),
         RunOptions.of(message, options),
     )
 

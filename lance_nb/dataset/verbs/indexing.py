@@ -1,22 +1,36 @@
-"""Create, commit and drop scalar indices; trim the fragment-reuse index.
+"""Create, commit and drop indices; trim the fragment-reuse index.
 
 An index is one segment or several of the same name; a segment covers some fragments. Here all
-fragments make one; ``lance_nb.spark`` writes one segment per task.
+fragments make one; ``lance_nb.spark`` writes one segment per task. What is in the files of a
+segment is a matter of its kind (``indices.registry``); what is committed is the same for all.
 
-Limits: kind BTREE; top-level columns only. A segment is sorted in memory.
+A build whose commit is refused leaves no files; where the outcome of the commit is not known, they
+stay until a clean-up.
+
+Limits: top-level columns only.
 Source: ``create_scalar_index``, ``commit_existing_index_segments``, ``drop_index`` of pylance
 14.0.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap
 
 from lance_nb.code_lines import Python
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_operation, replanned
-from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    NotSupportedError,
+    RetryableCommitConflictError,
+    VersionNotFoundError,
+)
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import (
     REUSE_INDEX,
@@ -25,72 +39,120 @@ from lance_nb.format.fragment_reuse import (
     new_fragment_ids,
     without_entries,
 )
-from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.format.index_metadata import IndexFile, IndexMetadata
+from lance_nb.indices.building import BuildProgress, ProgressCallback, SegmentFiles, SegmentRows
+from lance_nb.indices.registry import builder_named, builders
 from lance_nb.table.indices import read_indices, segments_of
 from lance_nb.table.refs import Target
-from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.btree_writer import check_sortable, write_btree
+from lance_nb.transactions.checksum_records import write_record
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.fragment_reuse import unneeded_entries
 from lance_nb.transactions.index_upkeep import coverage
 from lance_nb.transactions.operations.create_index import CreateIndex
 from lance_nb.value_classes import dataclass
 
-KIND = "BTREE"
+_NANOSECONDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An index on one column, checked against a version."""
+    """An index on one column, checked against a version; ``kind`` as in ``create_scalar_index``."""
 
     column: str
     field_id: int
     name: str
+    kind: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check(
-    snapshot: Snapshot, uri: str, column: str, kind: str, name: str | None, *, replace: bool
+    snapshot: Snapshot,
+    uri: str,
+    column: str,
+    kind: str,
+    name: str | None,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    replace: bool,
 ) -> Wanted:
     """Check what is wanted before anything is read.
 
-    Raises ColumnNotFoundError, InvalidInputError (the type, or the name is taken),
+    Raises ColumnNotFoundError, InvalidInputError (the type, a parameter, or the name is taken),
     NotSupportedError (another kind; a column inside of a struct).
     """
     schema = snapshot.manifest.schema
-    field = schema.field(column)
-    if kind.upper() != KIND:
-        raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind))
+    indexed = schema.field(column)
     arrow = schema.to_arrow()
     if column not in arrow.names:
         raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind))
-    check_sortable(arrow.field(column))
+    try:
+        kind, builder = builder_named(kind)
+    except NotSupportedError as error:
+        raise NotSupportedError(not_built(uri, "create_scalar_index", column, kind)) from error
+    checked = builder.check(_stored(arrow.field(column)), parameters or {})
     wanted = name or f"{column}_idx"
     for one in read_indices(snapshot):
-        if one.name == wanted and (one.fields != (field.id,) or not replace):
-            hint = "another name" if one.fields != (field.id,) else "replace=True"
+        if one.name == wanted and (one.fields != (indexed.id,) or not replace):
+            hint = "another name" if one.fields != (indexed.id,) else "replace=True"
             raise InvalidInputError(f"index {wanted!r} already exists: pass {hint}")
-    return Wanted(column, field.id, wanted)
+    return Wanted(column, indexed.id, wanted, kind, dict(checked))
+
+
+def _stored(column: pa.Field) -> pa.Field:
+    """Return a column with the type that an extension type is stored as."""
+    if isinstance(column.type, pa.ExtensionType):
+        return column.with_type(column.type.storage_type)
+    return column
 
 
 def not_built(uri: str, verb: str, *values: object, **options: object) -> str:
     """Say who builds what is not built here, with which call."""
     made = Python("lance.dataset").call(uri).attribute(verb).call(*values, **options)
     return (
-        f"lance_nb builds only {KIND} indices on top-level columns; scans and filters work "
-        f"without an index. With pylance installed, {made.code} builds it, and every operation "
-        "of lance_nb keeps it valid"
+        f"lance_nb builds {', '.join(builders())} indices on top-level columns; scans and filters "
+        f"work without an index. With pylance installed, {made.code} builds it, and every "
+        "operation of lance_nb keeps it valid"
     )
 
 
 def write_segment(
-    snapshot: Snapshot, wanted: Wanted, fragments: Sequence[Fragment]
+    snapshot: Snapshot,
+    wanted: Wanted,
+    fragments: Sequence[Fragment],
+    *,
+    progress: ProgressCallback | None = None,
+    existing: Sequence[IndexMetadata] = (),
+    uuid: str | None = None,
 ) -> tuple[IndexMetadata, int]:
-    """Write the files of a segment; return what is committed, and its number of rows."""
-    options = ScanOptions([wanted.column], fragments=tuple(fragments), with_row_id=True)
-    rows = plan_scan(snapshot, options).table()
-    ids = [one.id for one in fragments]
-    return write_btree(snapshot, wanted.field_id, wanted.name, rows, ids), rows.num_rows
+    """Write the files of a segment; return what is committed, and its number of rows.
+
+    ``existing`` are the segments that it extends or replaces; ``uuid`` names its folder. After an
+    error no file is left.
+    """
+    environment = Environment()
+    _, builder = builder_named(wanted.kind)
+    rows = SegmentRows(
+        snapshot, wanted.column, fragments, builder.row_column, BuildProgress(progress)
+    )
+    with SegmentFiles(snapshot, uuid or environment.new_uuid()) as files:
+        details = builder.write(rows, files, wanted.parameters, existing)
+        write_record(snapshot.locations.home, (one for file in files.written for one in file.sums))
+    made = IndexMetadata(
+        files.uuid,
+        wanted.name,
+        (wanted.field_id,),
+        snapshot.version,
+        BitMap([one.id for one in fragments]).serialize(),
+        builder.details_url,
+        details.details,
+        details.index_version,
+        environment.clock() // _NANOSECONDS,
+        files=tuple(
+            IndexFile(one.path.rpartition("/")[2], one.size_bytes) for one in files.written
+        ),
+    )
+    return made, rows.num_rows
 
 
 def operation_of(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> CreateIndex:
@@ -99,21 +161,37 @@ def operation_of(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata
     return CreateIndex(tuple(segments), gone)
 
 
+def commit_segments(session: Session, base: Snapshot, operation: CreateIndex) -> Snapshot:
+    """Commit new segments; where the commit is refused, their files are deleted.
+
+    Raises CommitConflictError, RetryableCommitConflictError, CommitStateUnknownError.
+    """
+    try:
+        return commit_operation(session, base, operation)
+    except (CommitConflictError, RetryableCommitConflictError):
+        for one in operation.added:
+            for file in one.files:
+                base.locations.home.delete(f"_indices/{one.uuid}/{file.path}")
+        raise
+
+
 def create(
     session: Session,
     snapshot: Snapshot,
     column: str,
     kind: str,
     name: str | None,
+    parameters: Mapping[str, Any] | None = None,
     *,
     replace: bool,
+    progress: ProgressCallback | None = None,
 ) -> Snapshot:
     """Build an index on all fragments and commit it. Raises as ``check`` does."""
 
     def attempt(base: Snapshot) -> Snapshot:
-        wanted = check(base, session.uri, column, kind, name, replace=replace)
-        made, _ = write_segment(base, wanted, list(base.manifest.fragments))
-        return commit_operation(session, base, operation_of(base, wanted.name, [made]))
+        wanted = check(base, session.uri, column, kind, name, parameters, replace=replace)
+        made, _ = write_segment(base, wanted, list(base.manifest.fragments), progress=progress)
+        return commit_segments(session, base, operation_of(base, wanted.name, [made]))
 
     return replanned(session, snapshot, attempt)
 

@@ -8,15 +8,18 @@
 
 Page i is rows ``[i * batch_size, (i + 1) * batch_size)`` of the data. Pages that may hold a value
 are read, and the condition itself is computed for their values. A page that ends in NaN is always
-read for a comparison, because NaN has its own place in the order.
+read for a comparison, because NaN has its own place in the order. ``ids`` are row addresses, or row
+ids where these are stable.
 
-Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read.
-Source: files that pylance 14.0.2 writes.
+Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read. To build a segment,
+its values are sorted in memory.
+Source: files that pylance 14.0.2 writes; message ``BTreeIndexDetails`` of lance.table.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +27,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
 from lance_nb.indices.reader import Found
@@ -32,7 +36,17 @@ from lance_nb.indices.row_sets import ROWS_MAX, joined
 from lance_nb.table.index_search import different
 from lance_nb.table.predicate.comparison import as_mask
 
+if TYPE_CHECKING:
+    from lance_nb.indices.building import (
+        Parameters,
+        SegmentDetails,
+        SegmentFiles,
+        SegmentRows,
+    )
+
 FILES = ("page_lookup.lance", "page_data.lance")
+DETAILS_URL = "/lance.table.BTreeIndexDetails"
+PAGE_ROWS = 4096
 PAGES_MAX = 1 << 20
 _PAGE_ROWS_MAX = 1 << 20
 _MEMBERS_MAX = 10_000
@@ -152,3 +166,79 @@ def _nan(values: pa.Array) -> Mask:
     import pyarrow.compute as pc
 
     return _true(pc.is_nan(values))
+
+
+# --- building -------------------------------------------------------------------------------------
+
+_SORTED: tuple[Callable[[pa.DataType], bool], ...] = (
+    pt.is_integer,
+    pt.is_floating,
+    pt.is_boolean,
+    pt.is_string,
+    pt.is_large_string,
+    pt.is_binary,
+    pt.is_large_binary,
+    pt.is_fixed_size_binary,
+    pt.is_temporal,
+    pt.is_decimal,
+)
+
+
+def check(field: pa.Field, parameters: Parameters) -> Parameters:
+    """Refuse a column that a B-tree cannot hold, and parameters. Raises InvalidInputError."""
+    if not any(fits(field.type) for fits in _SORTED):
+        raise InvalidInputError(
+            f"a BTREE index holds numbers, texts, bytes, times and decimals: column {field.name!r} "
+            f"is {field.type}"
+        )
+    if parameters:
+        raise InvalidInputError(f"a BTREE index has no parameter {min(parameters)!r}")
+    return {}
+
+
+def write(
+    rows: SegmentRows,
+    files: SegmentFiles,
+    _parameters: Parameters,
+    _existing: Sequence[IndexMetadata],
+) -> SegmentDetails:
+    """Write the pages in order, and their first and last values."""
+    from lance_nb.indices.building import SegmentDetails
+
+    data = _by_value(pa.Table.from_batches(rows.batches(), rows.schema))
+    files.write("page_data.lance", data, data.schema)
+    pages = _pages(data)
+    files.write("page_lookup.lance", pages, pages.schema)
+    return SegmentDetails()
+
+
+def _by_value(rows: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    values = rows.column(0).combine_chunks()
+    order = pc.array_sort_indices(_ordered(values), null_placement="at_end")  # NaN between the two
+    first_null = len(order) - values.null_count
+    order = pa.concat_arrays([order[first_null:], order[:first_null]])
+    schema = pa.schema(
+        [pa.field("values", values.type), pa.field("ids", pa.uint64(), nullable=False)]
+    )
+    return pa.table([values.take(order), rows.column(1).take(order)], schema=schema)
+
+
+def _pages(data: pa.Table) -> pa.Table:
+    starts = np.arange(0, data.num_rows, PAGE_ROWS)
+    ends = np.minimum(starts + PAGE_ROWS, data.num_rows)
+    values = data.column(0)
+    num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
+    counts = [pa.array(one.astype(np.uint32)) for one in (num_nulls, np.arange(len(starts)))]
+    schema = pa.schema(
+        [
+            pa.field("min", values.type),
+            pa.field("max", values.type),
+            pa.field("null_count", pa.uint32(), nullable=False),
+            pa.field("page_idx", pa.uint32(), nullable=False),
+        ],
+        {"batch_size": str(PAGE_ROWS), "range_partitioned": "false"},
+    )
+    ends_of = [values.take(pa.array(one)) for one in (starts, ends - 1)]
+    return pa.table([*ends_of, *counts], schema=schema)

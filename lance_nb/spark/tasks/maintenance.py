@@ -25,7 +25,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
 from lance_nb.dataset.verbs import compaction, indexing
 from lance_nb.dataset.verbs.branching import clone_places
-from lance_nb.dataset.verbs.indexing import KIND, Wanted
+from lance_nb.dataset.verbs.indexing import Wanted
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.spark.plan import (
@@ -149,20 +149,21 @@ class CommitSegments:
 def plan_index(
     dataset: LanceDataset,
     column: str,
-    index_type: str = KIND,
+    index_type: str = "BTREE",
     name: str | None = None,
     *,
+    parameters: Mapping[str, Any] | None = None,
     replace: bool = True,
     task_bytes: int = SEGMENT_BYTES,
 ) -> Plan:
     """Plan an index on a column, by default named ``<column>_idx``.
 
     Raises ColumnNotFoundError, InvalidInputError (unsupported column type, or the name exists),
-    NotSupportedError (an index type other than BTREE; a nested column).
+    NotSupportedError (an index type that is not built; a nested column).
     """
     _, snapshot = dataset.opened
     uri, kind = dataset.uri, str(index_type)
-    wanted = indexing.check(snapshot, uri, column, kind, name, replace=replace)
+    wanted = indexing.check(snapshot, uri, column, kind, name, parameters, replace=replace)
     pinned = PinnedVersion.of(dataset)
     tasks = tuple(
         BuildSegment(pinned, wanted, ids, size)

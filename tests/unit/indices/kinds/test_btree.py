@@ -7,8 +7,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import InvalidInputError
-from lance_nb.transactions import btree_writer
-from lance_nb.transactions.btree_writer import check_sortable
+from lance_nb.indices.kinds import btree
 
 SORTABLE = (
     pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
@@ -23,20 +22,20 @@ OTHERS = (
 
 @pytest.mark.parametrize("type_", SORTABLE, ids=str)
 def test_values_with_an_order_are_held(type_: pa.DataType) -> None:
-    check_sortable(pa.field("a", type_))
+    btree.check(pa.field("a", type_), {})
 
 
 @pytest.mark.parametrize("type_", OTHERS, ids=str)
 def test_values_without_an_order_are_refused(type_: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="column 'a' is"):
-        check_sortable(pa.field("a", type_))
+        btree.check(pa.field("a", type_), {})
 
 
 def test_rows_are_sorted_with_nulls_first_and_nan_last() -> None:
     values = pa.array([2.0, None, float("nan"), -1.0, None])
     ids = pa.array([10, 11, 12, 13, 14], pa.uint64())
 
-    made = btree_writer._by_value(pa.table([values, ids], ["v", "id"]))
+    made = btree._by_value(pa.table([values, ids], ["v", "id"]))
 
     assert made["ids"].to_pylist() == [11, 14, 13, 10, 12]
     assert made["values"].to_pylist()[:4] == [None, None, -1.0, 2.0]
@@ -47,11 +46,11 @@ def test_rows_are_sorted_with_nulls_first_and_nan_last() -> None:
 def test_pages_say_their_bounds_and_how_many_nulls_they_hold(
     monkeypatch: pytest.MonkeyPatch, type_: pa.DataType
 ) -> None:
-    monkeypatch.setattr(btree_writer, "PAGE_ROWS", 2)
+    monkeypatch.setattr(btree, "PAGE_ROWS", 2)
     values = pa.array([4, None, 3, None, 1, None, 2], pa.float32()).cast(type_)
-    data = btree_writer._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
+    data = btree._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
 
-    pages = btree_writer._pages(data)
+    pages = btree._pages(data)
 
     assert pages.to_pydict() == {
         "min": [None, None, 2.0, 4.0],
@@ -73,8 +72,8 @@ def test_a_segment_is_recorded_with_its_files_and_what_it_covers() -> None:
 
 
 def test_nulls_fill_one_page_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(btree_writer, "PAGE_ROWS", 2)
+    monkeypatch.setattr(btree, "PAGE_ROWS", 2)
     values = pa.array([None] * 5 + [1, 2], pa.int64())
-    data = btree_writer._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
+    data = btree._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
 
-    assert btree_writer._pages(data)["null_count"].to_pylist() == [2, 2, 1, 0]
+    assert btree._pages(data)["null_count"].to_pylist() == [2, 2, 1, 0]
