@@ -79,7 +79,10 @@ test("every version in sight is a bar with its words", () => {
   const high = (one) => Number.parseFloat(one.querySelector("b").style.height);
   assert.ok(high(bar("main version 1")) > high(bar("main version 3")));
   assert.deepEqual(texts(el, ".lnb-tl-name"), ["main", "dev"]);
-  assert.equal(el.querySelectorAll(".lnb-tl-name")[1].title, "dev: forked from main:3");
+  assert.equal(
+    el.querySelectorAll(".lnb-tl-name")[1].title,
+    "dev: forked from main:3; drag it onto another branch to merge, or press M",
+  );
   assert.equal(el.querySelectorAll(".lnb-tl-fork").length, 1);
   assert.deepEqual(
     [...el.querySelectorAll(".lnb-tl-gap")].map((one) => one.title),
@@ -266,4 +269,90 @@ test("the version shown is scrolled into sight, unless it is there already", () 
   assert.equal(scroller.scrollLeft, left);
   ctx.show({ version: 5000 });
   assert.equal(scroller.scrollLeft, 14 * 5000 + 72 - 700); // no further than the end
+});
+
+const merged = (kind, branch, version, there = true) => ({
+  merge: { kind, branch, version, there, words: `${kind} of ${branch ?? "main"}:${version}` },
+});
+
+test("merges are lines between the two versions, picked changes are dashed", () => {
+  const model = timeline();
+  model.lanes[0].details.push(fact(6, merged("merge", "dev", 4)));
+  model.lanes[1].details.push(fact(4, merged("merge", "gone", 5, false)));
+  model.lanes[1].details.push(fact(5, merged("cherry-pick", null, 2)));
+  const { el, ctx, labels } = mounted({ timeline: model });
+  const found = [...el.querySelectorAll(".lnb-tl-merge")];
+  assert.equal(found.length, 2, "a branch that was deleted has no line");
+  assert.deepEqual(
+    found.map((one) => one.getAttribute("class").includes("lnb-tl-picked")),
+    [false, true],
+  );
+  assert.match(found[0].getAttribute("d"), /H.*Q.*V/);
+  assert.match(found[1].getAttribute("d"), /C/);
+  assert.ok(labels().includes("main version 6, Append, merge of dev:4, +1 row"));
+  ctx.kernel.asked
+    .find((one) => one.type === "versions")
+    .answer({
+      details: [fact(7, merged("merge", "dev", 9)), fact(3, merged("revert", null, 2))],
+    });
+  nextFrame();
+  assert.equal(el.querySelectorAll(".lnb-tl-merge").length, 3, "dev has no version 9");
+});
+
+test("a branch label that is dropped on another lane starts a merge", () => {
+  const { ctx, el, readout } = mounted();
+  const [main, dev] = el.querySelectorAll(".lnb-tl-name");
+  el.querySelector(".lnb-tl-names").getBoundingClientRect = () => ({ top: 100 });
+  const at = (y, button = 0) => ({ clientY: 100 + y, button, pointerId: 1 });
+  send(dev, "pointerdown", at(90));
+  send(dev, "pointermove", at(88));
+  assert.ok(!dev.classList.contains("lnb-held"), "a press that hardly moves is none");
+  send(dev, "pointermove", at(60));
+  assert.ok(main.classList.contains("lnb-aimed") && dev.classList.contains("lnb-held"));
+  assert.equal(readout(), "Merge dev into main");
+  send(dev, "pointermove", at(400));
+  assert.equal(readout(), "Merge dev into…");
+  send(dev, "pointerup", at(400));
+  assert.deepEqual(ctx.went, [], "let go beside every branch");
+  send(dev, "pointerdown", at(90));
+  send(dev, "pointermove", at(20));
+  send(dev, "pointerup", at(20));
+  assert.deepEqual(ctx.went, [["refs", { merge: { source: "dev", into: "main" } }]]);
+  assert.ok(!readout().startsWith("Merge"));
+  send(dev, "pointerdown", at(90));
+  send(dev, "pointerup", at(90));
+  assert.deepEqual(ctx.travels, [{ branch: "dev", version: 5 }], "a click goes to its newest");
+});
+
+test("a merge is started with the keyboard alone", () => {
+  const { ctx, el, readout } = mounted();
+  const [main, dev] = el.querySelectorAll(".lnb-tl-name");
+  const press = (one, key) =>
+    send(one, "keydown", { key, altKey: false, ctrlKey: false, metaKey: false });
+  assert.deepEqual(
+    [main, dev].map((one) => one.getAttribute("tabindex")),
+    ["0", "-1"],
+  );
+  press(main, "ArrowDown");
+  press(dev, "m");
+  assert.match(ctx.announced.at(-1), /dev is picked up/);
+  press(dev, "ArrowUp");
+  assert.equal(readout(), "Merge dev into main");
+  assert.equal(ctx.announced.at(-1), "Enter merges into main");
+  press(main, "Escape");
+  press(main, "Enter");
+  assert.deepEqual(ctx.went, []);
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 7 }]);
+  press(main, " ");
+  press(main, "ArrowDown");
+  press(dev, "Enter");
+  assert.deepEqual(ctx.went, [["refs", { merge: { source: "main", into: "dev" } }]]);
+});
+
+test("labels start no merge where there is nothing to merge with", () => {
+  const { ctx, el } = mounted({}, { state: "static" });
+  const dev = el.querySelectorAll(".lnb-tl-name")[1];
+  assert.equal(dev.title, "dev: forked from main:3");
+  send(dev, "keydown", { key: "m", altKey: false, ctrlKey: false, metaKey: false });
+  assert.deepEqual([ctx.went, ctx.announced], [[], []]);
 });

@@ -43,15 +43,13 @@ from lance_nb.transactions.branch_merge.choices import CellChoice, choices_of
 from lance_nb.transactions.branch_merge.conflicts import FAIL, MergeConflict, check_choice
 from lance_nb.transactions.branch_merge.merge_base import Side
 from lance_nb.transactions.branch_merge.merge_plan import (
-    FAST_FORWARD,
-    UP_TO_DATE,
     MergeRequest,
     Planned,
     commit_merge,
     plan_change,
     plan_merge,
 )
-from lance_nb.transactions.branch_merge.merge_record import PICK, REVERT
+from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name

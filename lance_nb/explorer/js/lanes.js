@@ -235,7 +235,7 @@ export function rowWords(facts) {
 export function sentence(lane, version, facts) {
   const tags = lane.tags.find((tag) => tag.version === version);
   const words = [`${lane.label} version ${version}`, tags && `tagged ${tags.names.join(", ")}`];
-  if (facts) words.push(facts.operation, rowWords(facts));
+  if (facts) words.push(facts.operation, facts.merge?.words, rowWords(facts));
   return words.filter(Boolean).join(", ");
 }
 

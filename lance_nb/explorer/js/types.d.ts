@@ -196,6 +196,14 @@ declare namespace Lnb {
     removed: number | null;
     /** The version that it was made from was cleaned up: what it changed is not known. */
     orphaned?: boolean;
+    /** Where a merge, cherry-pick or revert took its changes from. */
+    merge?: {
+      kind: string;
+      branch: string | null;
+      version: number;
+      there: boolean;
+      words: string;
+    };
   }
   type Run = [first: number, length: number];
   interface TimelineLane {

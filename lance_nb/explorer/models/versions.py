@@ -11,7 +11,8 @@ Layout of ``Timeline.to_json``::
 Version numbers come from file names alone, so 10,000 versions cost one listing and travel as a few
 runs. Details need one manifest each: for the first screen only ``FIRST_DETAILS`` around the present
 version are read, and ``OTHER_DETAILS`` of each other branch; the browser asks for more as they come
-in sight, ``MAX_DETAILS`` at a time.
+in sight, ``MAX_DETAILS`` at a time. The bar of a merge, cherry-pick or revert says where its
+changes came from (``MergeMark``), by the record in its transaction's properties.
 
 Layout of ``DatasetCard.to_json``: ``name``, ``uri``, ``branch``, ``version``, ``label``
 ("main:42"), ``tags`` of this version, ``latest`` (newest version of the branch), ``facts``
@@ -39,6 +40,14 @@ from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
+from lance_nb.transactions.branch_merge.merge_base import MAIN_ID, identity_of
+from lance_nb.transactions.branch_merge.merge_record import (
+    FAST_FORWARD,
+    MERGE,
+    PICK,
+    REVERT,
+    record_of,
+)
 
 FIRST_DETAILS = 24
 OTHER_DETAILS = 6
@@ -49,6 +58,39 @@ MAX_TAGS = 300
 DAMAGED = "Damaged"
 
 _NO_ROWS_CHANGE = frozenset({"Rewrite", "CreateIndex", "UpdateConfig", "ReserveFragments", "Clone"})
+
+
+@dataclass(frozen=True, slots=True)
+class MergeMark:
+    """Where the changes of a merge, cherry-pick or revert came from.
+
+    ``is_there``: the branch still exists; a later branch of the same name is another one.
+    """
+
+    kind: str
+    branch: str | None
+    version: int
+    is_fast_forward: bool
+    is_there: bool
+
+    @property
+    def words(self) -> str:
+        """One sentence for people."""
+        source = text.ref_label(self.branch, self.version)
+        verbs = {MERGE: "merges", PICK: "applies the change of", REVERT: "reverts"}
+        how = " (fast-forward)" if self.kind == MERGE and self.is_fast_forward else ""
+        gone = "" if self.is_there else ", which was deleted"
+        return f"{verbs[self.kind]} {source}{how}{gone}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the mark as JSON-able values."""
+        return {
+            "kind": self.kind,
+            "branch": self.branch,
+            "version": self.version,
+            "there": self.is_there,
+            "words": self.words,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +110,7 @@ class VersionBar:
     added: int | None
     removed: int | None
     orphaned: bool = False
+    merge: MergeMark | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the bar as JSON-able values.
@@ -85,6 +128,7 @@ class VersionBar:
             "added": self.added,
             "removed": self.removed,
             "orphaned": self.orphaned,
+            **({} if self.merge is None else {"merge": self.merge.to_json()}),
         }
 
 
@@ -222,6 +266,7 @@ def version_bars(dataset: Source, numbers: Iterable[int], known: Sequence[int]) 
     A version whose manifest cannot be read has ``DAMAGED`` for operation and says why.
     """
     bars = []
+    marks = _MergeMarks(dataset)
     for first, stop in _spans(numbers, known):
         infos, problems = _described(dataset, known[max(0, first - 1) : stop])
         for at in range(first, stop):
@@ -231,7 +276,8 @@ def version_bars(dataset: Source, numbers: Iterable[int], known: Sequence[int]) 
                 is_orphaned = (
                     number > 1 and before is None and (not at or known[at - 1] < number - 1)
                 )
-                bars.append(_bar(infos[number], before, is_orphaned=is_orphaned))
+                mark = marks.of(infos[number].properties)
+                bars.append(_bar(infos[number], before, mark, is_orphaned=is_orphaned))
             elif number in problems:
                 bars.append(_damaged(number, problems[number]))
     return bars
@@ -271,7 +317,41 @@ def _described(
     return infos, problems
 
 
-def _bar(info: VersionInfo, before: VersionInfo | None, *, is_orphaned: bool) -> VersionBar:
+class _MergeMarks:
+    """Makes the marks of merges; reads the records of the branches when the first one is met."""
+
+    def __init__(self, dataset: Source) -> None:
+        self._dataset = dataset
+        self._identities: dict[str | None, str] | None = None
+
+    def of(self, properties: Mapping[str, str]) -> MergeMark | None:
+        """Return the mark of a version by the properties of its transaction, None if it is none."""
+        record = record_of(properties)
+        if record is None:
+            return None
+        if self._identities is None:
+            branches = self._dataset.branches.list().items()
+            self._identities = {
+                name: identity_of(name, one.get("branch_identifier", ()), one["create_at"])
+                for name, one in branches
+            } | {None: MAIN_ID}
+        name = record.source_branch
+        return MergeMark(
+            record.kind,
+            name,
+            record.source_version,
+            record.strategy == FAST_FORWARD,
+            self._identities.get(name) == record.source_id,
+        )
+
+
+def _bar(
+    info: VersionInfo,
+    before: VersionInfo | None,
+    merge: MergeMark | None,
+    *,
+    is_orphaned: bool,
+) -> VersionBar:
     added, removed = _rows_changed(info, before)
     return VersionBar(
         version=info.version,
@@ -283,6 +363,7 @@ def _bar(info: VersionInfo, before: VersionInfo | None, *, is_orphaned: bool) ->
         added=added,
         removed=removed,
         orphaned=is_orphaned and added is None,
+        merge=merge,
     )
 
 

@@ -1,7 +1,9 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
+import { branchLabels } from "../js/branch_labels.js";
 import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
 import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
+import { mergeEdges } from "../js/merge_edges.js";
 import { lookOfOperation } from "../js/operations.js";
 import { playButton } from "../js/play.js";
 import { rangeHandles } from "../js/range_handles.js";
@@ -21,7 +23,7 @@ let instances = 0;
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountTimeline(el, ctx) {
   const uid = `lnb-tl${(instances += 1)}`;
-  const names = h("div", { class: "lnb-tl-names" });
+  const merges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
   const plane = h("div", {
     class: "lnb-tl-plane",
     role: "listbox",
@@ -34,6 +36,15 @@ export function mountTimeline(el, ctx) {
   const handles = rangeHandles(ctx, scroller, () => map);
   const rail = handles.element;
   scroller.append(h("div", { class: "lnb-tl-track" }, plane, rail));
+  const labels = branchLabels(ctx, {
+    map: () => map,
+    go: (lane) => lane.numbers.length && go(lane, lane.numbers[lane.numbers.length - 1]),
+    hint: (words) => {
+      dropping = words;
+      paintReadout();
+    },
+  });
+  const names = labels.element;
   const retention = retentionButton(ctx, () => map && paint());
   const bottom = h(
     "div",
@@ -62,6 +73,7 @@ export function mountTimeline(el, ctx) {
   /** @type {Bar | null} */
   let hovered = null;
   let moving = false;
+  let dropping = "";
   let shown = "";
   /** @type {(Lnb.Spot & {at: number}) | null} where the last key led */
   let goal = null;
@@ -155,25 +167,16 @@ export function mountTimeline(el, ctx) {
    * @param {number} wide
    */
   function paintFixed(wide) {
-    names.replaceChildren();
     const longest = Math.max(...map.lanes.map((lane) => lane.label.length));
-    names.style.width = `${Math.max(48, Math.min(wide / 5, longest * 7.2 + 16))}px`;
+    labels.paint(Math.max(48, Math.min(wide / 5, longest * 7.2 + 16)), forkWords);
     for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap"))
       old.remove();
     const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
-    edges.style.width = `${map.width}px`;
-    edges.style.height = `${map.height}px`;
+    for (const one of [edges, merges]) {
+      one.style.width = `${map.width}px`;
+      one.style.height = `${map.height}px`;
+    }
     for (const lane of map.lanes) {
-      const name = h(
-        "div",
-        {
-          class: `lnb-tl-name${lane.index === map.here.lane ? " lnb-here" : ""}`,
-          title: forkWords(lane),
-        },
-        lane.label,
-      );
-      name.style.top = `${lane.top + lane.height - 20}px`;
-      names.append(name);
       const base = lane.top + lane.height - 0.5;
       if (lane.numbers.length) {
         const from = map.x(lane.numbers[0]);
@@ -220,7 +223,8 @@ export function mountTimeline(el, ctx) {
       more.style.top = `${map.height - 19}px`;
       names.append(more);
     }
-    plane.prepend(edges);
+    plane.prepend(edges, merges);
+    merges.replaceChildren(...mergeEdges(map));
   }
 
   /** What was cleaned up is hatched: nothing stands there any more. @param {Lnb.Lane} lane  */
@@ -256,6 +260,7 @@ export function mountTimeline(el, ctx) {
         numbers.forEach((number) => asked.add(number));
         for (const facts of result.details) lane.details.set(facts.version, facts);
         map.measure();
+        merges.replaceChildren(...mergeEdges(map));
         paint();
       },
       () => numbers.forEach((number) => asked.add(number)),
@@ -263,6 +268,7 @@ export function mountTimeline(el, ctx) {
   }
 
   function paintReadout() {
+    if (dropping) return readout.replaceChildren(h("strong", {}, dropping));
     const { a, b } = ctx.range.get();
     if (!hovered && a && (moving || ctx.range.pinned)) return paintRange(a, b);
     const { lane, version } = hovered ?? {
@@ -273,6 +279,7 @@ export function mountTimeline(el, ctx) {
     const words = facts
       ? [
           facts.operation || "operation not recorded",
+          facts.merge?.words,
           rowWords(facts),
           facts.message && `“${facts.message}”`,
         ]

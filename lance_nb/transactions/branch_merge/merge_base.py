@@ -199,7 +199,7 @@ def ancestry(branches: Mapping[str, Branch], branch: str | None, version: int) -
         known = branches.get(name)
         if known is None:
             raise RefNotFoundError("branch", name, tuple(branches))
-        lines.append(Line(identity_of(name, known), name, number))
+        lines.append(Line(identity_of(name, known.identifier, known.create_at), name, number))
         if len(lines) > len(branches):
             raise InvalidInputError(f"branch {name!r} is recorded as its own ancestor")
         parent = known.parent_branch
@@ -209,9 +209,9 @@ def ancestry(branches: Mapping[str, Branch], branch: str | None, version: int) -
     return (*lines, Line(MAIN_ID, None, number))
 
 
-def identity_of(name: str, branch: Branch) -> str:
+def identity_of(name: str, identifier: Sequence[tuple[int, str]], create_at: int) -> str:
     """Return what tells a branch from others of its name."""
-    return branch.identifier[-1][1] if branch.identifier else f"{name}@{branch.create_at}"
+    return identifier[-1][1] if identifier else f"{name}@{create_at}"
 
 
 def _is_parent(parent: Branch | None, child: Branch) -> bool:

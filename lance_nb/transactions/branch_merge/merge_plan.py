@@ -59,7 +59,13 @@ from lance_nb.transactions.branch_merge.merge_base import (
     steps_from,
     uuids_of,
 )
-from lance_nb.transactions.branch_merge.merge_record import MERGE, MergeRecord
+from lance_nb.transactions.branch_merge.merge_record import (
+    FAST_FORWARD,
+    MERGE,
+    REPLAY,
+    UP_TO_DATE,
+    MergeRecord,
+)
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.row_merge import ConflictingRows, conflict_table
 from lance_nb.transactions.branch_merge.three_way import MergeChoices, Merged, merge_versions
@@ -72,7 +78,6 @@ from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 
 DEFAULTS = CommitOptions()
-UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"
 _REPLACING = frozenset({"overwrite", "restore", "unknown", "update_mem_wal_state", "data_overlay"})
 
 

@@ -36,6 +36,7 @@ PREFIX = "lance_nb.merge."
 IDS_MAX = 100
 CHOICES_MAX = 1000
 MERGE, PICK, REVERT = "merge", "cherry-pick", "revert"
+UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"
 MAIN = "main"
 _DIGITS_MAX = 20
 

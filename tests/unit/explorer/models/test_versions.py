@@ -243,3 +243,34 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
     facts = dataset_card(FakeDataset({None: {1: version}})).to_json()["facts"]
     assert [fact["value"] for fact in facts][:4] == ["0", "2", "unknown", "1"]
     json.dumps(facts)
+
+
+def test_bars_of_merges_say_where_their_changes_came_from() -> None:
+    dataset = lance_nb.write_dataset(rows(5), "memory://merge-marks")
+    dev = dataset.create_branch("dev")
+    dev.insert(rows(2))
+    dataset.branches.merge("dev")  # 2, nothing happened on main
+    dataset.checkout_latest().delete("id = 0")
+    dev.insert(rows(1))
+    dataset.branches.merge("dev")
+    main = dataset.checkout_latest()
+    main.revert(3)
+    dev.cherry_pick((None, 3), on_conflict="theirs")
+
+    def marks() -> dict[str, str]:
+        lanes = timeline(lance_nb.dataset(main.uri)).lanes
+        bars = [(lane.branch, bar) for lane in lanes for bar in lane.details]
+        return {f"{branch}:{bar.version}": bar.merge.words for branch, bar in bars if bar.merge}
+
+    assert marks() == {
+        "None:2": "merges dev:2 (fast-forward)",
+        "None:4": "merges dev:3",
+        "None:5": "reverts main:3",
+        "dev:4": "applies the change of main:3",
+    }
+    for tag in main.tags.names():
+        main.tags.delete(tag)
+    main.branches.delete("dev", force=True)
+    main.create_branch("dev", 1)  # of the same name, and none of those merges was of it
+    assert marks()["None:4"] == "merges dev:3, which was deleted"
+    assert marks()["None:5"] == "reverts main:3"
