@@ -178,6 +178,44 @@ def primary_key(schema: Schema) -> tuple[str, ...]:
     return tuple(one.name for one in sorted(marked, key=lambda one: one.keys.primary_position))
 
 
+def check_primary_key(schema: Schema) -> None:
+    """Refuse an unenforced primary key that pylance 14.0.2 refuses, also when it reads the dataset.
+
+    Its columns are leaves that are not in a list or map, and neither they nor the structs around
+    them may be null. Raises InvalidInputError.
+    """
+    for top in schema:
+        for path in _key_paths(top, ()):
+            problem = _problem_of_key(path)
+            if problem is not None:
+                name = format_column_path([one.name for one in path])
+                raise InvalidInputError(
+                    f"column {name} is marked as part of the primary key (field metadata "
+                    f"'lance-schema:unenforced-primary-key'), but {problem}"
+                )
+
+
+def _key_paths(field: Field, above: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+    path = (*above, field)
+    if field.keys.primary:
+        yield path
+    for child in field.children:
+        yield from _key_paths(child, path)
+
+
+def _problem_of_key(path: tuple[Field, ...]) -> str | None:
+    *above, key = path
+    if key.children:
+        return f"is of type {key.logical_type}: a key must be a column of single values"
+    if any(one.logical_type != "struct" for one in above):
+        return "lies inside of a list or map"
+    for one in path:
+        if one.nullable:
+            what = "may be null" if one is key else f"its struct {one.name!r} may be null"
+            return f"{what}: declare it with pa.field(..., nullable=False)"
+    return None
+
+
 def _prune(top: Field, wanted: set[int], passed: set[int]) -> Field:
     """Keep the wanted fields whole and, of those only passed through, the children on the way."""
     if id(top) in wanted:

@@ -32,7 +32,7 @@ from lance_nb.spark.sessions import find_session, is_connect, start_session
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPart, ReadPlan
 from lance_nb.spark.spark_engine import RowCounter, SparkJob
-from lance_nb.spark.types import new_schema, readable_schema, to_spark
+from lance_nb.spark.types import new_schema, readable_schema, spark_schema, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,12 +54,18 @@ class WritePartition:
         yield result_batch(found)
 
 
-def plan_frame(target: Destination, frame: DataFrame, wanted: WriteSettings = APPEND) -> Plan:
+def plan_frame(
+    target: Destination,
+    frame: DataFrame,
+    wanted: WriteSettings = APPEND,
+    dimensions: Mapping[str, int] | None = None,
+) -> Plan:
     """Plan to append a DataFrame, to overwrite with it, or to create a dataset from it.
 
-    Raises DatasetAlreadyExistsError, SchemaMismatchError.
+    ``dimensions``: arrays that are vectors, and their lengths. Raises DatasetAlreadyExistsError,
+    SchemaMismatchError, InvalidInputError.
     """
-    rows = RowWriter.of(target, new_schema(frame.schema), wanted)
+    rows = RowWriter.of_frame(target, new_schema(frame.schema, dimensions), wanted)
 
     def run_job(options: RunOptions, watch: ProgressReporter) -> list[Any]:
         counter = RowCounter(frame.sparkSession)
@@ -102,9 +108,7 @@ class ReadParts:
 
 def dataframe_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:
     """Return a DataFrame with one partition per part, an object with ``schema`` and ``batches``."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    schema = from_arrow_schema(readable_schema(parts[0].schema()))
+    schema = spark_schema(parts[0].schema())
     numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
     return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
 

@@ -118,14 +118,18 @@ def write(
     checksums: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
+    dimensions: Mapping[str, int] | None = None,
     **options: Any,
 ) -> LanceDataset:
     """Write rows as one version. ``mode`` is "create", "append" or "overwrite".
 
     ``source`` is a Spark DataFrame, paths of files, an open dataset, or anything that
     ``lance_nb.write_dataset`` takes, which is then written in this process. ``files``: arguments
-    of ``write_dataset`` for data files; ``checksums`` as there. Other options as in ``append``.
-    Raises DatasetAlreadyExistsError, SchemaMismatchError, CommitConflictError,
+    of ``write_dataset`` for data files; ``checksums`` as there. ``dimensions``: the columns of a
+    DataFrame that are vectors, and their lengths, because Spark has no type for them; columns that
+    were read from Lance are known. Other options as in ``append``.
+
+    Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, CommitConflictError,
     CommitStateUnknownError.
     """
     wanted = WriteSettings(
@@ -133,7 +137,7 @@ def write(
     )
     how = RunOptions.of(message, options)
     if is_dataframe(source):
-        return run_once(plan_frame(target, source, wanted), how)
+        return run_once(plan_frame(target, source, wanted, dimensions), how)
     if _is_files(source):
         return run_once(plan_write(target, source, wanted), how)
     return write_dataset(

@@ -35,7 +35,7 @@ from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.spark.plan import Label, PinnedVersion, Plan, commit_write
-from lance_nb.spark.types import bytes_as_blobs, check_names, from_spark
+from lance_nb.spark.types import bytes_as_blobs, check_assignable, check_names, from_spark
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.projection import ROW_ADDRESS
@@ -117,6 +117,18 @@ class RowWriter:
             check_names(schema, own.to_arrow())
         pinned = PinnedVersion.at(session, current)
         return cls(pinned, own, options, mode, wanted.stable_row_ids, config)
+
+    @classmethod
+    def of_frame(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
+        """Return the writer of a DataFrame, whose values must be of the kinds of the dataset.
+
+        ``schema`` is that of ``new_schema``. Raises as ``of`` does.
+        """
+        rows = cls.of(target, schema, wanted)
+        stored = rows.schema.to_arrow()
+        for one in schema:
+            check_assignable(one.type, stored.field(one.name))
+        return rows
 
     def write(self, rows: Any) -> Addition | None:
         """Write rows to new files; None without rows. In blob columns, bytes become blobs."""

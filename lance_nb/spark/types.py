@@ -21,29 +21,45 @@ dictionary                               its value type
 
 Write: batches are cast back to the schema of the dataset, so a list of the right length becomes a
 fixed-size list again. For a new dataset, hints in ``StructField.metadata`` choose the types:
-``{"lance_nb.dimension": 64}`` makes an array of floats a vector, and ``lance-encoding:*`` keys are
-copied to the field (``{"lance-encoding:blob": "true"}`` makes bytes a blob).
+
+==========================  ====================================================================
+key                         meaning
+==========================  ====================================================================
+``lance_nb.field``          the Arrow field that the column was read from (base64 of an Arrow
+                            schema message with this one field): its type and its metadata are
+                            restored, unless the column has another type by now. Reads set it.
+``lance_nb.dimension``      an array of numbers is a vector of so many
+``lance-encoding:*``        copied to the field: ``{"lance-encoding:blob": "true"}`` makes bytes a
+                            blob
+==========================  ====================================================================
+
+Spark keeps the metadata of a column through filters, joins, sorts and renames, and drops it where
+an expression makes a new column.
 
 Source: ``pyspark.sql.pandas.types`` of PySpark 4.3.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_nb.errors import NotSupportedError, SchemaMismatchError
+from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
+from lance_nb.format.arrow_schema import PRIMARY_KEY
 from lance_nb.format.blob_fields import BLOB_KEY, is_blob
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import count_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 DIMENSION = "lance_nb.dimension"
+FIELD = "lance_nb.field"
 _SAME_FOR_ALL: tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...] = (
     (pa.types.is_uint8, pa.int16()),
     (pa.types.is_uint16, pa.int32()),
@@ -69,8 +85,43 @@ def readable_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(one.name, readable_type(one.type, one.name)) for one in schema])
 
 
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the schema of a DataFrame of these columns; its metadata keeps the Arrow fields.
+
+    Raises NotSupportedError for an unsupported type.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructField, StructType
+
+    readable = readable_schema(schema)
+    fields: list[StructField] = []
+    for stored, read, made in zip(schema, readable, from_arrow_schema(readable), strict=True):
+        is_plain = stored.type == _own(read.type) and not stored.metadata
+        hint = {} if is_plain else {FIELD: _encoded(stored)}
+        fields.append(StructField(made.name, made.dataType, made.nullable, hint))
+    return StructType(fields)
+
+
+def _encoded(field: pa.Field) -> str:
+    return base64.b64encode(pa.schema([field]).serialize()).decode("ascii")
+
+
+def _decoded(text: object, column: str) -> pa.Field:
+    """Return the field of a hint. Raises InvalidInputError."""
+    try:
+        encoded = base64.b64decode(str(text), validate=True)
+        (field,) = pa.ipc.read_schema(pa.py_buffer(encoded))
+    except (binascii.Error, pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"column {column!r}: its metadata {FIELD!r} is not an Arrow field: {error}; remove it "
+            "with df.withMetadata(column, {})"
+        ) from error
+    return field
+
+
 def readable_type(kind: pa.DataType, column: str) -> pa.DataType:
     """Return the type that Spark reads a type as. Raises NotSupportedError."""
+    kind = _stored(kind)
     for fits, found in _SAME_FOR_ALL:
         if fits(kind):
             return found
@@ -109,6 +160,8 @@ def _readable(column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     from pyarrow.compute import CastOptions
 
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -140,8 +193,15 @@ def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    check_assignable(column.type, field)
     try:
-        found = _as_blob(column, field.type) if _is_blob(field.type) else column.cast(field.type)
+        if _is_blob(field.type):
+            found = _as_blob(column, field.type)
+        elif isinstance(field.type, pa.BaseExtensionType):
+            storage = column.cast(field.type.storage_type)
+            found = pa.ExtensionArray.from_storage(field.type, storage)
+        else:
+            found = column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column {field.name!r}: cannot cast values of type {column.type} to {field.type}: "
@@ -153,6 +213,80 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
             "nullable"
         )
     return found
+
+
+def check_assignable(given: pa.DataType, field: pa.Field) -> None:
+    """Refuse to store values of another kind, such as text in a column of numbers.
+
+    As Spark's own tables do (``spark.sql.storeAssignmentPolicy=ANSI``): numbers become wider or
+    narrower as long as no value changes, dates become timestamps, and nothing else is converted.
+    Raises SchemaMismatchError.
+    """
+    if not _is_assignable(given, field.type):
+        raise SchemaMismatchError(
+            f"column {field.name!r}: the DataFrame has {given}, the dataset {field.type}, which "
+            f"are not converted into each other: cast the column in Spark before it is written, "
+            f"such as df.withColumn({field.name!r}, df[{field.name!r}].cast(...))"
+        )
+
+
+def _is_assignable(given: pa.DataType, wanted: pa.DataType) -> bool:
+    kinds = pa.types
+    if given == wanted or kinds.is_null(given):
+        return True
+    if _is_blob(wanted) and _is_binary(given):
+        return True
+    given, wanted = (
+        one.value_type if kinds.is_dictionary(one) else one
+        for one in (_stored(given), _stored(wanted))
+    )
+    if given == wanted:
+        return True
+    if kinds.is_time(wanted):
+        return kinds.is_integer(given) or kinds.is_time(given)  # Spark reads times as integers
+    if kinds.is_timestamp(wanted):
+        return kinds.is_timestamp(given) or kinds.is_date(given)
+    for is_kind in (_is_number, _is_text, _is_binary, kinds.is_date, kinds.is_duration):
+        if is_kind(wanted):
+            return bool(is_kind(given))
+    if any(fits(wanted) for fits in _LISTS):
+        is_list = any(fits(given) for fits in _LISTS)
+        return is_list and _is_assignable(given.value_type, wanted.value_type)
+    if kinds.is_map(wanted):
+        return kinds.is_map(given) and all(
+            _is_assignable(*pair)
+            for pair in ((given.key_type, wanted.key_type), (given.item_type, wanted.item_type))
+        )
+    if kinds.is_struct(wanted):
+        return kinds.is_struct(given) and all(
+            _is_assignable(given.field(one.name).type, one.type)
+            for one in wanted
+            if given.get_field_index(one.name) >= 0
+        )
+    return False
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return any(
+        fits(kind) for fits in (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
+    )
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    kinds = pa.types
+    return any(
+        fits(kind)
+        for fits in (
+            kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view,
+            kinds.is_fixed_size_binary,
+        )
+    )  # fmt: skip
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
@@ -217,16 +351,34 @@ def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
         )
 
 
-def new_schema(schema: StructType) -> pa.Schema:
-    """Return the schema of a new dataset for a DataFrame, with the hints in its metadata."""
+def new_schema(schema: StructType, dimensions: Mapping[str, int] | None = None) -> pa.Schema:
+    """Return the schema of a new dataset for a DataFrame, with the hints in its metadata.
+
+    ``dimensions``: the length of vectors by column; overrides the hints. Raises InvalidInputError
+    for a column that is not an array, and for metadata that is no hint.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
     arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     fields = [
-        _hinted(pa.field(one.name, _own(one.type), one.nullable), spark.metadata or {})
+        _hinted(pa.field(one.name, _own(one.type), one.nullable), spark)
         for one, spark in zip(arrow, schema.fields, strict=True)
     ]
-    return pa.schema(fields)
+    made = pa.schema(fields)
+    for name, dimension in (dimensions or {}).items():
+        made = _with_dimension(made, name, dimension)
+    return made
+
+
+def _with_dimension(schema: pa.Schema, name: str, dimension: int) -> pa.Schema:
+    at = schema.get_field_index(name)
+    if at < 0:
+        known = ", ".join(map(repr, schema.names))
+        raise InvalidInputError(f"dimensions: no column {name!r}; columns: {known}")
+    field = schema.field(at)
+    if not any(fits(field.type) for fits in _LISTS):
+        raise InvalidInputError(f"dimensions: column {name!r} is {field.type}, not an array")
+    return schema.set(at, field.with_type(pa.list_(field.type.value_field, dimension)))
 
 
 def _own(kind: pa.DataType) -> pa.DataType:
@@ -238,14 +390,34 @@ def _own(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _hinted(field: pa.Field, hints: dict[str, object]) -> pa.Field:
+def _hinted(field: pa.Field, spark: StructField) -> pa.Field:
+    hints = spark.metadata or {}
+    if FIELD in hints:
+        stored = _decoded(hints[FIELD], field.name)
+        if _is_readable_as(stored, spark):
+            # Values of any column become null in an outer join, but a key stays a key.
+            is_key = any(key.startswith(PRIMARY_KEY.encode()) for key in stored.metadata or {})
+            nullable = field.nullable and (stored.nullable or not is_key)
+            field = pa.field(field.name, stored.type, nullable, stored.metadata)
     dimension = hints.get(DIMENSION)
     if isinstance(dimension, int) and pa.types.is_list(field.type):
         field = field.with_type(pa.list_(field.type.value_field, dimension))
     kept = {key: _plain(value) for key, value in hints.items() if key.startswith("lance-encoding:")}
     if kept.get(BLOB_KEY) == "true" and pa.types.is_binary(field.type):
         field = field.with_type(pa.large_binary())
-    return field.with_metadata(kept) if kept else field.remove_metadata()
+    if not kept:
+        return field
+    return field.with_metadata({**(field.metadata or {}), **kept})
+
+
+def _is_readable_as(stored: pa.Field, spark: StructField) -> bool:
+    """Whether a DataFrame of a stored field has the type that this column has now."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    try:
+        return bool(from_arrow_type(readable_type(stored.type, stored.name)) == spark.dataType)
+    except NotSupportedError:
+        return False
 
 
 def _plain(value: object) -> str:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_nb.errors import SchemaMismatchError
 from lance_nb.format.blob_fields import is_blob_v1, is_blob_v2, with_blobs
-from lance_nb.format.schema import Field, Schema
+from lance_nb.format.schema import Field, Schema, check_primary_key
 from lance_nb.transactions.schema_change import check_not_reserved
 from lance_nb.value_classes import dataclass
 
@@ -97,4 +97,5 @@ def new_schema(found: pa.Schema, file_version: tuple[int, int]) -> Schema:
     check_not_reserved(found.names)
     schema = Schema.from_arrow(with_blobs(found, file_version))
     schema.check_text_metadata()
+    check_primary_key(schema)
     return schema

@@ -40,7 +40,7 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.fragment_reuse import follow
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import DataStorageFormat, Manifest, WriterVersion
-from lance_nb.format.schema import Schema
+from lance_nb.format.schema import Schema, check_primary_key
 from lance_nb.format.wire import U32_MAX
 from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.old_manifests import may_need_repair
@@ -117,7 +117,8 @@ class Draft:
         return bool(self.current.reader_feature_flags & STABLE_ROW_IDS)
 
     def set_schema(self, schema: Schema) -> None:
-        """Make this the schema."""
+        """Make this the schema. Raises InvalidInputError for a primary key that is none."""
+        check_primary_key(schema)
         allocated = self.manifest.max_allocated_field_id
         if allocated is not None:
             allocated = max(allocated, schema.max_field_id)

@@ -134,3 +134,51 @@ def test_an_upsert_takes_views(tmp_path: Path):
         assert sorted(found, key=str) == [
             {"a": "x", "b": 1}, {"a": "y", "b": 9}, {"a": "z", "b": 8}
         ]  # fmt: skip
+
+
+PRIMARY = "lance-schema:unenforced-primary-key"
+KEY = {PRIMARY: "true"}
+NUMBER = pa.field("id", pa.int64(), nullable=False, metadata=KEY)
+# name -> a schema with a field that is marked as primary key
+KEYS: dict[str, pa.Schema] = {
+    "column": pa.schema([NUMBER]),
+    "column that may be null": pa.schema([NUMBER.with_nullable(True)]),
+    "position": pa.schema([pa.field("id", pa.int64(), metadata={f"{PRIMARY}:position": "1"})]),
+    "not a key": pa.schema([pa.field("id", pa.int64(), metadata={PRIMARY: "false"})]),
+    "in a struct": pa.schema([pa.field("s", pa.struct([NUMBER]), nullable=False)]),
+    "in a struct that may be null": pa.schema([pa.field("s", pa.struct([NUMBER]))]),
+    "a struct": pa.schema([pa.field("s", pa.struct([PAIR[0]]), nullable=False, metadata=KEY)]),
+    "a list": pa.schema([pa.field("l", LISTS, nullable=False, metadata=KEY)]),
+    "in a list": pa.schema([pa.field("l", pa.list_(NUMBER), nullable=False)]),
+    "a vector": pa.schema([pa.field("v", pa.list_(pa.float32(), 2), False, KEY)]),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_primary_keys_are_those_that_pylance_takes(name: str, tmp_path: Path):
+    empty = KEYS[name].empty_table()
+    accepted = {}
+    for module in (lance, lance_nb):
+        try:
+            module.write_dataset(empty, tmp_path / f"{module.__name__}.lance")
+        except (OSError, ValueError) as error:
+            accepted[module] = "primary key" not in str(error).lower()
+        else:
+            accepted[module] = True
+    assert accepted[lance_nb] == accepted[lance]
+    if accepted[lance]:
+        assert lance.dataset(tmp_path / "lance_nb.lance").to_table() == empty
+
+
+@pytest.mark.parametrize("module", [lance, lance_nb])
+def test_no_change_makes_a_primary_key_that_may_be_null(module: Any, tmp_path: Path):
+    schema = pa.schema([NUMBER, pa.field("other", pa.int64())])
+    rows = pa.table({"id": [1], "other": [2]}, schema=schema)
+    dataset = module.write_dataset(rows, tmp_path / "a.lance")
+    with pytest.raises((OSError, ValueError), match=r"(?i)primary key.*null"):
+        dataset.alter_columns({"path": "id", "nullable": True})
+    plain = module.write_dataset(rows.select(["other"]), tmp_path / "b.lance")
+    with pytest.raises((OSError, ValueError), match=r"(?i)primary key.*null"):
+        plain.update_field_metadata({"other": KEY})
+    assert lance.dataset(tmp_path / "a.lance").to_table() == rows
+    assert lance.dataset(tmp_path / "b.lance").to_table() == rows.select(["other"])

@@ -12,7 +12,7 @@ import pytest
 
 import lance_nb
 from lance_nb import spark
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from tests.spark.data import MARKS, by_pylance
 from tests.support.requirements import require_pylance
 
@@ -75,6 +75,86 @@ def test_every_type_comes_back_as_it_was(session: SparkSession, tmp_path: Path) 
     assert after.schema == before.schema
     for start in (0, 2, 4):
         assert after.slice(start, 2).sort_by("id").to_pylist() == before.to_pylist()
+
+
+def test_a_new_dataset_has_the_types_of_the_one_that_was_read(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "types.lance")
+    key = pa.field("key", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
+    said = pa.field("said", pa.json_(), metadata={"comment": "as it was sent"})
+    rows = (
+        table()
+        .append_column(key, [[1, 2]])
+        .append_column(said, pa.array(['{"a": 1}', None], pa.json_()))
+    )
+    lance.write_dataset(rows, uri, data_storage_version="2.2")
+    wanted = lance.dataset(uri).schema
+    read = session.read.format("lance_nb").load(uri)
+    ways = {
+        "read": spark.read(uri, spark=session),
+        "format": read,
+        # Spark makes new columns of none of these.
+        "query": read.where("id < 9").withColumnRenamed("vector", "v").sort("id")
+        .withColumnRenamed("v", "vector"),
+        "join": read.join(read.select("id"), "id", "left"),
+    }  # fmt: skip
+    for name, frame in ways.items():
+        to = str(tmp_path / f"{name}.lance")
+        spark.write(frame, to)
+        after = by_pylance(to)
+        for field in wanted:
+            found = after.schema.field(field.name)
+            assert found.type == field.type, name
+            assert (found.metadata or {}) == (field.metadata or {}), name
+            assert found.nullable == (field.name != "key"), name
+        assert after.sort_by("id").select(wanted.names).to_pylist() == by_pylance(uri).to_pylist()
+
+
+def test_a_column_that_a_query_made_has_its_own_type(session: SparkSession, tmp_path: Path) -> None:
+    uri, to = str(tmp_path / "a.lance"), str(tmp_path / "b.lance")
+    require_pylance().write_dataset(table(), uri, data_storage_version="2.2")
+    frame = spark.read(uri, spark=session).selectExpr(
+        "id", "slice(vector, 1, 1) AS vector", "cast(u8 AS bigint) AS u8"
+    )
+    spark.write(frame, to)
+    found = by_pylance(to)
+    assert found.schema.field("vector").type == pa.list_(pa.float32())
+    assert found.schema.field("u8").type == pa.int64()
+
+
+def test_vectors_are_named_by_an_option(session: SparkSession, tmp_path: Path) -> None:
+    rows = [(1, [1.0, 2.0], [3.0, 4.0, 5.0])]
+    frame = session.createDataFrame(rows, "id int, `a,b` array<float>, v array<double>")
+    uri, other = str(tmp_path / "a.lance"), str(tmp_path / "b.lance")
+    named = frame.write.format("lance_nb").mode("append")
+    named.option("dimensions", '{"a,b": 2, "v": 3}').save(uri)
+    found = by_pylance(uri).schema
+    assert found.field("a,b").type == pa.list_(pa.float32(), 2)
+    assert found.field("v").type == pa.list_(pa.float64(), 3)
+    spark.write(frame.select("id", "v"), other, dimensions={"v": 3})
+    assert by_pylance(other).schema.field("v").type == pa.list_(pa.float64(), 3)
+    with pytest.raises(InvalidInputError, match="no column 'x'"):
+        spark.write(frame, str(tmp_path / "c.lance"), dimensions={"x": 2})
+
+
+def test_values_of_another_kind_are_not_converted(session: SparkSession, tmp_path: Path) -> None:
+    uri = str(tmp_path / "a.lance")
+    require_pylance().write_dataset(pa.table({"id": [1], "t": ["x"]}), uri)
+    for rows, ddl, name in (
+        ([("7", "y")], "id string, t string", "id"),
+        ([(7, 8)], "id long, t long", "t"),
+        ([(True, "y")], "id boolean, t string", "id"),
+    ):
+        frame = session.createDataFrame(rows, ddl)
+        with pytest.raises(SchemaMismatchError, match=f"column '{name}'.*cast"):
+            spark.append(uri, frame)
+        with pytest.raises(Exception, match=f"column '{name}'.*cast"):
+            frame.write.format("lance_nb").mode("append").save(uri)
+    assert by_pylance(uri).num_rows == 1
+    spark.append(uri, session.createDataFrame([(2, "y")], "id int, t string"))
+    assert by_pylance(uri)["id"].to_pylist() == [1, 2]
 
 
 def test_what_spark_cannot_hold_is_cut_off_or_refused(

@@ -44,7 +44,7 @@ from pyspark.sql.types import StructType
 
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPlan, metadata_table
-from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.spark.types import readable_schema, spark_schema, to_spark
 
 if TYPE_CHECKING:
     from lance_nb.spark.source.scan import ChangePart, ChangePlan
@@ -144,7 +144,7 @@ class LanceReader(DataSourceReader):
     @property
     def spark_schema(self) -> StructType:
         """The schema as Spark's type."""
-        return from_arrow_schema(self._plan.schema)
+        return spark_schema(self._plan.stored)
 
     def select_columns(self, schema: StructType) -> LanceReader:
         """Return a reader of only the columns in ``schema``."""

@@ -26,6 +26,8 @@ option                  meaning
 ``maxRowsPerFile``      writing: the most rows in a data file (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
 ``checksums``           "true": a new dataset records checksums of its files
+``dimensions``          writing a new dataset: arrays that are vectors, and their lengths, as
+                        ``emb=384, face=128`` or a JSON object
 ======================  ==========================================================================
 
 Spark converts the keys to lower case. Unknown keys are refused, so that a misspelled filter is not
@@ -54,6 +56,7 @@ _KNOWN = frozenset({
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
     "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
     "maxversionspertrigger", "skipchangecommits", "allowbases", "checksums",
+    "dimensions",
 })  # fmt: skip
 _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 
@@ -152,6 +155,30 @@ class SourceOptions:
                 found[name] = value
         version = self.get("datastorageversion")
         return found if version is None else {**found, "data_storage_version": version}
+
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """The lengths of vectors by column. Raises InvalidInputError."""
+        text = (self.get("dimensions") or "").strip()
+        if text.startswith("{"):
+            try:
+                pairs = list(json.loads(text).items())
+            except ValueError as error:
+                raise InvalidInputError(f"dimensions is not JSON: {error}") from error
+        else:
+            pairs = [
+                (name.strip(), length.strip())
+                for name, _, length in (one.rpartition("=") for one in self.names("dimensions"))
+            ]
+        wanted = {}
+        for name, length in pairs:
+            if not str(length).isdecimal() or not int(length) or not name:
+                raise InvalidInputError(
+                    f"dimensions {text!r} must be columns and lengths of at least 1, such as "
+                    "'emb=384, face=128'"
+                )
+            wanted[name] = int(length)
+        return wanted
 
     @property
     def mark(self) -> StreamMark | None:

@@ -58,13 +58,14 @@ _BATCH_BYTES = 8 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A scan of one version. ``schema`` is that of Spark."""
+    """A scan of one version. ``stored`` are the columns as Arrow, ``schema`` as Spark has them."""
 
     pinned: PinnedVersion
     columns: tuple[str, ...] | None
     filter: str | None
     with_row_id: bool
     with_row_address: bool
+    stored: pa.Schema
     schema: pa.Schema
 
     @classmethod
@@ -79,9 +80,10 @@ class ReadPlan:
             options.is_set("withrowid"),
             options.is_set("withrowaddress"),
             pa.schema([]),
+            pa.schema([]),
         )
-        schema = readable_schema(plan._scanner(dataset, None).projected_schema)
-        return replace(plan, schema=schema)
+        stored = plan._scanner(dataset, None).projected_schema
+        return replace(plan, stored=stored, schema=readable_schema(stored))
 
     def select(self, names: list[str]) -> ReadPlan:
         """Select columns. Raises InvalidInputError for an unknown column."""
@@ -91,11 +93,11 @@ class ReadPlan:
         missing = [name for name in names if name not in known]
         if missing:
             raise InvalidInputError(f"no column {missing[0]!r}; columns: {', '.join(known)}")
-        schema = pa.schema([self.schema.field(name) for name in names])
-        stored = tuple(name for name in names if name not in (ROW_ID, ROW_ADDRESS))
         return replace(
-            self, columns=stored, with_row_id=ROW_ID in names,
-            with_row_address=ROW_ADDRESS in names, schema=schema,
+            self, columns=tuple(name for name in names if name not in (ROW_ID, ROW_ADDRESS)),
+            with_row_id=ROW_ID in names, with_row_address=ROW_ADDRESS in names,
+            stored=pa.schema([self.stored.field(name) for name in names]),
+            schema=pa.schema([self.schema.field(name) for name in names]),
         )  # fmt: skip
 
     def parts(self) -> list[tuple[int, ...]]:
@@ -136,7 +138,7 @@ class ReadPart:
 
     def schema(self) -> pa.Schema:
         """Return the columns."""
-        return self.plan.schema
+        return self.plan.stored
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows."""

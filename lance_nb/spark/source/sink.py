@@ -174,6 +174,6 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
         options.files,
         options.is_set("checksums"),
     )
-    rows = RowWriter.of(options.path, new_schema(schema), wanted)
+    rows = RowWriter.of_frame(options.path, new_schema(schema, options.dimensions), wanted)
     plan = rows.plan(wanted.mode, "a DataFrame")
     return SourceWrite(rows, plan, options.get("queryid"), options.mark)
