@@ -76,6 +76,11 @@ class Window:
         """Rows of the window."""
         return self.stop - self.start
 
+    @property
+    def read(self) -> LiveRows:
+        """The rows to read."""
+        return self.rows or LiveRows(one_range(self.start, self.stop))
+
     def physical(self, places: Ints | None = None) -> Ints:
         """Return the offsets in the fragment of some (or all) rows of the window."""
         if self.rows is not None and self.rows.mask is not None:
@@ -377,7 +382,7 @@ def _decoded(
     if len(windows) > 1 and not columns.row_columns:
         fragments = [window.fragment for window in windows]
         stored = read_live_group(
-            snapshot, columns.columns, fragments, [_live(window) for window in windows]
+            snapshot, columns.columns, fragments, [window.read for window in windows]
         )
     if stored is not None:
         table = result_table(columns, stored, {}, sum(window.num_rows for window in windows))
@@ -396,15 +401,11 @@ def _decoded(
 def _decoded_window(
     snapshot: Snapshot, columns: Projection, window: Window
 ) -> tuple[list[pa.ChunkedArray], pa.Table]:
-    live = _live(window)
+    live = window.read
     stored = live.kept(read_rows(snapshot, window.fragment, columns.columns, live.rows))
     if columns.row_columns:
         return stored, selected_table(snapshot, columns, _whole(snapshot, window, {}), stored)
     return stored, result_table(columns, stored, {}, window.num_rows)
-
-
-def _live(window: Window) -> LiveRows:
-    return window.rows or LiveRows(one_range(window.start, window.stop))
 
 
 def filter_projection(schema: Schema, condition: Filter) -> Projection:

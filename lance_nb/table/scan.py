@@ -68,15 +68,19 @@ class LiveRows:
     listed: Ints | None = None
 
     @property
+    def span(self) -> range:
+        """The physical offsets from the first row to the last."""
+        return range(int(self.rows.starts[0]), int(self.rows.stops[-1]))
+
+    @property
     def physical(self) -> Ints:
         """The physical offset of every kept row."""
         if self.listed is not None:
             return self.listed
-        first, last = int(self.rows.starts[0]), int(self.rows.stops[-1])
         if self.mask is None:
-            return np.arange(first, last, dtype=np.int64)
+            return np.arange(self.span.start, self.span.stop, dtype=np.int64)
         offsets: Ints = np.flatnonzero(self.mask)
-        offsets += first
+        offsets += self.span.start
         return offsets
 
     def kept(self, columns: list[pa.ChunkedArray]) -> list[pa.ChunkedArray]:

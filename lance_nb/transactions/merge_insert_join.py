@@ -37,9 +37,17 @@ from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import MergeInsertError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
-from lance_nb.table.filtered_scan import RowChoice, Selected, quoted, select_rows, selected_table
+from lance_nb.table.filtered_scan import (
+    RowChoice,
+    Selected,
+    quoted,
+    select_rows,
+    selected_table,
+    windows_of,
+)
+from lance_nb.table.fragment_reader import read_rows
 from lance_nb.table.predicate import Columns, Filter, compile_filter
-from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project
+from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project, result_table
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.merge_insert_plan import MergeClauses, WhenMatched
 from lance_nb.transactions.merge_insert_source import SourceRows
@@ -50,6 +58,7 @@ _DENSE = 16
 _SPARSE = 256
 _TOGETHER_ROWS = 1 << 17
 _WINDOW_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 14
 _ROW_FIELDS = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
 
 Path = tuple[str, ...]
@@ -80,26 +89,32 @@ class KeyNumbers:
         counts = np.bincount(numbers[numbers >= 0], minlength=size)
         self._starts = np.concatenate([[0], np.cumsum(counts)])
 
-    def find(self, keys: pa.Table) -> Ints:
-        """Return the number of each row's key, -1 if the source does not have it."""
+    def find(self, keys: pa.Table) -> tuple[Ints, Ints]:
+        """Return the rows whose key the source has, ascending, and the numbers of their keys."""
         parts = list(_parts(keys))
+        if len(parts) == 1:
+            return self._columns[0].matches(parts[0])
         numbers = self._columns[0].find(parts[0])
         rest = zip(self._columns[1:], parts[1:], self._pairs, strict=True)
         for column, part, known in rest:
             numbers = _positions(known, _combined(numbers, column.find(part), column.size))
-        return numbers
+        return _known(numbers)
 
-    def pairs(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return positions in ``numbers`` and the source row of each partner, all of them."""
-        places = np.flatnonzero(numbers >= 0)
-        found = numbers[places]
-        first = self._starts[found]
-        counts = self._starts[found + 1] - first
+    def pairs(self, places: Ints, numbers: Ints) -> tuple[Ints, Ints]:
+        """Return places and the source row of each partner, all of them, of ``numbers`` there."""
+        first = self._starts[numbers]
+        counts = self._starts[numbers + 1] - first
         if (counts == 1).all():
             return places, self._order[first]
         ends = np.cumsum(counts)
         within = np.arange(int(ends[-1])) - np.repeat(ends - counts, counts)
         return np.repeat(places, counts), self._order[np.repeat(first, counts) + within]
+
+
+def _known(numbers: Ints) -> tuple[Ints, Ints]:
+    """Return where numbers are not -1, and these."""
+    places = np.flatnonzero(numbers >= 0)
+    return places, numbers[places]
 
 
 def _combined(left: Ints, right: Ints, size: int) -> Ints:
@@ -130,9 +145,9 @@ class _Part:
 class _Column:
     """The distinct values of one part of the key: ``values``, or how far they lie above ``lowest``.
 
-    ``is_there`` tells of each distance whether it is a value's, from place 1 on; its first and last
-    place stand for all below and beyond, and are none. ``ranks`` are the numbers by distance where
-    the values are dense, else ``distances`` has them in ascending order.
+    Distances begin at 1. ``is_there`` tells of each distance whether it is a value's; its first and
+    last place stand for all below and beyond, and are none. ``ranks`` are the numbers by distance
+    where the values are dense, else ``distances`` has them in ascending order.
     """
 
     count: int
@@ -161,22 +176,32 @@ class _Column:
 
     @classmethod
     def _near(cls, values: np.ndarray, lowest: int, highest: int) -> _Column:
-        distances = _distances(values, lowest)
         is_there = np.zeros(highest - lowest + 3, np.bool_)
-        is_there[1:][distances] = True
-        if len(is_there) < len(distances) * _DENSE:
-            ranks = np.cumsum(is_there[1:]) - 1
+        is_there[_distances(values, lowest)] = True
+        if len(is_there) < len(values) * _DENSE:
+            ranks = np.cumsum(is_there) - 1
             return cls(int(ranks[-1]) + 1, None, lowest, is_there, ranks)
-        distances = np.unique(distances)
+        distances = np.flatnonzero(is_there)
         return cls(len(distances), None, lowest, is_there, None, distances)
 
     def find(self, part: _Part) -> Ints:
         """Return the number of each value, -1 for others and for nulls that match nothing."""
         column = part.values
-        numbers = self._hashed(column) if self.is_there is None else self._looked_up(column)
+        if self.is_there is None:
+            numbers = self._hashed(column)
+        else:
+            numbers = np.full(len(column), -1, np.int64)
+            places, found = self._looked_up(column)
+            numbers[places] = found
         if column.null_count:
             numbers[column.is_null().to_numpy()] = self.count if part.nulls_match else -1
         return numbers
+
+    def matches(self, part: _Part) -> tuple[Ints, Ints]:
+        """Return where the values are that have a number, ascending, and these numbers."""
+        if self.is_there is None or part.values.null_count:
+            return _known(self.find(part))
+        return self._looked_up(part.values)
 
     def _hashed(self, column: pa.ChunkedArray) -> Ints:
         import pyarrow.compute as pc
@@ -187,25 +212,36 @@ class _Column:
         numbers: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
         return numbers
 
-    def _looked_up(self, column: pa.ChunkedArray) -> Ints:
+    def _looked_up(self, column: pa.ChunkedArray) -> tuple[Ints, Ints]:
+        """Do the same for integers; nulls count as ``lowest``. A block stays in the cache."""
         plain = column.fill_null(self.lowest) if column.null_count else column
-        place = _distances(plain.to_numpy(), self.lowest)
-        # Signed, those below are negative; whichever wraps around is far.
-        found = np.flatnonzero(self.is_there.take(place.view(np.int64) + 1, mode="clip"))
-        numbers: Ints = np.full(place.shape, -1, np.int64)
-        wanted = place[found]
+        places, distances = [NOTHING], [NOTHING]
+        before = 0
+        for chunk in plain.chunks:
+            values = chunk.to_numpy()
+            for start in range(0, len(values), _BLOCK_ROWS):
+                every = _distances(values[start : start + _BLOCK_ROWS], self.lowest)
+                found = np.flatnonzero(self.is_there.take(every, mode="clip"))
+                distances.append(every[found])
+                found += before + start
+                places.append(found)
+            before += len(values)
+        wanted = np.concatenate(distances)
         if self.ranks is None:
-            numbers[found] = np.searchsorted(self.distances, wanted)
+            numbers: Ints = np.searchsorted(self.distances, wanted)
         else:
-            numbers[found] = self.ranks[wanted]
-        return numbers
+            numbers = self.ranks[wanted]
+        return np.concatenate(places), numbers
 
 
-def _distances(values: np.ndarray, lowest: int) -> np.ndarray:
-    """Return how far values lie above ``lowest``; those below it wrap around and are far."""
-    if values.dtype == np.uint64:
-        return values - np.uint64(lowest)
-    return (values.astype(np.int64, copy=False) - np.int64(lowest)).view(np.uint64)
+def _distances(values: np.ndarray, lowest: int) -> Ints:
+    """Return how far values lie above the one before ``lowest``.
+
+    Those below are not positive; whichever wraps around is far on either side.
+    """
+    unsigned = values if values.dtype == np.uint64 else values.astype(np.int64, copy=False)
+    distances: Ints = (unsigned.view(np.uint64) - np.uint64((lowest - 1) % 2**64)).view(np.int64)
+    return distances
 
 
 def _parts(keys: pa.Table) -> Iterator[_Part]:
@@ -300,8 +336,14 @@ class KeyWindow:
     """Live rows of one fragment: their offsets, ascending, and their keys."""
 
     fragment: Fragment
-    physical: Ints
+    physical: Ints | range
     keys: pa.Table
+
+    def offsets(self, places: Ints) -> Ints:
+        """Return the offsets in the fragment of some of the rows."""
+        if isinstance(self.physical, range):
+            return places + self.physical.start
+        return self.physical[places]
 
 
 def read_keys(
@@ -312,10 +354,12 @@ def read_keys(
     Raises CorruptFileError, StorageError.
     """
     projection = project(snapshot.manifest.schema, [quoted([name]) for name in names])
-    choice = RowChoice(fragments=None if fragments is None else tuple(fragments))
-    for window in select_rows(snapshot, choice, projection):
-        table = selected_table(snapshot, projection, window).rename_columns(list(names))
-        yield KeyWindow(window.fragment, window.physical, table.replace_schema_metadata(None))
+    for window in windows_of(snapshot, fragments, projection, include_deleted=False):
+        live = window.read
+        stored = live.kept(read_rows(snapshot, window.fragment, projection.columns, live.rows))
+        table = result_table(projection, stored, {}, window.num_rows).rename_columns(list(names))
+        physical = live.physical if live.mask is not None else live.span
+        yield KeyWindow(window.fragment, physical, table.replace_schema_metadata(None))
 
 
 def join(
@@ -367,14 +411,19 @@ def _split(
 ) -> Iterator[Matches]:
     if not windows:
         return
-    numbers = keys.find(pa.concat_tables(one.keys for one in windows))
-    start = 0
-    for window in windows:
-        mine = numbers[start : start + window.keys.num_rows]
-        start += window.keys.num_rows
-        places, source = keys.pairs(mine)
-        unmatched = window.physical[mine < 0] if with_unmatched else NOTHING
-        yield Matches(window.fragment, window.physical[places], source, unmatched)
+    every, numbers = keys.find(pa.concat_tables(one.keys for one in windows))
+    ends = np.cumsum([one.keys.num_rows for one in windows])
+    first = 0
+    for window, end, last in zip(windows, ends, np.searchsorted(every, ends), strict=True):
+        known = every[first:last] - (end - window.keys.num_rows)
+        places, source = keys.pairs(known, numbers[first:last])
+        unmatched = NOTHING
+        if with_unmatched:
+            is_unmatched = np.ones(window.keys.num_rows, np.bool_)
+            is_unmatched[known] = False
+            unmatched = window.offsets(np.flatnonzero(is_unmatched))
+        yield Matches(window.fragment, window.offsets(places), source, unmatched)
+        first = last
 
 
 SOURCE, TARGET = "source", "target"

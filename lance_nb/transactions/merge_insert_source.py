@@ -115,6 +115,9 @@ class SourceRows:
         wanted = pa.schema([self.schema.field(name) for name in names])
         if not rows.size:
             return pa.Table.from_batches([], wanted)
+        if len(self._batches) == 1 and self._mapped is None:
+            batch = self._batches[0].select(list(names)).replace_schema_metadata(None)
+            return pa.Table.from_batches([batch.take(from_integers(rows))], wanted)
         in_order = bool((np.diff(rows) >= 0).all())
         order = None if in_order else np.argsort(rows, kind="stable")
         ascending = rows if order is None else rows[order]

@@ -209,7 +209,7 @@ def _any_encode_fsst(rng: Rng) -> tuple[Any, ...]:
     lengths = rng.integers(1, 9, 300)
     words = rng.integers(0, 1 << 63, 300).astype(np.uint64)
     words &= np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> (64 - 8 * lengths).astype(np.uint64)
-    found = fsst_encode.build(words, lengths)
+    found = fsst_encode.build(*fsst_encode.select(words, lengths))
     starts = np.sort(rng.integers(0, data.size + 1, count))
     stops = np.minimum(starts + rng.integers(0, 257, count), data.size)
     if rng.random() < 0.3:
@@ -219,6 +219,21 @@ def _any_encode_fsst(rng: Rng) -> tuple[Any, ...]:
     room = np.empty(size * (2 if kind == "u1" else 1) + int(rng.choice([0, 0, -1, 9])) % 99, kind)
     tables = found.singles, found.pairs, found.hash_words, found.hash_masks, found.hash_entries
     return data, starts, stops, *tables, room, np.zeros(count + 1, np.int64)
+
+
+def _any_select_symbols(rng: Rng) -> tuple[Any, ...]:
+    codes = rng.integers(0, _number(rng, 2, 300, 512, 520) % 600 + 1, int(rng.integers(0, 900)))
+    ends = np.sort(rng.integers(0, codes.size + 1, int(rng.integers(0, 20))))
+    if rng.random() < 0.3:
+        ends = _positions(rng, ends.size, codes.size)
+    lengths = rng.integers(1, 9, 512)
+    if rng.random() < 0.1:
+        lengths[rng.integers(0, 512)] = rng.integers(0, 256)
+    words = rng.integers(0, 1 << 63, 512).astype(np.uint64)
+    scratch = np.empty(int(rng.choice([0, 30, 6 * (codes.size // 2 + 512)])), np.uint64)
+    pairs = np.zeros((1 << 18) - int(rng.choice([0, 0, 0, 1])), np.uint32)
+    best = np.empty(255 - int(rng.choice([0, 0, 0, 1])), np.uint64), np.empty(255, np.uint8)
+    return codes.astype(np.uint16), ends, words, lengths.astype(np.uint8), pairs, scratch, *best
 
 
 def _any_copy_ranges(rng: Rng) -> tuple[Any, ...]:
@@ -336,6 +351,7 @@ ANY = {
     "measure_fsst": _any_measure_fsst,
     "decode_fsst": _any_decode_fsst,
     "encode_fsst": _any_encode_fsst,
+    "select_symbols": _any_select_symbols,
     "copy_ranges": _any_copy_ranges,
     "scatter_ranges": _any_scatter_ranges,
     "walk_entries": _any_walk_entries,

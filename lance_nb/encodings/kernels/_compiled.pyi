@@ -26,6 +26,16 @@ def encode_fsst(
     codes: _Array,
     ends: _Ints,
 ) -> int: ...
+def select_symbols(
+    codes: _Array,
+    ends: _Ints,
+    words: _Array,
+    lengths: _Bytes,
+    pair_counts: _Array,
+    scratch: _Array,
+    best_words: _Array,
+    best_lengths: _Bytes,
+) -> int: ...
 def copy_ranges(data: _Bytes, starts: _Ints, sizes: _Ints, out: _Bytes) -> bool: ...
 def scatter_ranges(
     data: _Bytes, starts: _Ints, sizes: _Ints, out: _Bytes, places: _Ints

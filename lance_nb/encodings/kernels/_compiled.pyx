@@ -36,6 +36,10 @@ cdef enum:
     FSST_SLACK = 32  # four symbols are written at once
     MEASURED_AT_ONCE = 1 << 20
     SYMBOLS = 255
+    CODES = 512  # symbols, and from 256 on literal bytes
+    LITERAL = 256
+    SINGLE_BONUS = 8  # a byte without a symbol costs an escape wherever it occurs
+    CANDIDATES = 1024  # the best are tried
     HASHES = 4096
     HASH_SHIFT = 15
     LENGTH_SHIFT = 12  # of an entry
@@ -403,10 +407,14 @@ cdef struct Matcher:
     const uint16_t* pairs
 
 
+cdef inline uint64_t _slot(uint64_t word) noexcept nogil:
+    """Return the hash of the first three bytes."""
+    return ((word & 0xFFFFFF) * <uint64_t>2971215073) >> HASH_SHIFT & (HASHES - 1)
+
+
 cdef inline uint64_t _entry(uint64_t word, const Matcher* matcher) noexcept nogil:
     """Return the entry of the longest symbol that begins ``word``, without a branch."""
-    cdef uint64_t slot = ((word & 0xFFFFFF) * <uint64_t>2971215073) >> HASH_SHIFT & (HASHES - 1)
-    cdef unsigned int number = matcher.numbers[slot]
+    cdef unsigned int number = matcher.numbers[_slot(word)]
     cdef uint64_t short_entry = matcher.pairs[word & 0xFFFF]
     cdef uint64_t is_longer = (word & matcher.masks[number]) == matcher.words[number]
     return short_entry ^ ((short_entry ^ matcher.entries[number]) & (0 - is_longer))
@@ -606,6 +614,205 @@ def encode_fsst(
                 &data[0], data.shape[0], &starts[0], &stops[0], count, &matcher, &wide[0], &ends[0]
             )
     return used
+
+
+cdef struct Candidate:
+    uint64_t word
+    int64_t length
+    int64_t gain
+
+
+cdef enum SortKey:
+    BY_WORD
+    BY_LENGTH
+    BY_GAIN
+
+
+cdef inline uint64_t _sort_key(const Candidate* candidate, SortKey key) noexcept nogil:
+    if key == BY_WORD:
+        return candidate.word
+    return <uint64_t>(candidate.length if key == BY_LENGTH else candidate.gain)
+
+
+cdef Candidate* _sorted(
+    Candidate* source, Candidate* target, Py_ssize_t count, SortKey key
+) noexcept nogil:
+    """Sort by one number, ascending and stable, one byte at a time; return where they are then."""
+    cdef Py_ssize_t[256] places
+    cdef Py_ssize_t at, here, before
+    cdef uint64_t differing = 0
+    cdef int shift
+    cdef uint8_t digit
+    cdef Candidate* swapped
+    for at in range(1, count):
+        differing |= _sort_key(&source[at], key) ^ _sort_key(&source[0], key)
+    for shift in range(0, 64, 8):
+        if not differing >> shift & 0xFF:
+            continue
+        for at in range(256):
+            places[at] = 0
+        for at in range(count):
+            places[_sort_key(&source[at], key) >> shift & 0xFF] += 1
+        before = 0
+        for at in range(256):
+            here = places[at]
+            places[at] = before
+            before += here
+        for at in range(count):
+            digit = _sort_key(&source[at], key) >> shift & 0xFF
+            target[places[digit]] = source[at]
+            places[digit] += 1
+        swapped = source
+        source = target
+        target = swapped
+    return source
+
+
+cdef Py_ssize_t _collect(
+    const uint16_t* codes, const int64_t* ends, Py_ssize_t strings, const uint64_t* words,
+    const uint8_t* lengths, uint32_t* pair_counts, Candidate* found, Py_ssize_t room,
+) noexcept nogil:
+    """Write the symbols in use and their pairs; return their number, -1 for what does not fit.
+
+    ``pair_counts``, of all pairs, are zero before and after.
+    """
+    cdef int64_t[CODES] counts
+    cdef Py_ssize_t string, count = 0
+    cdef int64_t at
+    cdef uint32_t pairs
+    cdef int code, key, size
+    for code in range(CODES):
+        counts[code] = 0
+    for string in range(strings):
+        for at in range(ends[string], ends[string + 1]):
+            counts[codes[at]] += 1
+            if at > ends[string]:
+                pair_counts[codes[at - 1] * CODES + codes[at]] += 1
+    for code in range(CODES):
+        if not counts[code]:
+            continue
+        if count == room:
+            return -1
+        found[count].word = words[code]
+        found[count].length = lengths[code]
+        found[count].gain = (
+            counts[code] * lengths[code] * (SINGLE_BONUS if lengths[code] == 1 else 1)
+        )
+        count += 1
+    for string in range(strings):
+        for at in range(ends[string] + 1, ends[string + 1]):
+            key = codes[at - 1] * CODES + codes[at]
+            pairs = pair_counts[key]
+            pair_counts[key] = 0
+            size = lengths[codes[at - 1]] + lengths[codes[at]]
+            if pairs < 2 or size > WIDEST:
+                continue
+            if count == room:
+                return -1
+            found[count].word = (
+                words[codes[at - 1]] | words[codes[at]] << (8 * lengths[codes[at - 1]])
+            )
+            found[count].length = size
+            found[count].gain = <int64_t>pairs * size
+            count += 1
+    return count
+
+
+cdef Py_ssize_t _united(Candidate* found, Py_ssize_t count) noexcept nogil:
+    """Add up the gains of equal neighbours; return how many are left."""
+    cdef Py_ssize_t at, kept = -1
+    for at in range(count):
+        if kept >= 0 and found[kept].word == found[at].word and (
+            found[kept].length == found[at].length
+        ):
+            found[kept].gain += found[at].gain
+        else:
+            kept += 1
+            found[kept] = found[at]
+    return kept + 1
+
+
+cdef Py_ssize_t _choose(
+    const Candidate* best, Py_ssize_t count, uint64_t* words, uint8_t* lengths
+) noexcept nogil:
+    """Take the best, which come first; of those with one hash the first. Return their number."""
+    cdef uint8_t[HASHES] is_taken
+    cdef Py_ssize_t at, taken = 0
+    cdef uint64_t slot
+    for at in range(HASHES):
+        is_taken[at] = 0
+    for at in range(min(count, <Py_ssize_t>CANDIDATES)):
+        if taken == SYMBOLS:
+            break
+        if best[at].length > 2:
+            slot = _slot(best[at].word)
+            if is_taken[slot]:
+                continue
+            is_taken[slot] = 1
+        words[taken] = best[at].word
+        lengths[taken] = <uint8_t>best[at].length
+        taken += 1
+    return taken
+
+
+cdef Py_ssize_t _select(
+    Candidate* found, Candidate* room, Py_ssize_t count, uint64_t* words, uint8_t* lengths
+) noexcept nogil:
+    """Write the most useful candidates, then those that are shorter, then by their bytes."""
+    cdef Candidate* ordered = _sorted(found, room, count, BY_WORD)
+    cdef Py_ssize_t at
+    if ordered == room:
+        room = found
+    found = ordered
+    ordered = _sorted(found, room, count, BY_LENGTH)
+    if ordered == room:
+        room = found
+    count = _united(ordered, count)
+    for at in range(count):
+        ordered[at].gain = -ordered[at].gain  # as an unsigned number, the largest gain is least
+    return _choose(_sorted(ordered, room, count, BY_GAIN), count, words, lengths)
+
+
+def select_symbols(
+    const uint16_t[::1] codes, const int64_t[::1] ends, const uint64_t[::1] words,
+    const uint8_t[::1] lengths, uint32_t[::1] pair_counts, uint64_t[::1] scratch,
+    uint64_t[::1] best_words, uint8_t[::1] best_lengths,
+):
+    """Write the symbols that would save most into ``best_*``; return their number, at most 255.
+
+    ``codes`` are those of a sample, below 512, ``words`` and ``lengths`` what they stand for, of 1
+    to 8 bytes; ``ends[i]`` and ``ends[i + 1]`` bound one string. ``pair_counts`` has 2**18 zeros
+    and gets them back, ``scratch`` six words for each candidate. -1 when sizes do not fit, after
+    which ``pair_counts`` may hold anything.
+    """
+    cdef Py_ssize_t strings = ends.shape[0] - 1, count, at
+    cdef Py_ssize_t size = codes.shape[0]
+    cdef Py_ssize_t room = scratch.shape[0] * sizeof(uint64_t) // (2 * sizeof(Candidate))
+    cdef Candidate* found = <Candidate*>&scratch[0]
+    if (
+        strings < 0 or words.shape[0] != CODES or lengths.shape[0] != CODES
+        or pair_counts.shape[0] != CODES * CODES
+        or best_words.shape[0] < SYMBOLS or best_lengths.shape[0] < SYMBOLS
+        or size > 0xFFFFFFFF
+    ):
+        return -1
+    with nogil:
+        count = 0
+        if ends[0] < 0 or ends[strings] > size:
+            count = -1
+        for at in range(strings):
+            if ends[at] > ends[at + 1]:
+                count = -1
+        for at in range(size):
+            if codes[at] >= CODES or not 1 <= lengths[codes[at]] <= WIDEST:
+                count = -1
+        if count == 0:
+            count = _collect(
+                &codes[0], &ends[0], strings, &words[0], &lengths[0], &pair_counts[0], found, room
+            )
+        if count > 0:
+            count = _select(found, found + room, count, &best_words[0], &best_lengths[0])
+    return count
 
 
 # --- ranges of bytes (kernels.ranges) -------------------------------------------------------------

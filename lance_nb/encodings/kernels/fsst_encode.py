@@ -80,12 +80,31 @@ Encode = Callable[[Matcher], tuple[Codes, Ints]]
 def train(encode: Encode) -> Matcher:
     """Find symbols; ``encode`` returns codes and their offsets of a sample."""
     matcher = build(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+    pair_counts = np.zeros(0 if compiled.loops is None else len(matcher.words) ** 2, np.uint32)
     for _ in range(_ROUNDS):
         codes, offsets = encode(matcher)
         if not codes.size:
             break
-        matcher = build(*_candidates(matcher, codes, offsets))
+        if compiled.loops is not None:
+            symbols = _selected_by_loop(compiled.loops, matcher, codes, offsets, pair_counts)
+        else:
+            symbols = select(*_candidates(matcher, codes, offsets))
+        matcher = build(*symbols)
     return matcher
+
+
+def _selected_by_loop(
+    loops: ModuleType, matcher: Matcher, codes: Codes, offsets: Ints, pair_counts: np.ndarray
+) -> tuple[Words, Ints]:
+    """Select the next symbols by the compiled loop."""
+    words, lengths = np.empty(MOST_SYMBOLS, np.uint64), np.empty(MOST_SYMBOLS, np.uint8)
+    # Candidates are symbols in use and pairs that occur twice.
+    scratch = np.empty(6 * (codes.size // 2 + 512), np.uint64)
+    symbols = matcher.words, matcher.lengths
+    count = loops.select_symbols(codes, offsets, *symbols, pair_counts, scratch, words, lengths)
+    if count < 0:
+        raise InternalError(f"{codes.size} codes of strings that end at {offsets[-1]}")
+    return words[:count], lengths[:count].astype(np.int64)
 
 
 def _candidates(matcher: Matcher, codes: Codes, offsets: Ints) -> tuple[Words, Ints]:
@@ -122,20 +141,23 @@ def _best(words: Words, lengths: Ints, gains: Ints) -> tuple[Words, Ints]:
     return words[at[best]], lengths[at[best]]
 
 
-def build(words: Words, lengths: Ints) -> Matcher:
+def select(words: Words, lengths: Ints) -> tuple[Words, Ints]:
     """Take symbols in order until there are 255; of those with one hash, the first."""
-    slots = hash_slots(words)
     longer = np.flatnonzero(lengths > 2)
-    _, firsts = np.unique(slots[longer], return_index=True)
+    _, firsts = np.unique(hash_slots(words[longer]), return_index=True)
     is_taken = lengths <= 2
     is_taken[longer[firsts]] = True
     taken = np.flatnonzero(is_taken)[:MOST_SYMBOLS]
-    words, lengths, slots = words[taken], lengths[taken], slots[taken]
+    return words[taken], lengths[taken]
+
+
+def build(words: Words, lengths: Ints) -> Matcher:
+    """Make the tables of at most 255 symbols; those of over two bytes have a hash each."""
     all_words, all_lengths = np.zeros(512, np.uint64), np.zeros(512, np.uint8)
     all_words[LITERAL:], all_lengths[LITERAL:] = np.arange(256), 1
-    all_words[: taken.size], all_lengths[: taken.size] = words, lengths
+    all_words[: words.size], all_lengths[: words.size] = words, lengths
     entries = np.arange(512, dtype=np.uint16) | all_lengths.astype(np.uint16) << LENGTH_SHIFT
-    mine = entries[: taken.size]
+    mine = entries[: words.size]
     one, two, more = lengths == 1, lengths == 2, lengths > 2
     singles = entries[LITERAL:].copy()
     singles[words[one]] = mine[one]
@@ -144,11 +166,11 @@ def build(words: Words, lengths: Ints) -> Matcher:
     hash_words = np.ones(1 << HASH_BITS, np.uint64)
     hash_masks = np.zeros(1 << HASH_BITS, np.uint64)
     hash_entries = np.zeros(1 << HASH_BITS, np.uint16)
-    at = slots[more]
+    at = hash_slots(words[more])
     hash_words[at], hash_entries[at] = words[more], mine[more]
     hash_masks[at] = ~np.uint64(0) >> (64 - 8 * lengths[more]).astype(np.uint64)
     return Matcher(
-        taken.size, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_entries
+        words.size, all_words, all_lengths, singles, pairs, hash_words, hash_masks, hash_entries
     )
 
 

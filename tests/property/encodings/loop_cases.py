@@ -117,8 +117,11 @@ def decode_fsst(rng: Rng) -> Run:
 
 def encode_fsst(rng: Rng) -> Run:
     letters = int(rng.choice([2, 4, 26, 256]))
-    size = int(rng.integers(0, 1500))
+    size = int(rng.integers(0, 1500 if rng.random() < 0.9 else 20_000))
     data = rng.integers(0, letters, size).astype(np.uint8)
+    if rng.random() < 0.3:  # repeated: more candidates than symbols
+        data = np.tile(data[: size // 3], 3)
+        size = data.size
     inner = np.sort(rng.integers(0, size + 1, int(rng.integers(0, 20))))
     offsets = np.concatenate([[rng.integers(0, inner[0] + 1) if inner.size else 0], inner, [size]])
 

@@ -23,7 +23,7 @@ NAN = float("nan")
 def partners(source: pa.Table, target: pa.Table) -> list[tuple[int, int]]:
     """Return (target row, source row) of every match."""
     keys = KeyNumbers(source)
-    places, rows = keys.pairs(keys.find(target))
+    places, rows = keys.pairs(*keys.find(target))
     return list(zip(places.tolist(), rows.tolist(), strict=True))
 
 
@@ -109,6 +109,26 @@ def test_random_keys_match_as_in_a_dictionary() -> None:
     assert partners(pa.table(ours), pa.table(theirs)) == expected
 
 
+@pytest.mark.parametrize("type_", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("side", ["lowest", "highest"])
+def test_integers_at_the_ends_of_their_type_are_looked_up(type_: pa.DataType, side: str) -> None:
+    kind = np.iinfo(type_.to_pandas_dtype())
+    lowest, highest = int(kind.min), int(kind.max)
+    keys = [lowest, lowest + 2, lowest + 3] if side == "lowest" else [highest, highest - 2]
+    every = [lowest, lowest + 1, lowest + 2, highest, highest - 1, highest - 2, None, 0]
+    source, target = (pa.table({"k": pa.array(one, type_)}) for one in (keys, every))
+    found = partners(source, target)
+    assert found == [(at, keys.index(value)) for at, value in enumerate(every) if value in keys]
+
+
+def test_integers_of_many_chunks_and_blocks_are_found_in_their_places() -> None:
+    keys = pa.table({"k": np.arange(0, 90_000, 1000)})
+    chunks = [np.arange(start, start + 30_000) for start in (0, 60_000, 30_000)]
+    found = partners(keys, pa.table({"k": pa.chunked_array(chunks)}))
+    every = np.concatenate(chunks).tolist()
+    assert found == [(at, value // 1000) for at, value in enumerate(every) if value % 1000 == 0]
+
+
 def test_lists_are_no_keys() -> None:
     with pytest.raises(NotSupportedError, match="'k' is a list"):
         KeyNumbers(pa.table({"k": [[1]]}))
@@ -117,7 +137,8 @@ def test_lists_are_no_keys() -> None:
 @pytest.mark.parametrize("values", [[5, 3, None, 9], [2**60, 3, None, -(2**60)]])
 def test_keys_are_numbered_from_0_without_gaps(values: list[int | None]):
     keys = pa.table({"k": pa.array(values, pa.int64())})
-    assert sorted(KeyNumbers(keys).find(keys).tolist()) == [-1, 0, 1, 2]
+    places, numbers = KeyNumbers(keys).find(keys)
+    assert (places.tolist(), sorted(numbers.tolist())) == ([0, 1, 3], [0, 1, 2])
 
 
 _NUMBERS = count()

@@ -143,6 +143,29 @@ def test_strings_outside_of_the_data_are_not_encoded() -> None:
 
 
 @needs_extension
+def test_symbols_are_not_selected_from_codes_that_do_not_fit() -> None:
+    loops = compiled.loops
+    words, lengths = np.arange(512, dtype=np.uint64), np.ones(512, np.uint8)
+    pairs, scratch = np.zeros(1 << 18, np.uint32), np.empty(6 * 600, np.uint64)
+    best = np.empty(255, np.uint64), np.empty(255, np.uint8)
+
+    def selected(codes: list[int], ends: list[int], room: np.ndarray = scratch) -> int:
+        given = np.array(codes, np.uint16), np.array(ends, np.int64)
+        return loops.select_symbols(*given, words, lengths, pairs, room, *best)
+
+    assert selected([7, 8, 7, 8], [0, 4]) == 3
+    assert (best[0][:3].tolist(), best[1][:3].tolist()) == ([7, 8, 0x807], [1, 1, 2])
+    assert not pairs.any()
+    assert selected([7, 8, 7, 8], [0, 2, 4]) == 3
+    assert selected([7, 8, 7, 8], [0, 1, 3, 4]) == 2  # no pair of one string twice
+    for codes, ends in (([512], [0, 1]), ([1], [0, 2]), ([1], [-1, 1]), ([1, 2], [0, 2, 1])):
+        assert selected(codes, ends) == -1
+    assert selected([7, 8], [0, 2], scratch[:11]) == -1  # there is room for one candidate only
+    lengths[7] = 9
+    assert selected([7], [0, 1]) == -1
+
+
+@needs_extension
 def test_ranges_outside_of_what_is_there_are_refused() -> None:
     loops = compiled.loops
     data, out = np.arange(10, dtype=np.uint8), np.zeros(6, np.uint8)
