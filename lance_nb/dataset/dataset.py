@@ -278,8 +278,7 @@ class LanceDataset(OpenedVersion):
                 lance_nb.table.predicate).
             limit: the most rows of the result.
             offset: rows of the result to skip.
-            nearest: an exact vector search: a dict of the arguments of ``ScannerBuilder.nearest``
-                (see lance_nb.table.nearest).
+            nearest: a vector search: a dict of the arguments of ``ScannerBuilder.nearest``.
             prefilter: search among the rows that pass the filter; else what was found is filtered.
             disable_scoring_autoprojection: leave ``_distance`` out of the result of a search.
             order_by: names or ``ColumnOrdering`` values to sort by.
@@ -296,11 +295,12 @@ class LanceDataset(OpenedVersion):
             strict_batch_size: fill every batch but the last.
             scan_stats_callback: called with a ``ScanStatistics`` when the scan has been read.
             use_scalar_index: False reads every row, where scalar indices would answer the filter.
+            fast_search: leave rows out that the index does not cover.
             batch_size_bytes, batch_readahead, fragment_readahead, scan_in_order, use_stats,
                 io_buffer_size, late_materialization: tune pylance's reads; they cannot change
                 the result and have no effect.
-            full_text_query, fast_search, index_segments, row_addr_allowlist,
-                row_addr_blocklist: need an index and are refused.
+            full_text_query, index_segments, row_addr_allowlist, row_addr_blocklist: need an index
+                and are refused.
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
 

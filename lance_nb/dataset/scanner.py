@@ -374,7 +374,12 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
         from lance_nb.indices.search import scalar_search  # needed by filters only
 
         search = scalar_search(snapshot)
-    return plan_scan(snapshot, options, search)
+    vectors = None
+    if options.nearest is not None:
+        from lance_nb.indices.vectors.search import vector_search  # needed by nearest only
+
+        vectors = vector_search(snapshot)
+    return plan_scan(snapshot, options, search, vectors)
 
 
 def _restored(

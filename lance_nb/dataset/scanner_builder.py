@@ -26,7 +26,6 @@ DEFAULT_BATCH_SIZE = "LANCE_DEFAULT_BATCH_SIZE"
 # Arguments that would change the result, and what to do instead.
 _REFUSED = {
     "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
-    "fast_search": "rows that no index covers are always scanned; leave fast_search out",
     "index_segments": "every segment that helps is searched; leave index_segments out",
     "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
     "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
@@ -284,16 +283,28 @@ class ScannerBuilder:
         distance_range: tuple[float | None, float | None] | None = None,
         search_effort: float | None = None,
     ) -> Self:
-        """Return the rows whose vectors are nearest to a query, exactly.
+        """Return the rows whose vectors are nearest to a query.
+
+        An index on the column is searched if its metric is the one that is asked for. Its distances
+        may be estimates: ``refine_factor`` computes exact ones. Rows that the index does not cover
+        are compared exactly.
 
         Args:
             column: the column of vectors.
-            q: the query: numbers, as many as the vectors have.
+            q: the query: numbers, as many as the vectors have; or a list of queries.
             k: how many rows; 10 by default.
-            metric: "l2" (default), "cosine", "dot" or "hamming".
+            metric: "l2", "cosine", "dot" or "hamming"; by default that of the index, or "l2".
+            nprobes: how many partitions of the index to search; more find nearer rows, and take
+                longer.
+            minimum_nprobes: partitions to search at least; without ``nprobes`` the search goes on
+                until it has k rows.
+            maximum_nprobes: partitions to search at most.
+            refine_factor: let the index find so many times k rows, and compare these exactly.
+            use_index: False compares every row.
             distance_range: least distance, and one above the greatest.
-            nprobes, minimum_nprobes, maximum_nprobes, refine_factor, use_index, ef,
-                query_parallelism, approx_mode, search_effort: steer indices, which are not used.
+            search_effort: how many partitions to begin with, from 0 to 1.
+            ef, query_parallelism, approx_mode: checked, without effect: the codes of a partition
+                are compared all, in this thread.
 
         What is wrong with the search is raised by ``to_scanner``.
 
@@ -303,7 +314,11 @@ class ScannerBuilder:
             {'id': [6], '_distance': [0.0]}
         """
         given = {
-            "column": column, "q": q, "k": k, "metric": metric, "distance_range": distance_range,
+            "column": column, "q": q, "k": k, "metric": metric, "nprobes": nprobes,
+            "minimum_nprobes": minimum_nprobes, "maximum_nprobes": maximum_nprobes,
+            "refine_factor": refine_factor, "use_index": use_index, "ef": ef,
+            "query_parallelism": query_parallelism, "approx_mode": approx_mode,
+            "distance_range": distance_range, "search_effort": search_effort,
         }  # fmt: skip
         return self.nearest_query({n: value for n, value in given.items() if value is not None})
 
@@ -355,10 +370,15 @@ class ScannerBuilder:
         return self._set("full_text_query", {"query": query, "columns": columns})
 
     def fast_search(self, flag: bool) -> Self:
-        """Search indexed rows only: ``to_scanner`` raises NotSupportedError if it is true.
+        """Search only rows that an index covers, if there is one.
 
         Args:
             flag: whether to.
+
+        Examples:
+            >>> builder = lance_nb.ScannerBuilder(ds).columns(["id"]).nearest("vector", [6, 0], k=1)
+            >>> builder.fast_search(True).to_scanner().to_table()["id"].to_pylist()
+            [6]
         """
         return self._set("fast_search", flag)
 
@@ -516,6 +536,7 @@ class ScannerBuilder:
             given.get("blob_handling") == "all_binary",
             bool(given.get("keep_dictionaries")),
             given.get("use_scalar_index") is not False,
+            bool(given.get("fast_search")),
         )
         # A copy: the handle may move to another version before the scan is read.
         return LanceScanner(copy(self.ds), options, given.get("scan_stats_callback"))

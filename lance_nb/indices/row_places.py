@@ -9,6 +9,7 @@ Source: row id sequences of the fragments, see ``table.row_ids``.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb.indices.row_sets import NO_ROWS, U64s, joined
 from lance_nb.table.index_search import Ids
@@ -30,10 +31,35 @@ class RowPlaces:
         """
         return joined(self._in_fragment(ids, number) for number in fragment_ids.tolist())
 
+    def addresses_of(self, ids: U64s, fragment_ids: Ids) -> tuple[U64s, npt.NDArray[np.bool_]]:
+        """Return the address of each row, in any order, and which of them are in the fragments.
+
+        Raises CorruptFileError.
+        """
+        found, is_known = np.zeros(ids.size, np.uint64), np.zeros(ids.size, np.bool_)
+        order = np.argsort(ids, kind="stable")
+        ordered = ids[order]
+        for number in fragment_ids.tolist():
+            known = self._of(number)
+            base = np.uint64(number << 32)
+            if isinstance(known, tuple):
+                first, count = known
+                low = int(np.searchsorted(ordered, np.uint64(first)))
+                high = int(np.searchsorted(ordered, np.uint64(first + count)))
+                places = order[low:high]
+                found[places] = (ids[places] - np.uint64(first)) | base
+            elif known.size and ids.size:
+                at = np.minimum(np.searchsorted(ordered, known), ids.size - 1)
+                offsets = np.flatnonzero(ordered[at] == known)
+                places = order[at[offsets]]
+                found[places] = offsets.astype(np.uint64) | base
+            else:
+                continue
+            is_known[places] = True
+        return found, is_known
+
     def _in_fragment(self, ids: U64s, fragment_id: int) -> U64s:
-        known = self._known.get(fragment_id)
-        if known is None:
-            known = self._known[fragment_id] = self._read(fragment_id)
+        known = self._of(fragment_id)
         base = np.uint64(fragment_id << 32)
         if isinstance(known, tuple):
             first, count = known
@@ -44,6 +70,12 @@ class RowPlaces:
             return NO_ROWS
         at = np.minimum(np.searchsorted(ids, known), ids.size - 1)
         return np.flatnonzero(ids[at] == known).astype(np.uint64) | base
+
+    def _of(self, fragment_id: int) -> tuple[int, int] | U64s:
+        known = self._known.get(fragment_id)
+        if known is None:
+            known = self._known[fragment_id] = self._read(fragment_id)
+        return known
 
     def _read(self, fragment_id: int) -> tuple[int, int] | U64s:
         fragments = self._snapshot.manifest.fragments

@@ -29,12 +29,11 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment_reuse import REUSE_INDEX
-from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
 from lance_nb.indices.registry import KINDS
 from lance_nb.indices.row_places import RowPlaces
 from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
-from lance_nb.indices.segment import Segment
+from lance_nb.indices.segment import Segment, segment_of
 from lance_nb.table.index_search import Ids, IndexAnswer, among, different
 from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import Filter, comparison
@@ -361,25 +360,13 @@ def _indices_of(snapshot: Snapshot) -> tuple[_Index, ...]:
             continue
         if first.fields[0] not in columns:
             continue
-        mine = [_segment(snapshot, one, ids, reuse, places) for one in segments]
+        mine = [segment_of(snapshot, one, ids, reuse, places) for one in segments]
         mine = [one for one in mine if one.covered.size]
         if mine:
             covered = different(np.concatenate([one.covered for one in mine]))
             column = columns[first.fields[0]]
             indices.append(_Index(name, first.kind, column, tuple(mine), covered))
     return tuple(sorted(indices, key=lambda one: order.index(one.kind)))
-
-
-def _segment(
-    snapshot: Snapshot,
-    index: IndexMetadata,
-    ids: Ids,
-    reuse: IndexMetadata | None,
-    places: RowPlaces,
-) -> Segment:
-    named = index.fragment_ids(snapshot.manifest.path) or ()
-    covered = different(ids[among(ids, different(np.array(list(named), np.int64)))])
-    return Segment(snapshot, index, covered, reuse, places)
 
 
 def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
@@ -389,14 +376,15 @@ def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
     """
     if snapshot.manifest.index_section is None:
         return None
-    if not snapshot.searches:
+    found = next((one for one in snapshot.searches if isinstance(one, ScalarSearch)), None)
+    if found is None:
         try:
-            snapshot.searches.append(ScalarSearch(snapshot))
+            found = ScalarSearch(snapshot)
         except LanceError as error:
             warnings.warn(
                 f"the list of indices cannot be read, and rows are scanned: {str(error)!r}",
                 stacklevel=2,
             )
             return None
-    found: ScalarSearch = snapshot.searches[0]
+        snapshot.searches.append(found)
     return found

@@ -10,7 +10,9 @@ Limits: an open segment is kept as long as the handle of the dataset, as its fil
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,7 +29,7 @@ from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.index_search import Ids
+from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.indices import follow_addresses
 from lance_nb.table.snapshot import Snapshot
 
@@ -36,7 +38,7 @@ _SHIFT, _OFFSET = np.uint64(32), np.uint64(0xFFFFFFFF)
 _SEGMENTS_MAX = 64
 
 # The open segments of each handle, by place and uuid.
-_opened: WeakKeyDictionary[FileCache, dict[tuple[str, str], IndexReader]] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[FileCache, dict[tuple[str, str], Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +56,37 @@ class Segment:
         """Whether its rows are addresses."""
         if not self.snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
             return True
-        since = KINDS[self.index.kind].by_address_from
+        kind = KINDS.get(self.index.kind)
+        since = None if kind is None else kind.by_address_from
         return since is not None and (self.index.index_version or 0) >= since
 
     def reader(self) -> IndexReader:
         """Open its files. Raises NotSupportedError, CorruptFileError, ObjectNotFoundError."""
         kind = KINDS[self.index.kind]
-        if (self.index.index_version or 0) > kind.newest:
+        found: IndexReader = self.opened(
+            kind.files, kind.newest, lambda *files: opened(self.index.kind, list(files))
+        )
+        return found
+
+    def opened(self, names: Sequence[str], newest: int, make: Callable[..., Any]) -> Any:
+        """Return what ``make`` makes of the files, made once for each handle of the dataset.
+
+        Raises NotSupportedError (a version above ``newest``), CorruptFileError,
+        ObjectNotFoundError.
+        """
+        if (self.index.index_version or 0) > newest:
             raise NotSupportedError(
                 f"index {self.index.name!r} is of version {self.index.index_version}, "
-                f"{kind.newest} is known"
+                f"{newest} is known"
             )
         store, _ = self.snapshot.locations.locate("", self.index.base_id)
         known = _opened.setdefault(self.snapshot.files, {})
         key = store.uri, self.index.uuid
         if key not in known:
-            files = [open_file(self.snapshot, self.index, name) for name in kind.files]
+            files = [open_file(self.snapshot, self.index, name) for name in names]
             while len(known) >= _SEGMENTS_MAX:
                 known.pop(next(iter(known)), None)
-            known[key] = opened(self.index.kind, files)
+            known[key] = make(*files)
         return known[key]
 
     def present(self, rows: U64s) -> U64s:
@@ -90,15 +104,37 @@ class Segment:
             rows = ascending(current[~is_gone])
         return self._live(rows)
 
+    def addresses(self, rows: U64s) -> tuple[U64s, Mask]:
+        """Return the addresses of rows in any order, and which of them ``present`` would return."""
+        if not rows.size or not self.covered.size:
+            return rows, np.zeros(rows.size, np.bool_)
+        if not self.by_address:
+            found, is_known = self.places.addresses_of(rows, self.covered)
+        elif self.reuse is not None:
+            found, is_gone = rows.copy(), np.zeros(rows.size, np.bool_)
+            follow_addresses(self.reuse, found, is_gone, self.snapshot.manifest.path)
+            is_known = ~is_gone
+        else:
+            found, is_known = rows, np.ones(rows.size, np.bool_)
+        order = np.flatnonzero(is_known)
+        order = order[np.argsort(found[order])]
+        is_live = np.zeros(rows.size, np.bool_)
+        for start, stop, live in self._parts(found[order]):
+            is_live[order[start:stop]] = live
+        return found, is_live
+
     def _live(self, rows: U64s) -> U64s:
+        return joined(rows[start:stop][live] for start, stop, live in self._parts(rows))
+
+    def _parts(self, rows: U64s) -> Iterator[tuple[int, int, Mask]]:
+        """Yield which of the rows (ascending) are in each fragment, and which of these live."""
         starts = self.covered.astype(np.uint64) << _SHIFT
         lows = np.searchsorted(rows, starts)
         highs = np.searchsorted(rows, starts + (np.uint64(1) << _SHIFT))
-        parts = []
         for place in np.flatnonzero(lows < highs).tolist():
-            mine = rows[int(lows[place]) : int(highs[place])]
-            parts.append(mine[self._are_live(int(self.covered[place]), mine & _OFFSET)])
-        return joined(parts)
+            start, stop = int(lows[place]), int(highs[place])
+            mine = rows[start:stop]
+            yield start, stop, self._are_live(int(self.covered[place]), mine & _OFFSET)
 
     def _are_live(self, fragment_id: int, offsets: U64s) -> Mask:
         fragments = self.snapshot.manifest.fragments
@@ -130,3 +166,16 @@ class Segment:
         at = np.minimum(np.searchsorted(deleted, offsets), deleted.size - 1)
         is_live: Mask = deleted[at] != offsets
         return is_live
+
+
+def segment_of(
+    snapshot: Snapshot,
+    index: IndexMetadata,
+    ids: Ids,
+    reuse: IndexMetadata | None,
+    places: RowPlaces,
+) -> Segment:
+    """Return a segment with those of the live fragments ``ids`` (ascending) that it covers."""
+    named = index.fragment_ids(snapshot.manifest.path) or ()
+    covered = different(ids[among(ids, different(np.array(list(named), np.int64)))])
+    return Segment(snapshot, index, covered, reuse, places)

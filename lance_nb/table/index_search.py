@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from lance_nb.table.filtered_scan import RowChoice
+    from lance_nb.table.nearest import NearestQuery, Neighbours
     from lance_nb.table.predicate import Filter
 
 U64s = npt.NDArray[np.uint64]
@@ -73,4 +75,25 @@ class IndexSearch(Protocol):
 
     def explain(self, condition: Filter) -> list[str]:
         """Say in words which indices will be searched for what, reading none of them."""
+        ...
+
+
+class NearestSearch(Protocol):
+    """The vector indices of one version."""
+
+    def find(
+        self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool
+    ) -> Neighbours | None:
+        """Return the nearest of the chosen rows; None when no index helps, or one is damaged.
+
+        Rows that no index covers are compared exactly, unless ``indexed_only``.
+        """
+        ...
+
+    def explain(self, query: NearestQuery, *, indexed_only: bool) -> list[str]:
+        """Say in words which index will be searched, and how."""
+        ...
+
+    def found(self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool) -> list[str]:
+        """Search, and say in words how many partitions and vectors were looked at."""
         ...

@@ -18,6 +18,7 @@ import numpy as np
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.filtered_scan import (
@@ -31,7 +32,8 @@ from lance_nb.table.filtered_scan import (
     selected_table,
 )
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.index_search import IndexAnswer, among, different
+from lance_nb.table.index_search import IndexAnswer, U64s, among, different
+from lance_nb.table.ordering import Addresses, addresses_of
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection
 from lance_nb.table.scan import window_rows
@@ -141,16 +143,42 @@ def _named_rows(
     offsets = answer.of_fragment(fragment.id)
     if not offsets.size:
         return
-    positions = offsets + first
+    positions = _positions(snapshot, fragment, first, offsets)
+    step = window_rows(snapshot, wanted, fragment)
+    for start in range(0, offsets.size, step):
+        part = slice(start, start + step)
+        yield Selected(fragment, offsets[part], positions[part], {})
+
+
+def _positions(snapshot: Snapshot, fragment: Fragment, first: int, offsets: Ints) -> Ints:
+    """Return the places among the live rows of the dataset of rows of a fragment."""
+    positions: Ints = offsets + first
     if fragment.deletion_file is not None:
         count = confirmed_rows(snapshot, fragment)
         vector = read_deletions(snapshot.locations, snapshot.deletions, fragment, count)
         if vector is not None:
             positions = positions - np.searchsorted(vector.offsets().astype(np.int64), offsets)
-    step = window_rows(snapshot, wanted, fragment)
-    for start in range(0, offsets.size, step):
-        part = slice(start, start + step)
-        yield Selected(fragment, offsets[part], positions[part], {})
+    return positions
+
+
+def rows_at(snapshot: Snapshot, rows: U64s) -> Addresses:
+    """Return live rows by their addresses, in the order in which they are given."""
+    whole = snapshot.manifest.fragments
+    ends = np.cumsum(live_counts(snapshot))
+    order = np.argsort(rows, kind="stable")
+    answer = IndexAnswer(rows[order], np.zeros(0, np.int64), is_exact=True)
+    parts = []
+    for number in different(answer.rows >> np.uint64(32)).astype(np.int64).tolist():
+        place = whole.position_of(number)
+        if place is None:
+            raise InvalidInputError(f"there is no fragment {number}")
+        offsets = answer.of_fragment(number)
+        first = int(ends[place - 1]) if place else 0
+        positions = _positions(snapshot, whole[place], first, offsets)
+        parts.append(Selected(whole[place], offsets, positions, {}))
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return addresses_of(parts).take(places)
 
 
 def _passing(snapshot: Snapshot, condition: Filter, rows: Selected, wanted: Projection) -> Selected:

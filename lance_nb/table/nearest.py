@@ -1,4 +1,7 @@
-"""Exact nearest-neighbour search over a vector column: every row is compared, no index is used.
+"""Exact nearest-neighbour search over a vector column: every row that may be returned is compared.
+
+Searching an index instead is the work of ``lance_nb.indices.vectors``; what both have in common,
+the query and the distances, is here.
 
 The column is a fixed-size list of float16, float32 or float64 (metrics ``l2``, ``cosine``, ``dot``)
 or of uint8 (``hamming``). ``_distance`` (float32) is the squared Euclidean distance, one less the
@@ -6,8 +9,7 @@ cosine, one less the dot product, or the number of bits that differ; null vector
 are NaN are skipped. Equal distances keep the order of the scan.
 
 As in pylance, a filter is applied to the k rows found, unless ``prefilter`` asks for the k nearest
-of the rows that pass it. Arguments that steer an index are accepted and have no effect: the
-result is exact.
+of the rows that pass it. Arguments that steer an index have no effect on an exact search.
 
 Limits: memory holds k rows per query and one window of vectors; up to 1,024 queries.
 Source: behaviour of pylance 14.0.2 without an index.
@@ -37,17 +39,38 @@ QUERY_INDEX = "query_index"
 DEFAULT_K = 10
 QUERIES_MAX = 1024
 _BLOCK_BYTES = 4 * 1024 * 1024
-_INDEX_ARGUMENTS = frozenset({
-    "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "use_index", "ef",
-    "query_parallelism", "approx_mode", "search_effort",
+METRICS = ("l2", "cosine", "dot", "hamming")
+DEFAULT_EFFORT = 0.5
+_ARGUMENTS = frozenset({
+    "column", "q", "k", "metric", "distance_range", "nprobes", "minimum_nprobes",
+    "maximum_nprobes", "refine_factor", "use_index", "ef", "query_parallelism", "approx_mode",
+    "search_effort",
 })  # fmt: skip
-_ARGUMENTS = frozenset({"column", "q", "k", "metric", "distance_range"})
+_MODES = ("fast", "normal", "accurate")
 Floats = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Probing:
+    """How an index is searched.
+
+    ``least`` and ``most`` partitions (None: all of them), beginning with a number that ``effort``
+    chooses, from 0 for the least to 1 for the most. With ``refine_factor`` so many times k rows are
+    found by the index, and compared exactly.
+    """
+
+    least: int = 1
+    most: int | None = None
+    effort: float = DEFAULT_EFFORT
+    refine_factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NearestQuery:
-    """A search, checked against the schema. ``queries`` has one row per vector asked for."""
+    """A search, checked against the schema. ``queries`` has one row per vector asked for.
+
+    ``metric`` is the one of an exact search; ``asked_metric`` is None where an index may choose.
+    """
 
     column: str
     queries: Floats
@@ -56,6 +79,9 @@ class NearestQuery:
     is_batch: bool
     lower: float | None
     upper: float | None
+    asked_metric: str | None = None
+    use_index: bool = True
+    probing: Probing = Probing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +103,7 @@ def nearest_query(schema: Schema, wanted: Mapping[str, Any]) -> NearestQuery:
         raise NotSupportedError(
             "nearest is a dict with 'column' and 'q'; other searches need an index"
         )
-    unknown = sorted(set(wanted) - _ARGUMENTS - _INDEX_ARGUMENTS)
+    unknown = sorted(set(wanted) - _ARGUMENTS)
     if unknown or not {"column", "q"} <= set(wanted):
         what = f"does not know {unknown[0]!r}" if unknown else "needs 'column' and 'q'"
         raise InvalidInputError(f"nearest {what}; it takes {', '.join(sorted(_ARGUMENTS))}")
@@ -97,7 +123,47 @@ def nearest_query(schema: Schema, wanted: Mapping[str, Any]) -> NearestQuery:
             f"use {' or '.join(allowed)}"
         )
     lower, upper = wanted.get("distance_range") or (None, None)
-    return NearestQuery(column, queries, k, metric, is_batch, lower, upper)
+    return NearestQuery(
+        column,
+        queries,
+        k,
+        metric,
+        is_batch,
+        lower,
+        upper,
+        metric if wanted.get("metric") else None,
+        wanted.get("use_index") is not False,
+        _probing(wanted),
+    )
+
+
+def _probing(wanted: Mapping[str, Any]) -> Probing:
+    """Read the arguments that steer an index. Raises InvalidInputError."""
+    for name in ("nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"):
+        value = wanted.get(name)
+        if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+            raise InvalidInputError(f"nearest: {name} must be a whole number from 1 on: {value!r}")
+    mode, effort = wanted.get("approx_mode"), wanted.get("search_effort")
+    if mode is not None and mode not in _MODES:
+        raise InvalidInputError(f"nearest: approx_mode is one of {', '.join(_MODES)}, not {mode!r}")
+    if effort is not None and not 0 <= float(effort) <= 1:
+        raise InvalidInputError(f"nearest: search_effort is from 0 to 1, got {effort!r}")
+    parallelism = wanted.get("query_parallelism")
+    if parallelism is not None and int(parallelism) < -1:
+        raise InvalidInputError(f"nearest: query_parallelism is -1 or more, got {parallelism!r}")
+    least, most = wanted.get("minimum_nprobes"), wanted.get("maximum_nprobes")
+    if effort is None and wanted.get("nprobes") is not None:
+        least = most = wanted["nprobes"]
+    if most is not None and (least or 1) > most:
+        raise InvalidInputError(
+            f"nearest: minimum_nprobes ({least}) is above maximum_nprobes ({most})"
+        )
+    return Probing(
+        int(least or 1),
+        None if most is None else int(most),
+        DEFAULT_EFFORT if effort is None else float(effort),
+        wanted.get("refine_factor"),
+    )
 
 
 def _vector_type(schema: Schema, column: str) -> pa.DataType:
@@ -148,13 +214,13 @@ def find_nearest(snapshot: Snapshot, choice: RowChoice, query: NearestQuery) -> 
     ]
     for found in select_rows(snapshot, choice, wanted):
         vectors = read_columns(snapshot, wanted.columns, found)[0]
-        matrix, valid = _matrix(vectors)
+        matrix, valid = matrix_of(vectors)
         bare = Selected(found.fragment, found.physical, found.positions, {}, found.deleted)
         rows = addresses_of([bare])
         for number, vector in enumerate(query.queries):
-            distances = _distances(matrix, vector, query.metric)
-            places = _in_range(distances, valid, query)
-            best[number] = _merge(best[number], (rows, distances), places, query.k)
+            near = distances(matrix, vector, query.metric)
+            places = np.flatnonzero(valid & in_range(near, query)).astype(np.int64)
+            best[number] = _merge(best[number], (rows, near), places, query.k)
     counts = [one.size for _, one in best]
     return Neighbours(
         addresses_of([one for one, _ in best]),
@@ -163,34 +229,35 @@ def find_nearest(snapshot: Snapshot, choice: RowChoice, query: NearestQuery) -> 
     )
 
 
-def _in_range(distances: Floats, valid: Floats, query: NearestQuery) -> Ints:
-    keep = valid & ~np.isnan(distances)
+def in_range(near: Floats, query: NearestQuery) -> npt.NDArray[np.bool_]:
+    """Tell which distances are numbers in the range that is asked for."""
+    keep: npt.NDArray[np.bool_] = ~np.isnan(near)
     if query.lower is not None:
-        keep &= distances >= query.lower
+        keep &= near >= query.lower
     if query.upper is not None:
-        keep &= distances < query.upper
-    return np.flatnonzero(keep).astype(np.int64)
+        keep &= near < query.upper
+    return keep
 
 
 def _merge(
     best: tuple[Addresses, Floats], found: tuple[Addresses, Floats], places: Ints, k: int
 ) -> tuple[Addresses, Floats]:
     """Keep the k nearest of those known and those in a window."""
-    rows, distances = found
+    rows, near = found
     if best[1].size >= k:
-        places = places[distances[places] < best[1][-1]]
+        places = places[near[places] < best[1][-1]]
     if not places.size:
         return best
     if places.size > k:
         # The k nearest and all that are as near as the last of them: order decides among equals.
-        last = np.partition(distances[places], k - 1)[k - 1]
-        places = places[distances[places] <= last]
-    merged = np.concatenate((best[1], distances[places]))
+        last = np.partition(near[places], k - 1)[k - 1]
+        places = places[near[places] <= last]
+    merged = np.concatenate((best[1], near[places]))
     order = np.argsort(merged, kind="stable")[:k].astype(np.int64)
     return addresses_of([best[0], rows.take(places)]).take(order), merged[order]
 
 
-def _matrix(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
+def matrix_of(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
     """Return the vectors as a matrix (a view where there are no nulls), and which are not null."""
     parts, valid = [], []
     for chunk in vectors.chunks:
@@ -209,7 +276,7 @@ def _matrix(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
     return np.concatenate(parts) if len(parts) > 1 else parts[0], np.concatenate(valid)
 
 
-def _distances(matrix: Floats, query: Floats, metric: str) -> npt.NDArray[np.float32]:
+def distances(matrix: Floats, query: Floats, metric: str) -> npt.NDArray[np.float32]:
     """Compute the distance of every row, block by block so that temporaries stay in the cache."""
     function = _METRICS[metric]
     found = np.empty(len(matrix), np.float32)

@@ -39,7 +39,7 @@ from lance_nb.value_classes import dataclass
 if TYPE_CHECKING:
     from lance_nb.table.computed_columns import Shape
     from lance_nb.table.filtered_scan import RowChoice
-    from lance_nb.table.index_search import IndexAnswer, IndexSearch
+    from lance_nb.table.index_search import IndexAnswer, IndexSearch, NearestSearch
     from lance_nb.table.nearest import NearestQuery, Neighbours
     from lance_nb.table.ordering import ColumnOrdering
     from lance_nb.table.predicate import Filter
@@ -69,6 +69,7 @@ class ScanOptions:
     blob_payloads: bool = False
     keep_dictionaries: bool = False
     use_scalar_index: bool = True
+    fast_search: bool = False
 
     @property
     def row_columns(self) -> list[str]:
@@ -97,7 +98,8 @@ class ScanPlan:
     """A scan that has been checked against a version.
 
     ``source`` is what is read of the stored columns; ``shape`` makes the result of it, None in a
-    plain scan, whose result is the source. ``search`` are the indices that the filter may use.
+    plain scan, whose result is the source. ``search`` are the indices that the filter may use,
+    ``vectors`` those that ``nearest`` may use.
     """
 
     snapshot: Snapshot
@@ -108,6 +110,7 @@ class ScanPlan:
     orderings: tuple[ColumnOrdering, ...] = ()
     nearest: NearestQuery | None = None
     search: IndexSearch | None = None
+    vectors: NearestSearch | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -170,10 +173,18 @@ class ScanPlan:
                 is_searched = any(" fragments covered" in line for line in asked)
         if self.nearest is not None:
             when = "after" if options.prefilter else "before"
+            asked = []
+            if self.vectors is not None:
+                only = options.fast_search
+                asked = self.vectors.explain(self.nearest, indexed_only=only)
+            how = "by index" if len(asked) > 1 else "exact"
+            by = f"by {self.nearest.metric} " if len(asked) < 2 or self.nearest.asked_metric else ""
             lines.append(
-                f"  nearest: {self.nearest.k} by {self.nearest.metric} of {self.nearest.column!r}, "
-                f"exact, {when} the filter"
+                f"  nearest: {self.nearest.k} {by}of {self.nearest.column!r}, {how}, "
+                f"{when} the filter"
             )
+            lines += [f"  {line}" for line in asked]
+            is_searched |= len(asked) > 1
             first.append(self.nearest.column)
         if self.orderings:
             keys = [ordering.column_name for ordering in self.orderings]
@@ -196,6 +207,11 @@ class ScanPlan:
         answer = None
         if self.nearest is None or self.options.prefilter:
             answer = self._answer
+        if self.nearest is not None and self.vectors is not None:
+            only = self.options.fast_search
+            lines = self.vectors.found(self._choice, self.nearest, indexed_only=only)
+            if lines or answer is None:
+                return lines
         if answer is None:
             return []
         checked = "each passes" if answer.is_exact else "the filter is computed for each"
@@ -251,7 +267,12 @@ class ScanPlan:
         from lance_nb.table.nearest import DISTANCE, find_nearest
         from lance_nb.table.ordering import fetch_rows
 
-        nearest = find_nearest(self.snapshot, self._choice, query)
+        nearest = None
+        if self.vectors is not None:
+            only = self.options.fast_search
+            nearest = self.vectors.find(self._choice, query, indexed_only=only)
+        if nearest is None:
+            nearest = find_nearest(self.snapshot, self._choice, query)
         condition = self.filter
         if condition is None or self.options.prefilter:
             return nearest
@@ -280,11 +301,14 @@ class ScanPlan:
 
 
 def plan_scan(
-    snapshot: Snapshot, options: ScanOptions, search: IndexSearch | None = None
+    snapshot: Snapshot,
+    options: ScanOptions,
+    search: IndexSearch | None = None,
+    vectors: NearestSearch | None = None,
 ) -> ScanPlan:
     """Check a scan against a version, so that errors are raised before anything is read.
 
-    ``search`` are the indices that its filter may use.
+    ``search`` are the indices that its filter may use, ``vectors`` those for ``nearest``.
 
     Raises InvalidInputError, ColumnNotFoundError, PredicateError, NotSupportedError.
     """
@@ -322,7 +346,11 @@ def plan_scan(
     chooses = condition or orderings or query or options.include_deleted_rows
     if not chooses and shape.computed is None:
         return ScanPlan(snapshot, options, shape.source)  # plain: the order names no column
-    return ScanPlan(snapshot, options, shape.source, shape, condition, orderings, query, search)
+    if query is not None and not query.use_index:
+        vectors = None
+    return ScanPlan(
+        snapshot, options, shape.source, shape, condition, orderings, query, search, vectors
+    )
 
 
 def _plain_source(snapshot: Snapshot, options: ScanOptions) -> Projection:

@@ -45,7 +45,7 @@ class Snapshot:
     # The live rows of every fragment, as far as they are known; see table.scan_tasks.
     live_rows: list[Any] = field(default_factory=list, compare=False, repr=False)
 
-    # The scalar indices, once a filter has asked for them; see lance_nb.indices.
+    # The indices of each purpose, once a scan has asked for them; see lance_nb.indices.
     searches: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def __copy__(self) -> Snapshot:

@@ -310,6 +310,14 @@ def _any_find_substring(rng: Rng) -> tuple[Any, ...]:
     return data, offsets.astype(rng.choice(["i4", "i8"])), piece, found
 
 
+def _any_table_sums(rng: Rng) -> tuple[Any, ...]:
+    bits, count, rows = _number(rng, 4, 8), int(rng.integers(0, 3000)), int(rng.integers(0, 12))
+    codes = rng.integers(0, 256, rows * count + int(rng.choice([0, 0, 0, 1]))).astype(np.uint8)
+    width = rows * (256 if bits == 8 else 32)
+    table = rng.random(max(width + int(rng.choice([0, 0, 0, -1, 1])), 0))
+    return table.astype(np.float32), codes, bits, np.zeros(count, np.float32)
+
+
 def _any_repeat_runs(rng: Rng) -> tuple[Any, ...]:
     word, count = _number(rng, 1, 2, 4, 8), int(rng.integers(0, 30))
     repeats = _positions(rng, count, 9)
@@ -360,6 +368,7 @@ ANY = {
     "item_validity": _any_item_validity,
     "number_values": _any_number_values,
     "find_substring": _any_find_substring,
+    "table_sums": _any_table_sums,
     "repeat_runs": _any_repeat_runs,
     "join_bytes": _any_join_bytes,
 }

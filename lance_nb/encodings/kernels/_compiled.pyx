@@ -51,6 +51,7 @@ cdef enum:
     LEVELS_AT_ONCE = 2048
     LEVEL_MAX = 255  # that layers may allow: more than 120 layers are not written
     SEARCHED_AT_ONCE = 64
+    SUMMED_AT_ONCE = 2048
     PROBES = 8  # of a table of hashes, for each value: those of hostile ones would not end
     TOO_MANY = -1
     CROWDED = -2
@@ -1567,3 +1568,60 @@ def find_substring(
                 &data[0], data.shape[0], &long_offsets[0], rows, &piece[0], length, &found[0]
             )
     return done
+
+
+# --- distances of product-quantized vectors (kernels.table_sums) ----------------------------------
+
+
+cdef void _table_sums(
+    const float* table, const uint8_t* codes, Py_ssize_t rows, Py_ssize_t count, int bits,
+    float* sums,
+) noexcept nogil:
+    """Add up a block of vectors at a time: its sums stay in the cache."""
+    cdef Py_ssize_t start, stop, row, index
+    cdef const float* low
+    cdef const float* high
+    cdef const uint8_t* line
+    start = 0
+    while start < count:
+        stop = min(start + <Py_ssize_t>SUMMED_AT_ONCE, count)
+        row = 0
+        while bits == 8 and row + 4 <= rows:  # four at once: sums are loaded and stored less often
+            line = codes + row * count
+            low = table + 256 * row
+            for index in range(start, stop):
+                sums[index] = (
+                    sums[index] + low[line[index]] + low[256 + line[count + index]]
+                    + low[512 + line[2 * count + index]] + low[768 + line[3 * count + index]]
+                )
+            row += 4
+        while row < rows:
+            line = codes + row * count
+            if bits == 8:
+                low = table + 256 * row
+                for index in range(start, stop):
+                    sums[index] += low[line[index]]
+            else:
+                low = table + 32 * row
+                high = low + 16
+                for index in range(start, stop):
+                    sums[index] = sums[index] + low[line[index] & 15] + high[line[index] >> 4]
+            row += 1
+        start = stop
+
+
+def table_sums(const float[::1] table, const uint8_t[::1] codes, int bits, float[::1] sums):
+    """Add to ``sums`` what the table says of the codes, which have a row for each byte.
+
+    Returns False when the sizes do not fit.
+    """
+    cdef Py_ssize_t count = sums.shape[0], rows
+    if not count or codes.shape[0] % count or bits not in (4, 8):
+        return False
+    rows = codes.shape[0] // count
+    if table.shape[0] != rows * (256 if bits == 8 else 32):
+        return False
+    if rows:
+        with nogil:
+            _table_sums(&table[0], &codes[0], rows, count, bits, &sums[0])
+    return True

@@ -27,7 +27,15 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.compression import rle
 from lance_nb.encodings.distinct_values import Worth, numbered
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import bitpack, fsst, fsst_encode, ranges, substring, zip_entries
+from lance_nb.encodings.kernels import (
+    bitpack,
+    fsst,
+    fsst_encode,
+    ranges,
+    substring,
+    table_sums,
+    zip_entries,
+)
 from lance_nb.encodings.kernels.compiled import Form, forced
 from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.encodings.registry import codecs
@@ -328,6 +336,18 @@ def positions(rng: Rng, count: int, most: int) -> np.ndarray:
     return np.where(rng.random(count) < 0.3, rng.choice(ends, count), near)
 
 
+def sum_tables(rng: Rng) -> Run:
+    bits = int(rng.choice([4, 8]))
+    rows, count = int(rng.integers(0, 20)), int(rng.choice([0, 1, 7, 2047, 2048, 2049, 5000]))
+    table = rng.normal(size=(rows * 8 // bits, 1 << bits)).astype(np.float32)
+    codes = rng.integers(0, 256, (rows, count)).astype(np.uint8)
+
+    def run() -> tuple[Any, ...]:
+        return (table_sums.table_sums(table, codes, bits),)
+
+    return run
+
+
 CASES: dict[str, Callable[[Rng], Run]] = {
     "bits are unpacked": unpack,
     "bits are packed": pack,
@@ -343,6 +363,7 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "values are numbered": number_values,
     "levels are unpacked": unpack_levels,
     "levels are unravelled": unravel,
+    "tables are summed": sum_tables,
 }
 
 

@@ -62,7 +62,7 @@ def test_distances_are_what_their_names_say(metric, wanted):
     rows = np.array([[0, 0], [3, 4], [4, 3]], np.float32)
     rows[2] = [4, 3] if metric == "cosine" else [4, 4] if metric == "l2" else [4, 3]
 
-    found = nearest._distances(rows, np.array([3, 4], np.float32), metric)
+    found = nearest.distances(rows, np.array([3, 4], np.float32), metric)
 
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
@@ -71,7 +71,7 @@ def test_distances_are_what_their_names_say(metric, wanted):
 def test_hamming_counts_bits_that_differ():
     rows = np.array([[0, 0], [255, 1]], np.uint8)
 
-    assert nearest._distances(rows, np.array([0, 3], np.uint8), "hamming").tolist() == [2.0, 9.0]
+    assert nearest.distances(rows, np.array([0, 3], np.uint8), "hamming").tolist() == [2.0, 9.0]
 
 
 @pytest.mark.parametrize("k", [1, 3, 7, 100])
@@ -105,7 +105,7 @@ def test_null_vectors_and_vectors_with_nulls_are_passed_over(stores):
 def test_batches_answer_query_by_query(stores):
     snapshot = snapshot_of(stores["types_2_2"])
     rows = pa.FixedSizeListArray.from_arrays(pa.array([0, 0, 5, 5], pa.float32()), 2)
-    matrix, valid = nearest._matrix(pa.chunked_array([rows, rows.slice(1)]))
+    matrix, valid = nearest.matrix_of(pa.chunked_array([rows, rows.slice(1)]))
 
     assert matrix.tolist() == [[0, 0], [5, 5], [5, 5]]
     assert valid.all()
