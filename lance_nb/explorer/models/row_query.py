@@ -210,7 +210,10 @@ def nearest_rows(
     vector = _checked_vector(nearest)
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
-    wanted = {"column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric}
+    wanted = {
+        "column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric,
+        "use_index": False,
+    }  # fmt: skip
     parts: list[pa.Table] = []
     for group in groups:
         progress(group.first, total)
@@ -298,7 +301,11 @@ def query_code(
         asked["limit"] = MAX_ORDERED
     if nearest is not None:
         asked["nearest"] = Python("dict").call(
-            column=nearest.column, q=nearest.code, k=nearest.k, metric=nearest.metric
+            column=nearest.column,
+            q=nearest.code,
+            k=nearest.k,
+            metric=nearest.metric,
+            use_index=False,
         )
         if query.filter:
             asked["prefilter"] = True
