@@ -272,7 +272,10 @@ class ScanPlan:
             only = self.options.fast_search
             nearest = self.vectors.find(self._choice, query, indexed_only=only)
         if nearest is None:
-            nearest = find_nearest(self.snapshot, self._choice, query)
+            choice = self._choice
+            if self.options.fast_search and self.vectors is None and query.use_index:
+                choice = replace(choice, fragments=())  # there is no index, as in pylance
+            nearest = find_nearest(self.snapshot, choice, query)
         condition = self.filter
         if condition is None or self.options.prefilter:
             return nearest

@@ -191,6 +191,10 @@ def test_arguments_as_pylance_takes_them(tmp_path: Path) -> None:
     )
     assert set(found) == set(wanted)
     assert max(found) < 5000
+    ours.drop_index("v_idx")
+    theirs = require_pylance().dataset(theirs.uri)
+    for one in (ours, theirs):
+        assert one.to_table(["id"], nearest=search, fast_search=True).num_rows == 0
 
 
 @pytest.mark.parametrize(
