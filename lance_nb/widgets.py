@@ -13,6 +13,7 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
     widgets.DeletionMap(ds, fragment=3)     # which rows of a fragment are deleted
     widgets.SpaceView(ds)                   # where the bytes of all versions are
     widgets.RefsManager(ds)                 # branches and tags
+    widgets.ExpectationsPanel(ds)           # conditions that versions should meet
     widgets.StagePanel(ds)                  # changes before they are committed
     widgets.OperationsLogView(ds)           # what was done from this kernel, with undo
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 from lance_nb.explorer.registry import (
     DeletionMap,
     DiffView,
+    ExpectationsPanel,
     FragmentMap,
     OperationsLogView,
     RefsManager,
@@ -37,6 +39,7 @@ from lance_nb.explorer.registry import (
 __all__ = [
     "DeletionMap",
     "DiffView",
+    "ExpectationsPanel",
     "FragmentMap",
     "OperationsLogView",
     "RefsManager",

@@ -34,6 +34,9 @@ from lance_nb.format.expectations import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lance_nb.dataset.checks.evaluation import Progress
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.verbs.bisecting import Bisection
 
@@ -251,12 +254,48 @@ class Expectations:
         """
         self._dataset.update_config({GATE: REFUSE if refuse else None})
 
-    def bisect(self, name: str, *, good: int | None = None, bad: int | None = None) -> Bisection:
+    def failing_rows(
+        self, name: str, *, limit: int = 100, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return the first rows of this version for which an expectation fails.
+
+        Args:
+            name: the expectation: a condition, not-null, a unique key or a reference.
+            limit: how many rows at most; rows of the first 20 fragments with such rows are found.
+            columns: which columns; all of them by default.
+
+        Raises InvalidInputError where there is no such expectation, where it cannot be evaluated
+        here, and for row counts and drift, which no single row fails.
+
+        Examples:
+            >>> ds.expectations.add("id < 8", name="small")
+            'small'
+            >>> ds.expectations.failing_rows("small", columns=["id"])["id"].to_pylist()
+            [8, 9]
+        """
+        from lance_nb.dataset.checks.evaluation import Checker
+
+        if limit < 1:
+            raise InvalidInputError(f"limit must be at least 1, not {limit}")
+        checker = Checker(self._dataset, [name])
+        found = checker.failing_rows(self._dataset, limit, columns)
+        checker.save()
+        return found
+
+    def bisect(
+        self,
+        name: str,
+        *,
+        good: int | None = None,
+        bad: int | None = None,
+        progress: Progress | None = None,
+    ) -> Bisection:
         """Find the first version of this branch at which an expectation fails.
 
         Args:
             name: the expectation.
             good, bad: as for ``LanceDataset.bisect``.
+            progress: called with the versions checked, and how many will be at most.
 
         Raises InvalidInputError, VersionNotFoundError.
 
@@ -271,16 +310,23 @@ class Expectations:
         from lance_nb.dataset.checks.evaluation import Checker
 
         checker = Checker(self._dataset, [name])
+        total = len(self._dataset.version_numbers()).bit_length() + 2
+        done = 0
 
         def holds(at: LanceDataset) -> bool:
+            nonlocal done
+            if progress is not None:
+                progress(min(done, total), total)
+            done += 1
             outcome = checker.at(at).outcomes[0]
             if outcome.status == "unknown":
                 raise ColumnNotFoundError(name, tuple(at.schema.names))
             return outcome.status == "pass"
 
-        found = self._dataset.bisect(holds, good=good, bad=bad)
-        checker.save()
-        return found
+        try:
+            return self._dataset.bisect(holds, good=good, bad=bad)
+        finally:
+            checker.save()  # also what was found before it was cancelled
 
     def _configured(self) -> ConfiguredExpectations:
         return ConfiguredExpectations.of(self._dataset.opened[1].manifest.config)

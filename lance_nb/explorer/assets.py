@@ -265,6 +265,7 @@ STANDALONE_EXPLORER = "standalone_app.js"
 LATE_VIEWS = (
     "widgets/branches.js",
     "widgets/changes.js",
+    "widgets/expectations.js",
     "widgets/operations_log.js",
     "widgets/retention.js",
     "widgets/stage.js",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.branches import RefsManager
 from lance_nb.explorer.widgets.changes import DiffView
+from lance_nb.explorer.widgets.expectations import ExpectationsPanel
 from lance_nb.explorer.widgets.metadata import (
     Overview,
     SchemaTree,
@@ -29,6 +30,7 @@ __all__ = [
     "VIEWS",
     "DeletionMap",
     "DiffView",
+    "ExpectationsPanel",
     "FragmentMap",
     "OperationsLogView",
     "Overview",
@@ -45,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 TABS: tuple[type[LanceWidget], ...] = (
-    RowGrid, DiffView, StorageView, RefsManager, StagePanel, OperationsLogView,
+    RowGrid, DiffView, StorageView, RefsManager, ExpectationsPanel, StagePanel, OperationsLogView,
 )  # fmt: skip
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,

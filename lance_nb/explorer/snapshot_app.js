@@ -11,7 +11,8 @@ import { mountChanges } from "./widgets/changes.js";
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
 const MOUNTS = { changes: mountChanges, refs: mountBranches };
-const KEPT = TABS.filter(({ id }) => id !== "stage" && id !== "log").map((tab) => ({
+const LEFT_OUT = ["checks", "stage", "log"]; // a kernel does what they offer
+const KEPT = TABS.filter(({ id }) => !LEFT_OUT.includes(id)).map((tab) => ({
   ...tab,
   mount: tab.mount ?? MOUNTS[tab.id],
 }));

@@ -6,7 +6,8 @@ import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
- * @property {string} id used by `ctx.go`: rows, changes, storage, refs, stage, log
+ * @property {string} id used by `ctx.go`: rows, changes, storage, refs, checks, stage,
+ *   log
  * @property {string} label
  * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target),
  *   shown(), hidden()}`
@@ -19,6 +20,7 @@ export const TABS = [
   { id: "changes", label: "Changes", entry: "widgets/changes.js" },
   { id: "storage", label: "Storage", mount: mountStorage },
   { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },
+  { id: "checks", label: "Checks", entry: "widgets/expectations.js", writes: true },
   { id: "stage", label: "Stage", entry: "widgets/stage.js", writes: true },
   { id: "log", label: "Log", entry: "widgets/operations_log.js", writes: true },
 ];

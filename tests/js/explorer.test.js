@@ -94,6 +94,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
       ["changes", "Changes"],
       ["storage", "Storage"],
       ["refs", "Branches & tags"],
+      ["checks", "Checks"],
       ["stage", "Stage"],
       ["log", "Log"],
     ],
@@ -103,7 +104,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
   assert.deepEqual([TABS[0].mount, TABS[2].mount], [mountRows, mountStorage]);
   assert.deepEqual(
     TABS.filter((tab) => tab.writes).map((tab) => tab.id),
-    ["refs", "stage", "log"],
+    ["refs", "checks", "stage", "log"],
   );
 });
 

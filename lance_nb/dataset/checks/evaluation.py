@@ -70,7 +70,16 @@ _CLOCK_NODES = (
     expressions.CurrentTime,
 )
 
+UNSIZED_FILE_BYTES = 64_000_000  # of files of other writers that record no size
+
 Progress = Callable[[int, int], object]
+
+
+class _UnknownError(Exception):
+    """An expectation cannot be evaluated at a version; the text says why."""
+
+
+_NOT_EVALUATED = (ColumnNotFoundError, PredicateError, NotSupportedError, _UnknownError)
 
 
 def check_usable(dataset: LanceDataset, expectation: Expectation) -> None:
@@ -199,6 +208,10 @@ class Checker:
         read = meter.totals().read_bytes - before
         return CheckResult(dataset.name, dataset.branch, dataset.version, tuple(outcomes), read)
 
+    def columns_of(self, name: str) -> tuple[str, ...]:
+        """Return the top-level columns that an expectation of this checker names."""
+        return next(_columns_of(one) for one in self._expectations if one.name == name)
+
     def save(self) -> None:
         """Write what was found into the cache."""
         self._cache.save()
@@ -206,7 +219,7 @@ class Checker:
     def _outcome(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
         try:
             return self._evaluated(dataset, one)
-        except (ColumnNotFoundError, PredicateError, NotSupportedError, _UnknownError) as error:
+        except _NOT_EVALUATED as error:
             return CheckOutcome(one.name, one.statement, one.kind, "unknown", clip(str(error)))
 
     def _evaluated(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
@@ -225,11 +238,45 @@ class Checker:
                 return self._reference(dataset, one)
         return self._condition(dataset, one, sql)
 
+    def unread_bytes(self, dataset: LanceDataset) -> int:
+        """Return how many bytes of data files hold what ``at`` would read of this version.
+
+        It reads at most that, as it reads columns and not whole files; 0 means that the cache has
+        all results. A file whose size is not recorded counts as ``UNSIZED_FILE_BYTES``.
+        """
+        missing: set[int] = set()
+        fragments = dataset.opened[1].manifest.fragments
+        for one in self._expectations:
+            try:
+                if one.kind == "drift":
+                    before = self._baseline(dataset, one)
+                    if before is None or self._drift_entry(dataset, before, one)[2] is not None:
+                        continue
+                    missing.update(range(len(fragments)))
+                elif one.kind != "row_count":
+                    cache, keys = self._cached(dataset, one)
+                    known = cache.hashes if one.kind == "unique" else cache.get
+                    missing.update(at for at, key in enumerate(keys) if known(key) is None)
+            except _NOT_EVALUATED:
+                continue  # nothing is read for it
+        return sum(
+            file.file_size_bytes or UNSIZED_FILE_BYTES
+            for at in missing
+            for file in fragments[at].files
+        )
+
     # --- counted by fragment ----------------------------------------------------------------------
 
-    def _condition(self, dataset: LanceDataset, one: Expectation, sql: str) -> CheckOutcome:
+    def _cached(self, dataset: LanceDataset, one: Expectation) -> tuple[ResultCache, list[str]]:
+        """Return the cache of an expectation, and the key in it of each fragment of a version."""
         ids, columns = _field_ids(dataset, _columns_of(one))
-        cache = self._cache.of(one.statement, columns)
+        if one.kind == "reference":
+            columns = f"{columns}\0{self._referenced_dataset(one)[1]}"
+        keys = self._cache.fragment_keys(dataset.opened[1], ids)
+        return self._cache.of(one.statement, columns), keys
+
+    def _condition(self, dataset: LanceDataset, one: Expectation, sql: str) -> CheckOutcome:
+        cache, keys = self._cached(dataset, one)
 
         def failures(fragments: list[int]) -> Iterator[tuple[Hashes, pa.Array, pa.Array]]:
             chosen = _chosen(dataset, fragments)
@@ -238,7 +285,7 @@ class Checker:
                 self._tick()
                 yield _fragment_ids(batch), batch["true"], batch["false"]
 
-        counts = _Counts.of(self._cache.fragment_keys(dataset.opened[1], ids), dataset, cache)
+        counts = _Counts.of(keys, dataset, cache)
         counts.count(failures)
         is_check = one.kind == "check"
         ending = "\n" if "--" in sql else ""
@@ -247,29 +294,34 @@ class Checker:
         return counts.outcome(one, words, filter_)
 
     def _reference(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
-        import pyarrow.compute as pc
-
-        ids, columns = _field_ids(dataset, [one.column])
-        type_ = dataset.schema.field(one.column).type
-        other, stamp = self._referenced_dataset(one)
-        cache = self._cache.of(one.statement, f"{columns}\0{stamp}")
+        cache, keys = self._cached(dataset, one)
 
         def failures(fragments: list[int]) -> Iterator[tuple[Hashes, pa.Array, pa.Array]]:
-            chosen = _chosen(dataset, fragments)
-            allowed = self._allowed_values(other, one, type_)
-            scanner = dataset.scanner(columns=[one.column], fragments=chosen, with_row_address=True)
-            for batch in scanner.to_batches():
-                self._tick()
-                values = batch.column(0)
-                if pa.types.is_dictionary(values.type):
-                    values = values.dictionary_decode()
-                is_in = pc.is_in(values, value_set=allowed)
-                is_valid = values.is_valid()
-                yield _fragment_ids(batch), pc.and_(is_in, is_valid), pc.and_not(is_valid, is_in)
+            for batch, is_in, is_strange in self._references(dataset, one, fragments):
+                yield _fragment_ids(batch), is_in, is_strange
 
-        counts = _Counts.of(self._cache.fragment_keys(dataset.opened[1], ids), dataset, cache)
+        counts = _Counts.of(keys, dataset, cache)
         counts.count(failures)
         return counts.outcome(one, f"the value is not in `{one.to}` of {one.uri}", None)
+
+    def _references(
+        self, dataset: LanceDataset, one: Expectation, fragments: list[int]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.Array, pa.Array]]:
+        """Yield batches, and which of their values are allowed and which are not."""
+        import pyarrow.compute as pc
+
+        type_ = dataset.schema.field(one.column).type
+        allowed = self._allowed_values(self._referenced_dataset(one)[0], one, type_)
+        chosen = _chosen(dataset, fragments)
+        scanner = dataset.scanner(columns=[one.column], fragments=chosen, with_row_address=True)
+        for batch in scanner.to_batches():
+            self._tick()
+            values = batch.column(0)
+            if pa.types.is_dictionary(values.type):
+                values = values.dictionary_decode()
+            is_in = pc.is_in(values, value_set=allowed)
+            is_valid = values.is_valid()
+            yield batch, pc.and_(is_in, is_valid), pc.and_not(is_valid, is_in)
 
     def _referenced_dataset(self, one: Expectation) -> tuple[LanceDataset, str]:
         """Return the dataset that a reference names, and a text that changes when it does."""
@@ -323,9 +375,7 @@ class Checker:
         for name in one.columns:
             _field_ids(dataset, [name])
             check_key_type(name, dataset.schema.field(name).type)
-        ids, columns = _field_ids(dataset, one.columns)
-        cache = self._cache.of(one.statement, columns)
-        keys = self._cache.fragment_keys(dataset.opened[1], ids)
+        cache, keys = self._cached(dataset, one)
         numbers = dataset.opened[1].manifest.fragments.counts().ids.tolist()
         missing = [at for at, key in enumerate(keys) if cache.hashes(key) is None]
         if missing:
@@ -335,7 +385,18 @@ class Checker:
         hashes = [np.zeros(0, np.uint64) if one is None else one for one in held]
         num_rows = int(live_counts(dataset.opened[1]).sum())
         num_valid = sum(map(len, hashes))
-        num_failed, fragments = self._repeated(dataset, one, hashes, numbers)
+        # What repeats is known for the same fragments, also at another version.
+        place = digest("repeated", *keys)
+        counted = cache.get(place)
+        if counted is None:
+            addresses = self._repeated(dataset, one, hashes, numbers)
+            owners = np.unique(addresses >> np.uint64(32)).astype(np.int64).tolist()
+            places = {number: at for at, number in enumerate(numbers)}
+            shown = owners[: FRAGMENTS_MAX + 1]
+            counted = (len(addresses), *(places[owner] for owner in shown))
+            cache.put(place, counted)
+        num_failed = int(counted[0])
+        fragments = [numbers[int(at)] for at in counted[1:]]
         found = CheckOutcome(
             one.name, one.statement, one.kind, "pass", num_rows=num_rows, num_failed=num_failed,
             num_null=num_rows - num_valid, num_fragments_read=len(missing),
@@ -344,9 +405,9 @@ class Checker:
         if not num_failed:
             return found
         detail = f"{_rows_text(num_failed)} of {num_rows:,} have a key that another row has"
-        shown = tuple(fragments[:FRAGMENTS_MAX])
         detail = f"{detail}{_in_fragments(fragments)}"
-        return replace(found, status="fail", detail=detail, fragments=shown)
+        first = tuple(fragments[:FRAGMENTS_MAX])
+        return replace(found, status="fail", detail=detail, fragments=first)
 
     def _hash_fragments(
         self,
@@ -369,15 +430,14 @@ class Checker:
             joined = np.concatenate(found) if found else np.zeros(0, np.uint64)
             cache.put_hashes(keys[number], np.sort(joined))
 
-    @staticmethod
     def _repeated(
-        dataset: LanceDataset, one: Expectation, hashes: list[Hashes], numbers: list[int]
-    ) -> tuple[int, list[int]]:
-        """Return how many rows share their key with another row, and the fragments of these."""
+        self, dataset: LanceDataset, one: Expectation, hashes: list[Hashes], numbers: list[int]
+    ) -> Hashes:
+        """Return the addresses of the rows that share their key with another row."""
         every = np.sort(np.concatenate(hashes)) if hashes else np.zeros(0, np.uint64)
         twice = np.unique(every[1:][every[1:] == every[:-1]])
         if not twice.size:
-            return 0, []
+            return np.zeros(0, np.uint64)
         suspects = [
             number
             for number, own in zip(numbers, hashes, strict=True)
@@ -388,6 +448,7 @@ class Checker:
         scanner = dataset.scanner(columns=names, fragments=chosen, with_row_address=True)
         parts = []
         for batch in scanner.to_batches():
+            self._tick()
             found, valid = key_hashes([batch[name] for name in names])
             wanted = valid & np.isin(found, twice)
             parts.append(batch.filter(pa.array(wanted)))
@@ -396,23 +457,79 @@ class Checker:
         counts = groups[f"{ROW_ADDRESS}_count"].to_numpy()
         repeated = groups.filter(pa.array(counts > 1))
         addresses = repeated[f"{ROW_ADDRESS}_list"].combine_chunks().flatten()
-        owners = np.unique(addresses.to_numpy(zero_copy_only=False) >> np.uint64(32))
-        return int(counts[counts > 1].sum()), owners.astype(np.int64).tolist()
+        ordered: Hashes = np.sort(addresses.to_numpy(zero_copy_only=False))
+        return ordered
+
+    # --- the rows that fail -----------------------------------------------------------------------
+
+    def failing_rows(
+        self, dataset: LanceDataset, limit: int, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return the first rows for which the one expectation of this checker fails.
+
+        Raises InvalidInputError for an expectation that is not about rows, or cannot be evaluated.
+        """
+        (outcome,) = self.at(dataset).outcomes
+        if outcome.status == "unknown":
+            raise InvalidInputError(f"expectation {outcome.name!r}: {outcome.detail}")
+        one = self._expectations[0]
+        wanted = list(columns) if columns is not None else None
+        if one.kind in {"row_count", "drift"}:
+            raise InvalidInputError(
+                f"expectation {one.name!r} is about all rows together: no single row fails it"
+            )
+        if outcome.status == "pass":
+            return dataset.scanner(columns=wanted, limit=0).to_table()
+        if outcome.filter is not None:
+            chosen = _chosen(dataset, outcome.fragments)
+            return dataset.scanner(
+                columns=wanted, filter=outcome.filter, fragments=chosen, limit=limit
+            ).to_table()
+        addresses = self._failing_addresses(dataset, one, outcome.fragments, limit)
+        chosen = _chosen(dataset, sorted({address >> 32 for address in addresses}))
+        listed = ", ".join(map(str, addresses))
+        return dataset.scanner(
+            columns=wanted, filter=f"{ROW_ADDRESS} IN ({listed})", fragments=chosen
+        ).to_table()
+
+    def _failing_addresses(
+        self, dataset: LanceDataset, one: Expectation, fragments: Sequence[int], limit: int
+    ) -> list[int]:
+        if one.kind == "unique":
+            cache, keys = self._cached(dataset, one)
+            numbers = dataset.opened[1].manifest.fragments.counts().ids.tolist()
+            held = [cache.hashes(key) for key in keys]
+            hashes = [np.zeros(0, np.uint64) if own is None else own for own in held]
+            repeated: list[int] = self._repeated(dataset, one, hashes, numbers)[:limit].tolist()
+            return repeated
+        found: list[int] = []
+        for batch, _, is_strange in self._references(dataset, one, list(fragments)):
+            found += batch[ROW_ADDRESS].filter(is_strange).to_pylist()
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     # --- of a whole version -----------------------------------------------------------------------
 
-    def _drift(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
+    def _drift_entry(
+        self, dataset: LanceDataset, before: LanceDataset, one: Expectation
+    ) -> tuple[ResultCache, str, Numbers | None]:
+        """Return the cache of a drift, the key of the two versions in it, and what is known."""
         ids, columns = _field_ids(dataset, [one.column])
-        before = self._baseline(dataset, one)
-        if before is None:
-            said = "there is no version before this one"
-            return CheckOutcome(one.name, one.statement, one.kind, "pass", said)
         other_ids, other_columns = _field_ids(before, [one.column])
         cache = self._cache.of(one.statement, f"{columns}\0{other_columns}")
         old = self._cache.fragment_keys(before.opened[1], other_ids)
         new = self._cache.fragment_keys(dataset.opened[1], ids)
         key = digest(*old, "to", *new)
-        known = (0.0,) if old == new else cache.get(key)
+        return cache, key, (0.0,) if old == new else cache.get(key)
+
+    def _drift(self, dataset: LanceDataset, one: Expectation) -> CheckOutcome:
+        _field_ids(dataset, [one.column])
+        before = self._baseline(dataset, one)
+        if before is None:
+            said = "there is no version before this one"
+            return CheckOutcome(one.name, one.statement, one.kind, "pass", said)
+        cache, key, known = self._drift_entry(dataset, before, one)
         if known is None:
             found = dataset.diff(before, dataset).drift([one.column])[0].psi
             known = (-1.0 if found is None else found,)
@@ -456,10 +573,6 @@ def _with_one_zero(table: pa.Table) -> pa.Table:
 def _chosen(dataset: LanceDataset, numbers: Sequence[int]) -> list[LanceFragment]:
     found = map(dataset.get_fragment, numbers)
     return [one for one in found if one is not None]
-
-
-class _UnknownError(Exception):
-    """An expectation cannot be evaluated at a version; the text says why."""
 
 
 def _fragment_ids(batch: pa.RecordBatch) -> Hashes:

@@ -36,6 +36,7 @@ const READS = [
   "storage.health",
   "refs.check",
   "refs.heads",
+  "checks.form",
   "stage.menu",
   "stage.check",
   "stage.cards",
@@ -66,6 +67,11 @@ const LONG_READS = [
   "refs.explain",
   "refs.bytes",
   "retention.open",
+  "checks.state",
+  "checks.marks",
+  "checks.run",
+  "checks.bisect",
+  "checks.rows",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */
@@ -88,6 +94,9 @@ const LONG_WRITES = [
   "stage.commit",
   "stage.all",
   "log.undo",
+  "checks.add",
+  "checks.remove",
+  "checks.gate",
 ];
 
 const ONLY_READ = new Set([...READS, ...LONG_READS]);

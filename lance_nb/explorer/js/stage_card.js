@@ -3,6 +3,7 @@
 import { consequenceCard } from "./consequence_card.js";
 import { ageOf, count, h, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
+import { sampleTable } from "./sample_table.js";
 
 /**
  * @typedef {Lnb.Json} Card see staging/card_view.py
@@ -306,51 +307,5 @@ function foot(card, { locked, button, act, commit: named }) {
       : null,
     rerun,
     commit,
-  );
-}
-
-/**
- * A few rows as a table: what comes, what goes, what changes.
- * @param {{label: string, sign: string, columns: {name: string, type: string}[],
- *   rows: (string|null)[][], cut: number, signs?: string[]}} sample
- */
-export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
-  const kind = { "+": "add", "−": "remove" }[sign] ?? "change";
-  return h(
-    "figure",
-    { class: `lnb-sample lnb-sample-${kind}` },
-    h("figcaption", {}, label, cut ? h("small", {}, ` · ${plural(cut, "more column")}`) : null),
-    h(
-      "div",
-      { class: "lnb-sample-scroll", tabindex: "0", role: "region", "aria-label": `rows: ${label}` },
-      h(
-        "table",
-        { class: "lnb-table" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, h("span", { class: "lnb-offscreen" }, "sign")),
-            columns.map((one) => h("th", { scope: "col", title: one.type }, one.name)),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          rows.map((row, at) =>
-            h(
-              "tr",
-              {},
-              h("td", { class: "lnb-sample-sign" }, signs[at] ?? sign),
-              row.map((cell) =>
-                h("td", { class: cell === null ? "lnb-faint" : null }, cell ?? "null"),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
   );
 }

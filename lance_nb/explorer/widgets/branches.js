@@ -4,9 +4,10 @@ import { count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { mergePage } from "../js/merge_page.js";
 import { placeText, refCard } from "../js/ref_card.js";
-import { refForm, writeGuard } from "../js/ref_form.js";
+import { refForm } from "../js/ref_form.js";
 import { branchesWord, refList } from "../js/ref_list.js";
 import { widget } from "../js/view.js";
+import { writeGuard } from "../js/write_guard.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountBranches(el, ctx) {

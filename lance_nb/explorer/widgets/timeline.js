@@ -1,6 +1,7 @@
 // The timeline: one bar per version, tags as flags, a lane per branch. Only bars in sight exist.
 
 import { branchLabels } from "../js/branch_labels.js";
+import { checkMarks } from "../js/check_marks.js";
 import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
 import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
 import { mergeEdges } from "../js/merge_edges.js";
@@ -46,11 +47,17 @@ export function mountTimeline(el, ctx) {
   });
   const names = labels.element;
   const retention = retentionButton(ctx, () => map && paint());
+  const checks = checkMarks(
+    ctx,
+    () => map,
+    () => map && paint(),
+  );
   const bottom = h(
     "div",
     { class: "lnb-tl-bottom" },
     playButton(ctx, () => map, plane),
     readout,
+    checks.element,
     retention.button,
   );
   el.append(
@@ -88,7 +95,9 @@ export function mountTimeline(el, ctx) {
     const wanted = new Set();
     for (const lane of map.lanes) {
       const missing = [];
-      for (const version of map.numbersBetween(lane, first, last)) {
+      const inSight = map.numbersBetween(lane, first, last);
+      if (lane.index === map.here.lane) checks.seen(inSight);
+      for (const version of inSight) {
         wanted.add(`${lane.index}:${version}`);
         paintBar(lane, version);
         if (!lane.details.has(version) && !lane.asked.has(version)) missing.push(version);
@@ -132,7 +141,11 @@ export function mountTimeline(el, ctx) {
     const marks = `${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}${faded}`;
     bar.className = `lnb-tl-bar ${look}${marks}`;
     bar.setAttribute("aria-selected", String(here));
-    bar.setAttribute("aria-label", sentence(lane, version, facts));
+    const found = checks.words(lane.branch, version);
+    bar.setAttribute("aria-label", sentence(lane, version, facts) + (found && `, ${found}`));
+    const mark = checks.status(lane.branch, version);
+    if (mark) bar.setAttribute("data-check", mark);
+    else bar.removeAttribute("data-check");
     bar.style.left = `${map.x(version)}px`;
     bar.style.width = `${map.slot}px`;
     bar.style.top = `${lane.top}px`;
@@ -285,6 +298,7 @@ export function mountTimeline(el, ctx) {
         ]
       : [];
     words.push(retention.words(lane?.branch ?? null, version));
+    words.push(checks.words(lane?.branch ?? null, version));
     const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
     return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),
@@ -345,6 +359,7 @@ export function mountTimeline(el, ctx) {
       ctx.go("changes");
     }
     go(lane, version);
+    if (!event.shiftKey) checks.clicked(lane.branch, version);
   });
   plane.addEventListener("pointerover", (event) => {
     hovered = barOf(event);

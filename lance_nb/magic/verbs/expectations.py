@@ -21,9 +21,11 @@ from lance_nb.magic.verb import (
     argument,
     names_of,
     records_result,
+    table_result,
     text_result,
     word,
 )
+from lance_nb.magic.verbs.history import bisection_result
 
 
 def check(context: MagicContext, args: Namespace) -> Result:
@@ -31,6 +33,8 @@ def check(context: MagicContext, args: Namespace) -> Result:
     dataset = context.dataset
     names = args.name or None
     cache, allowed = not args.no_cache, args.allow_base or ()
+    if args.rows is not None:
+        return _failing(context, args)
     if args.all:
         if args.ref is not None:
             raise InvalidInputError("--all checks every version of the branch: leave out REF")
@@ -45,6 +49,18 @@ def check(context: MagicContext, args: Namespace) -> Result:
     answer = _versions(found) if args.all else _one(found[0])
     value = found if args.all else found[0]
     return Result(value, answer.picture, answer.data, exit_code)
+
+
+def _failing(context: MagicContext, args: Namespace) -> Result:
+    """Show the first rows for which one expectation fails."""
+    if args.all or args.junit is not None or len(args.name or ()) != 1:
+        raise InvalidInputError("--rows shows the rows of one expectation: use --name NAME")
+    dataset = context.dataset if args.ref is None else context.resolve(args.ref)
+    (name,) = args.name
+    found = dataset.expectations.failing_rows(name, limit=args.rows)
+    heading = f"{text.plural(found.num_rows, 'row')} of {label(dataset)} for which {name} fails"
+    answer = table_result(text.line(heading), found, context.settings.rows_shown)
+    return Result(found, answer.picture, answer.data, 1 if found.num_rows else 0)
 
 
 def _one(found: CheckResult) -> Result:
@@ -93,14 +109,20 @@ _NOT_BOUND = (
     "Other writers, such as pylance, Spark and ds.insert, do not know the gate and are not bound "
     "by it: check versions in continuous integration, too."
 )
-ACTIONS = ("list", "add", "not-null", "unique", "rows", "drift", "reference", "remove", "gate")
+ACTIONS = (
+    "list", "add", "not-null", "unique", "rows", "drift", "reference", "remove", "gate", "bisect",
+)  # fmt: skip
 
 
 def expect(context: MagicContext, args: Namespace) -> Result:
-    """List, add or remove expectations; each change is a version."""
+    """List, add, remove or bisect expectations; each change is a version."""
     if args.action == "list":
         return _listed(context.dataset)
     words = _words(args)
+    if args.action == "bisect":
+        bad = None if args.bad is None else context.resolve(args.bad).version
+        search = context.dataset.expectations.bisect(words, bad=bad)
+        return bisection_result(f"bisect {text.line(words)}", search, search.sentence)
     dataset = context.checkout_latest()
     found = dataset.expectations
     if args.action == "gate":
@@ -176,6 +198,7 @@ VERBS = (
             argument("--all", action="store_true", help="every version of the branch"),
             argument("--name", action="append", help="only this expectation; may be repeated"),
             argument("--junit", metavar="FILE", help="write the outcomes as JUnit XML"),
+            argument("--rows", type=int, metavar="N", help="with one --name: rows that fail"),
             argument("--no-cache", action="store_true", help="read everything again"),
             argument(
                 "--allow-base",
@@ -188,7 +211,7 @@ VERBS = (
     ),
     Verb(
         "expect",
-        "list, add or remove expectations, or open and close the gate of staging",
+        "list, add, remove or bisect expectations, or open and close the gate of staging",
         expect,
         (
             argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
@@ -202,6 +225,7 @@ VERBS = (
             argument("--name", help="the name of the new expectation"),
             argument("--min", type=int, help="with rows: the fewest rows"),
             argument("--max", type=int, help="with rows: the most rows"),
+            argument("--bad", completes=REF, metavar="REF", help="with bisect: where it fails"),
             argument("--limit", type=float, default=0.25, help="with drift: the largest index"),
             argument("--against", default="previous", help="with drift: a tag or a version"),
             argument("--uri", help="with reference: the dataset with the allowed values"),

@@ -40,6 +40,7 @@ from lance_nb.magic.verb import (
 )
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.bisecting import Bisection
     from lance_nb.table.diff import Diff
     from lance_nb.table.history import VersionInfo
 
@@ -79,6 +80,12 @@ def bisect(context: MagicContext, args: Namespace) -> Result:
     dataset = context.resolve(args.bad)
     good = None if args.good is None else context.resolve(args.good).version
     found = dataset.bisect(args.statement, good=good, bad=dataset.version, nulls=args.nulls)
+    heading = f"bisect {text.line(args.statement)}"
+    return bisection_result(heading, found, found.describe("--nulls fail"))
+
+
+def bisection_result(heading: str, found: Bisection, sentence: str) -> Result:
+    """Return what a search found: the versions that were checked, and ``sentence`` about them."""
     has_nulls = any(one.num_null for one in found.tried)
     records = [
         {
@@ -90,10 +97,9 @@ def bisect(context: MagicContext, args: Namespace) -> Result:
         }
         for one in found.tried
     ]
-    lines = [found.describe("--nulls fail")]
     head = tuple(records[0])
     rows = [tuple(word(value) for value in record.values()) for record in records]
-    picture = render_table(f"bisect {text.line(args.statement)}", tuple(lines), (head, rows))
+    picture = render_table(heading, (sentence,), (head, rows))
     data = {
         "first_bad": found.first_bad, "last_good": found.last_good, "nulls": found.nulls,
         "num_null": found.num_null, "tried": records,

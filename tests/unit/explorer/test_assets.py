@@ -29,7 +29,12 @@ from tests.support.fake_dataset import one_table, rows, small_dataset
 LIMIT_GZIP_BYTES = 60_000
 FIRST_SCREEN_GZIP_BYTES = 85_000
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-WITHOUT_STATE = {"consequence_card.js", "long_action.js"}  # several late views hold a copy
+WITHOUT_STATE = {
+    "consequence_card.js",
+    "long_action.js",
+    "sample_table.js",
+    "write_guard.js",
+}  # several late views hold a copy
 WIDGETS = {"Explorer": Explorer, **VIEWS}
 
 

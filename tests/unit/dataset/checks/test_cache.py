@@ -10,6 +10,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.checks.evaluation import Checker
 
 VERSIONS = int(os.environ.get("LANCE_NB_CHECK_VERSIONS", "20"))
 SECRET = "very-secret-value"
@@ -171,3 +172,42 @@ def test_versions_share_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixt
     assert 0 < after < 10_000
     # Both columns of every fragment once, with the metadata of its file.
     assert cold < count * 8_000
+
+
+def test_what_repeats_is_known_as_well(dataset: LanceDataset) -> None:
+    dataset.insert(pa.table({"id": [5, 25], "name": ["x", "y"]}))
+
+    def found(names: list[str]) -> tuple[int, int | None, tuple[int, ...]]:
+        result = lance_nb.dataset(dataset.uri).check(names=names)
+        (one,) = result.outcomes
+        return result.bytes_read, one.num_failed, one.fragments
+
+    first, *first_found = found(["key"])
+    again, *again_found = found(["key"])
+    assert first_found == again_found == [4, (0, 2, 3)]
+    assert first > 0
+    assert again == 0
+
+
+def test_bytes_that_are_not_known_yet(dataset: LanceDataset) -> None:
+    dataset.expectations.add_row_count(1, name="rows")
+
+    def unread(version: int | None = None) -> int:
+        opened = lance_nb.dataset(dataset.uri)
+        return Checker(opened).unread_bytes(opened.checkout_version((None, version)))
+
+    files = [one for fragment in dataset.get_fragments() for one in fragment.metadata.files]
+    sizes = [one.file_size_bytes or 0 for one in files]
+    assert unread() == sum(sizes)
+    assert unread(1) == sizes[0]
+    lance_nb.dataset(dataset.uri).check(1)
+    assert unread(1) == 0 < unread() < sum(sizes)
+    dataset.check()
+    assert unread() == 0
+    dataset.expectations.add_drift("id", name="drift")
+    assert unread() == 0  # a change of the configuration moves no values
+    dataset.insert(pa.table({"id": [900], "name": ["z"]}))
+    lance_nb.dataset(dataset.uri).check(names=["bound", "named", "key"])
+    assert unread() > 0
+    dataset.check()
+    assert unread() == 0

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -292,3 +294,58 @@ def test_compaction_passes_the_gate(dataset: LanceDataset) -> None:
     dataset.expectations.set_gate(True)
     dataset.stage().compact().commit()
     assert len(dataset.checkout_latest().get_fragments()) == 1
+
+
+def test_the_rows_that_fail(tmp_path: Path) -> None:
+    others = lance_nb.write_dataset(pa.table({"name": ["a", "b"]}), tmp_path / "b.lance")
+    uri = str(tmp_path / "a.lance")
+    for start in (0, 4):
+        table = pa.table({"id": [start, start + 1, 0], "name": ["a", None, f"x{start}"]})
+        mode = "append" if start else "create"
+        dataset = lance_nb.write_dataset(table, uri, mode=mode, enable_stable_row_ids=True)
+    dataset.delete("id = 1")
+    expectations = dataset.expectations
+    expectations.add("id < 5", name="small")
+    expectations.add_not_null("name", name="named")
+    expectations.add_unique("id", name="key")
+    expectations.add_reference("name", others.uri, "name", name="known")
+    expectations.add_row_count(100, name="rows")
+
+    def ids(name: str, **how: Any) -> list[int]:
+        return expectations.failing_rows(name, columns=["id"], **how)["id"].to_pylist()
+
+    assert ids("small") == [5]
+    assert ids("named") == [5]
+    assert ids("key") == [0, 0, 0]
+    assert ids("key", limit=2) == [0, 0]
+    assert ids("known") == [0, 0]
+    assert expectations.failing_rows("known")["name"].to_pylist() == ["x0", "x4"]
+    dataset.delete("id = 5")
+    assert ids("small") == []
+    assert expectations.failing_rows("small").column_names == ["id", "name"]
+    with pytest.raises(InvalidInputError, match="about all rows together"):
+        ids("rows")
+    with pytest.raises(InvalidInputError, match="no expectation 'other'"):
+        ids("other")
+    with pytest.raises(InvalidInputError, match="limit must be at least 1"):
+        ids("key", limit=0)
+
+
+def test_a_search_tells_how_far_it_is_and_can_be_cancelled(tmp_path: Path) -> None:
+    uri = str(tmp_path / "a.lance")
+    for one in range(9):
+        dataset = lance_nb.write_dataset(
+            pa.table({"id": [one]}), uri, mode="append" if one else "create"
+        )
+    dataset.expectations.add("id < 5", name="small")
+    seen: list[tuple[int, int]] = []
+    found = dataset.expectations.bisect("small", progress=lambda *now: seen.append(now))
+    assert found.first_bad == 6
+    assert [done for done, _ in seen] == list(range(len(found.tried)))
+    assert all(done <= total for done, total in seen)
+
+    def cancel(_done: int, _total: int) -> None:
+        raise CancelledError("enough")
+
+    with pytest.raises(CancelledError, match="enough"):
+        dataset.expectations.bisect("small", progress=cancel)

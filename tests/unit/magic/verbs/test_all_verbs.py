@@ -191,3 +191,16 @@ def test_a_branch_in_use_is_deleted_by_force_alone(lance: Lance) -> None:
     assert {one["branch"] for one in lance("branch").data} == {"dev", "mine"}
     lance("branch delete mine --force")
     assert {one["branch"] for one in lance("branch").data} == {"dev"}
+
+
+def test_rows_that_fail_and_the_version_that_brought_them(lance: Lance) -> None:
+    lance("expect add 'id < 30' --name small")
+    found = lance("check --name small --rows 3")
+    assert found.value["id"].to_pylist() == [30, 31, 32]
+    assert found.exit_code == 1
+    search = lance("expect bisect small")
+    assert search.value.first_bad == search.data["first_bad"]
+    assert "is the first version where the statement is false" in str(search)
+    assert lance(f"expect bisect small --bad {search.data['last_good'] or 1}").exit_code == 0
+    with pytest.raises(UsageError, match="use --name NAME"):
+        lance("check --rows 3")

@@ -1,0 +1,176 @@
+"""What expectations found, for timeline, Checks tab and Stage tab; and the same as code.
+
+Layouts::
+
+    mark      [version, status, words]     status: "pass", "fail", "unknown", "unchecked"
+    outcome   {name, statement, kind, status, detail, rows, filter}
+    sample    {columns: [{name, type}], rows: [[text | null]], cut}: the first rows that fail
+
+``words`` name the expectations that fail and how many rows, for a hover. "unknown": an expectation
+cannot be evaluated at the version. "unchecked": nobody has evaluated it yet, and evaluating it
+needs more bytes than are read without being asked for. ``rows`` is the number of rows that fail;
+null where an expectation is about all rows together.
+
+A form is ``{kind, ...}`` with the fields that the table configuration has (format/expectations.py).
+
+Limits: ``NAMED_MAX`` expectations are named in the words of a mark; a sample has ``MAX_ROWS`` rows
+of ``MAX_COLUMNS`` columns, those of the expectation first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.code_lines import PYTHON_ONLY, Python, can_be_listed, magic, offered
+from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
+from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.refs import place_word
+from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.format.expectations import Expectation
+
+NAMED_MAX = 3
+MAX_ROWS = 20
+MAX_COLUMNS = 8
+CELL_CHARS = 120
+STATEMENT_CHARS = 400
+Mark = tuple[int, str, str]
+
+
+def mark_of(found: CheckResult) -> Mark:
+    """Return the mark of a version."""
+    failed = found.failed
+    if failed:
+        named = "; ".join(map(_failure, failed[:NAMED_MAX]))
+        more = f"; {len(failed) - NAMED_MAX} more fail" if len(failed) > NAMED_MAX else ""
+        return found.version, "fail", f"✗ {named}{more}"
+    unknown = [one for one in found.outcomes if one.status == "unknown"]
+    if unknown:
+        names = ", ".join(text.name(one.name) for one in unknown[:NAMED_MAX])
+        more = f" and {len(unknown) - NAMED_MAX} more" if len(unknown) > NAMED_MAX else ""
+        return found.version, "unknown", f"? {names}{more} cannot be evaluated here"
+    count = text.plural(len(found.outcomes), "expectation")
+    return found.version, "pass", f"✓ {count} passed"
+
+
+def _failure(one: CheckOutcome) -> str:
+    where = text.name(one.name)
+    if one.num_failed is None:
+        return f"{where}: {text.line(one.detail, 120)}"
+    return f"{where} fails for {text.plural(one.num_failed, 'row')}"
+
+
+def outcome_json(one: CheckOutcome) -> dict[str, Any]:
+    """Return an outcome as JSON-able values."""
+    return {
+        "name": one.name,
+        "statement": text.line(one.statement, STATEMENT_CHARS),
+        "kind": one.kind,
+        "status": one.status,
+        "detail": text.line(one.detail),
+        "rows": one.num_failed,
+        "filter": one.filter,
+    }
+
+
+def concerned_columns(dataset: LanceDataset, own: Sequence[str]) -> list[str]:
+    """Return the columns that a sample of rows that fail shows: those of the expectation first."""
+    known = {name.lower(): name for name in dataset.schema.names}
+    first = [known[one.lower()] for one in own if one.lower() in known]
+    return list(dict.fromkeys((*first, *dataset.schema.names)))[:MAX_COLUMNS]
+
+
+def sample_json(table: pa.Table, num_columns: int) -> dict[str, Any]:
+    """Return rows as texts; ``num_columns`` is how many columns the dataset has."""
+    columns = [cells.cell_texts(column.slice(0, MAX_ROWS), CELL_CHARS) for column in table.columns]
+    return {
+        "columns": [
+            {"name": text.name(field.name), "type": type_label(field.type)}
+            for field in table.schema
+        ],
+        "rows": [list(row) for row in zip(*columns, strict=True)],
+        "cut": max(0, num_columns - table.num_columns),
+    }
+
+
+# --- forms and code -------------------------------------------------------------------------------
+
+
+def expectation_of(kind: str, fields: Mapping[str, Any]) -> Expectation:
+    """Make an expectation of a form. Raises InvalidInputError."""
+    return Expectation.from_json("new", json.dumps({"kind": kind, **fields}))
+
+
+def add_call(one: Expectation) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """Return the method of ``ds.expectations`` that adds an expectation, and its arguments."""
+    match one.kind:
+        case "check":
+            return "add", (one.sql,), {}
+        case "not_null":
+            return "add_not_null", (one.column,), {}
+        case "unique":
+            columns = one.columns[0] if len(one.columns) == 1 else list(one.columns)
+            return "add_unique", (columns,), {}
+        case "reference":
+            return "add_reference", (one.column, one.uri, one.to), {}
+        case "row_count":
+            return "add_row_count", (one.minimum, one.maximum), {}
+        case "drift":
+            return "add_drift", (one.column, one.limit), {"against": one.against}
+
+
+def add_code(one: Expectation, name: str | None) -> dict[str, str]:
+    """Return the lines that add an expectation."""
+    method, args, named = add_call(one)
+    given = {**named, **({"name": name} if name else {})}
+    word: Any = {"--name": name or None}
+    match one.kind:
+        case "check":
+            line = magic("expect", "add", one.sql, options=word)
+        case "not_null":
+            line = magic("expect", "not-null", one.column, options=word)
+        case "unique":
+            is_listed = can_be_listed(one.columns)
+            listed = magic("expect", "unique", ",".join(one.columns), options=word)
+            line = listed if is_listed else PYTHON_ONLY
+        case "reference":
+            line = magic(
+                "expect", "reference", one.column,
+                options={"--uri": one.uri, "--to": one.to, **word},
+            )  # fmt: skip
+        case "row_count":
+            line = magic(
+                "expect", "rows", options={"--min": one.minimum, "--max": one.maximum, **word}
+            )
+        case "drift":
+            options = {"--limit": one.limit, "--against": one.against, **word}
+            line = magic("expect", "drift", one.column, options=options)
+    return offered(Python(f"ds.expectations.{method}").call(*args, **given), line)
+
+
+def remove_code(name: str) -> dict[str, str]:
+    """Return the lines that remove an expectation."""
+    return offered(Python("ds.expectations.remove").call(name), magic("expect", "remove", name))
+
+
+def gate_code(*, closed: bool) -> dict[str, str]:
+    """Return the lines that close or open the gate."""
+    word = "on" if closed else "off"
+    return offered(Python("ds.expectations.set_gate").call(closed), magic("expect", "gate", word))
+
+
+def check_code(branch: str | None, version: int) -> dict[str, str]:
+    """Return the lines that check a version."""
+    place = version if branch is None else (branch, version)
+    line = magic("check", place_word(branch, version))
+    return offered(Python("ds.check").call(place), line)
+
+
+def bisect_code(name: str, bad: int) -> dict[str, str]:
+    """Return the lines that find the first version at which an expectation fails."""
+    line = magic("expect", "bisect", name, options={"--bad": bad})
+    return offered(Python("ds.expectations.bisect").call(name, bad=bad), line)
