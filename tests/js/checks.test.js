@@ -57,7 +57,7 @@ function marked({ state = "live", versions = 40, has = () => true } = {}) {
   return { kernel, ctx, checks, lane, counts, answer, begin, el: checks.element };
 }
 
-test("nothing is asked before the first screen is painted, without a kernel, or without the tab", () => {
+test("nothing is asked before the first screen is painted, nor without kernel or tab", () => {
   const { kernel } = marked();
   mock.timers.tick(399);
   assert.equal(kernel.count("checks.state"), 0);
@@ -103,7 +103,7 @@ test("versions in sight come first, newest first, then all others", async () => 
   assert.equal(el.textContent, "✗ 1 version failed");
 });
 
-test("versions of a store on the network are checked in sight only, the others when asked", async () => {
+test("a store on the network is read for versions in sight; the others are asked for", async () => {
   const { kernel, checks, el, begin } = marked();
   checks.seen([1, 2]);
   await begin({ ...STATE, is_watched: false });

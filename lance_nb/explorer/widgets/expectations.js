@@ -38,7 +38,8 @@ const KINDS = {
 /** @type {Record<string, string>} */
 const FIRST = { max: "0.25", against: "previous" };
 const NOT_BOUND =
-  "Other writers, such as pylance, Spark and ds.insert, do not know the gate and are not bound by it.";
+  "Other writers, such as pylance, Spark and ds.insert, do not know the gate and are not bound " +
+  "by it.";
 let instances = 0;
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
