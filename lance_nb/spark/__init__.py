@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from lance_nb.spark.run import choose, explain, run_edits
     from lance_nb.spark.sessions import find_session, start_session, why_not
     from lance_nb.spark.tasks.columns import plan_cast, plan_columns
-    from lance_nb.spark.tasks.files import plan_append
+    from lance_nb.spark.tasks.files import SourceSettings, plan_append
     from lance_nb.spark.tasks.maintenance import plan_clone, plan_compaction, plan_index
     from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_diff, plan_update
 
@@ -57,6 +57,7 @@ __all__ = [
     "Job",
     "MergeRun",
     "RunProgress",
+    "SourceSettings",
     "TaskProgress",
     "append",
     "backfill",
@@ -115,10 +116,9 @@ _EXPORTS = {
     "run": "choose explain run_edits",
     "sessions": "find_session start_session why_not",
     "tasks.columns": "plan_cast plan_columns",
-    "tasks.diff": "plan_diff",
-    "tasks.files": "plan_append",
+    "tasks.files": "SourceSettings plan_append",
     "tasks.maintenance": "plan_clone plan_compaction plan_index",
-    "tasks.rows": "plan_count plan_delete plan_update",
+    "tasks.rows": "plan_count plan_delete plan_diff plan_update",
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 

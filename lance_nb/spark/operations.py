@@ -21,7 +21,7 @@ from lance_nb.spark.row_writer import Destination, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.columns import Values, plan_columns
-from lance_nb.spark.tasks.files import Source, plan_append, plan_write
+from lance_nb.spark.tasks.files import Source, SourceSettings, plan_append, plan_write
 from lance_nb.spark.tasks.maintenance import (
     plan_clone,
     plan_compaction,
@@ -40,17 +40,25 @@ def append(
     target: Destination,
     source: Source | DataFrame,
     *,
+    cast: bool = False,
+    hive: bool = True,
+    source_options: Mapping[str, Any] | None = None,
     message: str | None = None,
     **options: Any,
 ) -> LanceDataset:
-    """Append files (paths, patterns), another dataset, or a DataFrame; return the new version.
+    """Append files, another dataset, or a DataFrame; return the new version.
+
+    Files are Parquet, Arrow, CSV or JSON lines: paths, patterns, folders, or URLs of fsspec with
+    their ``source_options``. ``cast`` converts their columns to the types of the dataset where no
+    value changes. Folders named ``column=value`` give columns, unless ``hive`` is False.
 
     Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises SchemaMismatchError,
     InvalidInputError, RunCancelledError, CommitStateUnknownError.
     """
     if _is_files(source):
         made = RunOptions.of(message, options)
-        return run(_opened(target), lambda base: plan_append(base, source), made)
+        how = SourceSettings(cast=cast, hive=hive, options=source_options)
+        return run(_opened(target), lambda base: plan_append(base, source, how), made)
     return write(source, target, mode="append", message=message, **options)
 
 
@@ -119,12 +127,18 @@ def write(
     storage_options: Mapping[str, Any] | None = None,
     files: Mapping[str, Any] | None = None,
     dimensions: Mapping[str, int] | None = None,
+    cast: bool = False,
+    merge_schema: bool = False,
+    hive: bool = True,
+    source_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> LanceDataset:
     """Write rows as one version. ``mode`` is "create", "append" or "overwrite".
 
-    ``source`` is a Spark DataFrame, paths of files, an open dataset, or anything that
-    ``lance_nb.write_dataset`` takes, which is then written in this process. ``files``: arguments
+    ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive`` and
+    ``source_options`` as there), an open dataset, or anything that ``lance_nb.write_dataset``
+    takes, which is then written in this process. A new dataset has the columns of the first file;
+    with ``merge_schema`` those of all files, in the widest of their types. ``files``: arguments
     of ``write_dataset`` for data files; ``checksums`` as there. ``dimensions``: the columns of a
     DataFrame that are vectors, and their lengths, because Spark has no type for them; columns that
     were read from Lance are known. Other options as in ``append``.
@@ -139,7 +153,8 @@ def write(
     if is_dataframe(source):
         return run_once(plan_frame(target, source, wanted, dimensions), how)
     if _is_files(source):
-        return run_once(plan_write(target, source, wanted), how)
+        read = SourceSettings(cast, merge_schema, hive, source_options)
+        return run_once(plan_write(target, source, wanted, read), how)
     return write_dataset(
         source, target, mode=mode, commit_message=message, storage_options=storage_options,
         enable_stable_row_ids=enable_stable_row_ids, checksums=checksums, **wanted.files,
@@ -242,9 +257,11 @@ def statistics(target: Destination, **options: Any) -> DataStatistics:
 
 def _is_files(source: Any) -> TypeGuard[Source]:
     """Whether tasks can read the source: paths, or a dataset."""
-    if isinstance(source, str | LanceDataset):
+    if isinstance(source, str | os.PathLike | LanceDataset):
         return True
-    return isinstance(source, list | tuple) and all(isinstance(one, str) for one in source)
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    return all(isinstance(one, str | os.PathLike) for one in source)
 
 
 def _opened(target: Destination) -> LanceDataset:

@@ -243,22 +243,22 @@ def _is_assignable(given: pa.DataType, wanted: pa.DataType) -> bool:
     if given == wanted:
         return True
     if kinds.is_time(wanted):
-        return kinds.is_integer(given) or kinds.is_time(given)  # Spark reads times as integers
+        return bool(kinds.is_integer(given) or kinds.is_time(given))  # Spark reads them as integers
     if kinds.is_timestamp(wanted):
-        return kinds.is_timestamp(given) or kinds.is_date(given)
+        return bool(kinds.is_timestamp(given) or kinds.is_date(given))
     for is_kind in (_is_number, _is_text, _is_binary, kinds.is_date, kinds.is_duration):
         if is_kind(wanted):
             return bool(is_kind(given))
     if any(fits(wanted) for fits in _LISTS):
         is_list = any(fits(given) for fits in _LISTS)
-        return is_list and _is_assignable(given.value_type, wanted.value_type)
+        return bool(is_list) and _is_assignable(given.value_type, wanted.value_type)
     if kinds.is_map(wanted):
-        return kinds.is_map(given) and all(
+        return bool(kinds.is_map(given)) and all(
             _is_assignable(*pair)
             for pair in ((given.key_type, wanted.key_type), (given.item_type, wanted.item_type))
         )
     if kinds.is_struct(wanted):
-        return kinds.is_struct(given) and all(
+        return bool(kinds.is_struct(given)) and all(
             _is_assignable(given.field(one.name).type, one.type)
             for one in wanted
             if given.get_field_index(one.name) >= 0

@@ -2,100 +2,154 @@
 
 The data does not pass through the JVM, which makes this several times cheaper than a DataFrame.
 
-A part is a file and a range of its row groups (Parquet) or record batches (Arrow), or a dataset and
-the ids of some of its fragments.
+A part is a range of a file (``file_formats``), with the values of the Hive partition that the file
+lies in (``source_files``), or a dataset and the ids of some of its fragments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
+from lance_nb.spark.tasks.file_formats import Range, format_of
+from lance_nb.spark.tasks.source_files import (
+    SourceFile,
+    find_files,
+    partition_fields,
+    partition_values,
+)
 from lance_nb.transactions.staged import Addition
 
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
-
-_ARROW = (".arrow", ".feather", ".ipc")
-# Large batches fill a page without being concatenated; above this size the allocator returns the
-# memory of each batch to the system, which costs more.
-_BATCH_BYTES = 32 * 1024**2
-_WIDE_BATCH_BYTES = 64 * 1024**2
-_MANY_ROWS = 524_288
-_SOME_ROWS = 65_536
-_FEW_ROWS = 1024
-_READ_BYTES = 64 * 1024  # of one column at a time, instead of a whole row group
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
+SourcePath = str | os.PathLike[str]
+Source = SourcePath | Sequence[SourcePath] | LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetRows:
-    """Row groups ``start`` to ``stop`` of a Parquet file."""
+class SourceSettings:
+    """How files are read.
 
-    path: str
-    start: int
-    stop: int
-    size_bytes: int
+    ``cast`` converts columns to the types of the dataset where no value changes. ``merge_schema``:
+    a new dataset has the columns of all files, in the widest of their types; those that a file
+    lacks are null. ``hive`` takes columns from the names of folders. ``options`` are those of
+    fsspec for the files.
+    """
+
+    cast: bool = False
+    merge_schema: bool = False
+    hive: bool = True
+    options: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+AS_THEY_ARE = SourceSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """A part of a file; ``partition`` are columns that have the same value in all of its rows."""
+
+    file: SourceFile
+    part: Range
+    cast: bool = False
+    partition: tuple[tuple[pa.Field, pa.Array], ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that are read."""
+        return self.part.size_bytes
 
     def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return self._file().schema_arrow
-
-    def batches(self) -> pa.RecordBatchReader:
-        """Stream the rows."""
-        file = self._file()
-        return pa.RecordBatchReader.from_batches(file.schema_arrow, self._decoded(file))
+        """Return the columns, in the types that the file has, or seems to have."""
+        with ExitStack() as resources:
+            return self._read(None, resources).schema
 
     def written(self, rows: RowWriter) -> Addition | None:
-        """Write the rows."""
-        return rows.write(self.batches())
+        """Write the rows.
 
-    def _decoded(self, file: ParquetFile) -> Iterator[pa.RecordBatch]:
-        groups = list(range(self.start, self.stop))
+        Raises SchemaMismatchError if they do not fit, InvalidInputError for a damaged file; both
+        with the name of the file.
+        """
+        wanted = rows.schema.to_arrow()
+        with ExitStack() as resources:
+            found = self._read(wanted, resources)
+            if self.cast:
+                found = self._cast(found, wanted)
+            try:
+                return rows.write(found)
+            except SchemaMismatchError as error:
+                raise SchemaMismatchError(f"{self.file.path}: {error}") from error
+
+    def read(self) -> pa.Table:
+        """Return the rows."""
+        with ExitStack() as resources:
+            return self._read(None, resources).read_all()
+
+    def _read(self, wanted: pa.Schema | None, resources: ExitStack) -> pa.RecordBatchReader:
+        kind = format_of(self.file.path)
         try:
-            yield from file.iter_batches(batch_rows(file, groups), row_groups=groups)
+            found = kind.read(self.file, self.part, wanted, resources)
         except (pa.ArrowException, OSError) as error:
-            if getattr(error, "errno", None) is not None:
-                raise  # an I/O error, possibly transient: Spark retries the task
-            raise InvalidInputError(f"cannot decode Parquet file {self.path}: {error}") from error
+            raise _undecodable(self.file, error) from error
+        added = [one for one, _ in self.partition]
+        for one in added:
+            if one.name in found.schema.names:
+                raise InvalidInputError(
+                    f"{self.file.path} has column {one.name!r}, and its folder is named after it: "
+                    "ignore the names of folders with hive=False"
+                )
+        schema = pa.schema([*found.schema, *added], found.schema.metadata)
+        return pa.RecordBatchReader.from_batches(schema, self._batches(found, schema))
 
-    def _file(self) -> ParquetFile:
-        from pyarrow import parquet
+    def _batches(self, found: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in found:
+                count = batch.num_rows
+                added = [_repeated(value, count) for _, value in self.partition]
+                yield pa.RecordBatch.from_arrays([*batch.columns, *added], schema=schema)
+        except (pa.ArrowException, OSError) as error:
+            raise _undecodable(self.file, error) from error
 
-        return parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=_READ_BYTES)
+    def _cast(self, found: pa.RecordBatchReader, wanted: pa.Schema) -> pa.RecordBatchReader:
+        fields = [
+            one if wanted.get_field_index(one.name) < 0 else wanted.field(one.name)
+            for one in found.schema
+        ]
+        schema = pa.schema(fields)
+
+        def cast() -> Iterator[pa.RecordBatch]:
+            for batch in found:
+                columns = []
+                for column, to in zip(batch.columns, schema, strict=True):
+                    try:
+                        columns.append(column.cast(to.type))
+                    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                        raise SchemaMismatchError(
+                            f"column {to.name!r} cannot be cast to {to.type}: {error}"
+                        ) from error
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, cast())
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowRows:
-    """Record batches ``start`` to ``stop`` of an Arrow file."""
+def _repeated(value: pa.Array, count: int) -> pa.Array:
+    return value.take(pa.repeat(0, count))
 
-    path: str
-    start: int
-    stop: int
-    size_bytes: int
 
-    def schema(self) -> pa.Schema:
-        """Return the columns."""
-        return pa.ipc.open_file(pa.memory_map(self.path)).schema
-
-    def batches(self) -> pa.RecordBatchReader:
-        """Stream the rows."""
-        file = pa.ipc.open_file(pa.memory_map(self.path))
-        found = (file.get_batch(at) for at in range(self.start, self.stop))
-        return pa.RecordBatchReader.from_batches(file.schema, found)
-
-    def written(self, rows: RowWriter) -> Addition | None:
-        """Write the rows."""
-        return rows.write(self.batches())
+def _undecodable(file: SourceFile, error: Exception) -> Exception:
+    """Return the error that names the file; itself for I/O, which may be transient."""
+    if getattr(error, "errno", None) is not None:
+        return error
+    return InvalidInputError(f"cannot decode {file.path}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +170,7 @@ class DatasetRows:
         return rows.copy(snapshot, select_fragments(snapshot, self.fragment_ids))
 
 
-Rows = ParquetRows | ArrowRows | DatasetRows
+Rows = FileRows | DatasetRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,141 +190,103 @@ class WriteRows:
         return self.part.written(self.rows)
 
 
-def batch_rows(file: ParquetFile, groups: list[int]) -> int:
-    """Return the number of rows per batch for some row groups.
-
-    The metadata tells the size of values, except for dictionary-encoded strings, whose decoded size
-    is estimated from the first rows.
-    """
-    groups = [at for at in groups if file.metadata.row_group(at).num_rows]
-    if not groups:
-        return _SOME_ROWS
-    about = [file.metadata.row_group(at) for at in groups]
-    num_rows = sum(one.num_rows for one in about)
-    known = recorded = 0
-    repeated = []
-    for number in range(file.metadata.num_columns):
-        chunks = [one.column(number) for one in about]
-        size = sum(one.total_uncompressed_size for one in chunks)
-        width = _WIDTHS.get(chunks[0].physical_type, 0)
-        if not width and any("DICTIONARY" in kind for one in chunks for kind in one.encodings):
-            repeated.append(chunks[0].path_in_schema)
-            recorded += size
-        else:
-            known += max(size, width * sum(one.num_values for one in chunks))
-    wide = known / num_rows + max(recorded / num_rows, _seen_width(file, groups[0], repeated))
-    if wide * _MANY_ROWS <= _BATCH_BYTES:
-        return _MANY_ROWS
-    return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)
-
-
-def _seen_width(file: ParquetFile, group: int, columns: list[str]) -> float:
-    """Return the bytes per row of some columns, from the first rows of a row group."""
-    if not columns:
-        return 0.0
-    few = next(file.iter_batches(_FEW_ROWS, row_groups=[group], columns=columns))
-    return float(few.nbytes / few.num_rows)
-
-
-Source = str | Sequence[str] | LanceDataset
-
-
-def plan_append(dataset: LanceDataset, source: Source, *, task_bytes: int = TASK_BYTES) -> Plan:
-    """Plan an append from files (paths or patterns) or another dataset.
+def plan_append(
+    dataset: LanceDataset,
+    source: Source,
+    how: SourceSettings = AS_THEY_ARE,
+    *,
+    task_bytes: int = TASK_BYTES,
+) -> Plan:
+    """Plan an append from files (paths, patterns, folders or URLs) or another dataset.
 
     Raises InvalidInputError if no file matches or a file has another format.
     """
-    return plan_write(dataset, source, WriteSettings(), task_bytes=task_bytes)
+    return plan_write(dataset, source, WriteSettings(), how, task_bytes=task_bytes)
 
 
 def plan_write(
-    target: Destination, source: Source, wanted: WriteSettings, *, task_bytes: int = TASK_BYTES
+    target: Destination,
+    source: Source,
+    wanted: WriteSettings,
+    how: SourceSettings = AS_THEY_ARE,
+    *,
+    task_bytes: int = TASK_BYTES,
 ) -> Plan:
-    """Plan to append, overwrite with or create from files or another dataset (``*.lance``).
+    """Plan to append, overwrite with or create from files or another dataset.
 
-    A new dataset gets the schema of the first file. Raises InvalidInputError if no file matches or
-    a file has another format, DatasetAlreadyExistsError.
+    A folder with a dataset is one. A new dataset gets the columns of the first file, or with
+    ``merge_schema`` of all. Raises InvalidInputError if no file matches or a file has another
+    format, DatasetAlreadyExistsError.
     """
-    if isinstance(source, str) and source.rstrip("/").endswith(".lance"):
-        source = open_dataset(source)
-    parts = list(_parts(source, task_bytes))
-    rows = RowWriter.of(target, _schema(source, parts), wanted)
-    tasks = tuple(WriteRows(rows, part) for part in parts)
-    return rows.plan(wanted.mode, f"from {_named(source)}", tasks)
-
-
-def _schema(source: Source, parts: Sequence[Rows]) -> pa.Schema:
-    if isinstance(source, LanceDataset):
-        return source.schema
-    if not parts:
-        raise InvalidInputError(f"the files {_named(source)} have no rows")
-    return parts[0].schema()
-
-
-def _parts(source: Source, task_bytes: int) -> Iterator[Rows]:
+    if isinstance(source, str | os.PathLike) and _is_dataset(os.fspath(source)):
+        source = open_dataset(source, storage_options=how.options)
     if isinstance(source, LanceDataset):
         other = PinnedVersion.of(source)
-        _, snapshot = source.opened
-        for ids, size in fragment_groups(snapshot, task_bytes):
-            yield DatasetRows(other, ids, size)
-        return
-    for path in _paths(source):
-        if path.endswith(_ARROW):
-            yield from _arrow_parts(path, task_bytes)
-        elif path.endswith(".parquet"):
-            yield from _parquet_parts(path, task_bytes)
-        else:
-            wanted = ".parquet, .arrow, .feather or .ipc"
-            raise InvalidInputError(f"cannot read {path}: the file name must end with {wanted}")
+        pinned = [
+            DatasetRows(other, ids, size)
+            for ids, size in fragment_groups(source.opened[1], task_bytes)
+        ]
+        rows = RowWriter.of(target, source.schema, wanted)
+        tasks = tuple(WriteRows(rows, one) for one in pinned)
+        return rows.plan(wanted.mode, f"from {source.uri}", tasks)
+    parts = list(_parts(source, how, task_bytes))
+    if not parts:
+        raise InvalidInputError(f"the files {_named(source)} have no rows")
+    parts, fields = _with_partitions(parts, None)
+    rows = RowWriter.of(target, _schema(parts, how, fields), wanted)
+    if wanted.mode == "append":  # in the types of the dataset
+        parts, _ = _with_partitions(parts, rows.schema.to_arrow())
+    return rows.plan(
+        wanted.mode, f"from {_named(source)}", tuple(WriteRows(rows, one) for one in parts)
+    )
 
 
-def _paths(source: str | Sequence[str]) -> list[str]:
-    patterns = [source] if isinstance(source, str) else list(source)
-    paths: list[str] = []
-    for pattern in patterns:
-        at = Path(pattern).absolute()
-        found = sorted(Path(at.anchor).glob(str(at.relative_to(at.anchor))))
-        if not found:
-            raise InvalidInputError(f"no file matches {pattern!r}")
-        paths += map(str, found)
-    return paths
+def _is_dataset(source: str) -> bool:
+    is_named = source.rstrip("/").endswith(".lance")
+    return is_named or ("://" not in source and (Path(source) / "_versions").is_dir())
 
 
-def _parquet_parts(path: str, task_bytes: int) -> Iterator[ParquetRows]:
-    from pyarrow import parquet
+def _parts(
+    source: SourcePath | Sequence[SourcePath], how: SourceSettings, task_bytes: int
+) -> Iterator[FileRows]:
+    for file in find_files(source, how.options, hive=how.hive):
+        kind = format_of(file.path)
+        try:
+            ranges = kind.parts(file, task_bytes)
+        except pa.ArrowException as error:
+            raise InvalidInputError(
+                f"{file.path} is not a valid {kind.__name__} file: {error}"
+            ) from error
+        for one in ranges:
+            yield FileRows(file, one, how.cast or how.merge_schema)
 
+
+def _with_partitions(
+    parts: Sequence[FileRows], wanted: pa.Schema | None
+) -> tuple[list[FileRows], list[pa.Field]]:
+    """Add the columns of Hive partitions, in the types of a dataset or those they look like."""
+    fields = partition_fields([one.file for one in parts], wanted)
+    return [
+        replace(one, partition=tuple(zip(fields, partition_values(one.file, fields), strict=True)))
+        for one in parts
+    ], fields
+
+
+def _schema(
+    parts: Sequence[FileRows], how: SourceSettings, fields: Sequence[pa.Field]
+) -> pa.Schema:
+    if not how.merge_schema:
+        return parts[0].schema()
+    files = {one.file.path: one for one in parts}
+    schemas = [replace(one, partition=()).schema() for one in files.values()]
     try:
-        about = parquet.read_metadata(path)
+        merged = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise InvalidInputError(f"{path} is not a valid Parquet file: {error}") from error
-    sizes = [about.row_group(at).total_byte_size for at in range(about.num_row_groups)]
-    for start, stop, size in _ranges(sizes, task_bytes):
-        yield ParquetRows(path, start, stop, size)
+        raise SchemaMismatchError(f"the schemas of the files cannot be merged: {error}") from error
+    return pa.schema([*merged, *fields], merged.metadata)
 
 
-def _arrow_parts(path: str, task_bytes: int) -> Iterator[ArrowRows]:
-    try:
-        count = pa.ipc.open_file(pa.memory_map(path)).num_record_batches
-    except pa.ArrowException as error:
-        raise InvalidInputError(f"{path} is not a valid Arrow file: {error}") from error
-    each = Path(path).stat().st_size // max(count, 1)
-    for start, stop, size in _ranges([each] * count, task_bytes):
-        yield ArrowRows(path, start, stop, size)
-
-
-def _ranges(sizes: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
-    """Group adjacent items of up to ``most`` bytes: start, stop, bytes."""
-    start = size = 0
-    for at, weight in enumerate(sizes):
-        if at > start and size + weight > most:
-            yield start, at, size
-            start, size = at, 0
-        size += weight
-    if start < len(sizes):
-        yield start, len(sizes), size
-
-
-def _named(source: Source) -> str:
-    if isinstance(source, LanceDataset):
-        return source.uri
-    return source if isinstance(source, str) else f"{len(source)} files"
+def _named(source: SourcePath | Sequence[SourcePath]) -> str:
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    return f"{len(source)} files"

@@ -11,9 +11,15 @@ from pyarrow import parquet
 from lance_nb import dataset, spark
 from lance_nb.dataset.functions import write_dataset
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark.tasks.files import ParquetRows, batch_rows, plan_append
+from lance_nb.spark.tasks.file_formats import Range, batch_rows
+from lance_nb.spark.tasks.files import FileRows, plan_append
+from lance_nb.spark.tasks.source_files import SourceFile
 
 COUNT = 100_000
+
+
+def rows_of(path: str, start: int, stop: int) -> pa.Table:
+    return FileRows(SourceFile(path), Range(start, stop, 1)).read()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ def test_a_batch_is_large_and_bounded(tmp_path: Path, column: pa.Array, num_rows
     path = str(tmp_path / "rows.parquet")
     parquet.write_table(pa.table({"c": column}), path)
     assert batch_rows(parquet.ParquetFile(path), [0]) == num_rows
-    found = ParquetRows(path, 0, 1, 1).batches().read_all()
+    found = rows_of(path, 0, 1)
     assert found["c"].combine_chunks() == column
 
 
@@ -40,7 +46,7 @@ def test_row_groups_without_rows(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"c": pa.array([], pa.int32())}), path)
     file = parquet.ParquetFile(path)
     groups = list(range(file.num_row_groups))
-    assert ParquetRows(path, 0, len(groups), 1).batches().read_all().num_rows == 0
+    assert rows_of(path, 0, len(groups)).num_rows == 0
 
 
 def test_an_empty_row_group_tells_nothing(tmp_path: Path) -> None:
@@ -53,7 +59,7 @@ def test_an_empty_row_group_tells_nothing(tmp_path: Path) -> None:
     assert [file.metadata.row_group(at).num_rows for at in range(2)] == [0, 1000]
     wide = table.nbytes / table.num_rows
     assert batch_rows(file, [0, 1]) == pytest.approx(64 * 1024**2 / wide, rel=0.02)
-    assert ParquetRows(path, 0, 2, 1).batches().read_all() == table
+    assert rows_of(path, 0, 2) == table
 
 
 def test_a_file_that_is_cut_is_named(tmp_path: Path) -> None:
@@ -72,7 +78,7 @@ def test_a_file_with_a_damaged_page_is_named_and_nothing_is_committed(tmp_path: 
     raw = bytearray(path.read_bytes())
     raw[4:2000] = b"\xff" * 1996
     path.write_bytes(raw)
-    with pytest.raises(InvalidInputError, match=r"cannot decode Parquet file .*damaged\.parquet: "):
+    with pytest.raises(InvalidInputError, match=r"cannot decode .*damaged\.parquet: "):
         spark.append(target, str(path), engine="local")
     assert dataset(target.uri).version == 1
     assert len(list((tmp_path / "a.lance" / "data").iterdir())) == 1
@@ -87,7 +93,7 @@ def test_row_groups_are_shared_out_in_tasks_of_the_size_asked_for(tmp_path: Path
 
     def parts(task_bytes: int) -> list[tuple[int, int]]:
         plan = plan_append(target, str(path), task_bytes=task_bytes)
-        return [(task.part.start, task.part.stop) for task in plan.tasks]
+        return [(task.part.part.start, task.part.part.stop) for task in plan.tasks]
 
     assert parts(3 * each) == [(0, 3), (3, 6), (6, 9)]
     assert parts(2 * each) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]

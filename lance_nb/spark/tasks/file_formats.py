@@ -1,0 +1,262 @@
+"""The formats of files that tasks read: how a file is split among tasks, and how a part is read.
+
+==================================  ============================  ==========================
+name ends with                      a part is                     types
+==================================  ============================  ==========================
+``.parquet``                        a range of row groups         those of the file
+``.arrow``, ``.feather``, ``.ipc``  a range of record batches     those of the file
+``.csv``, ``.csv.gz``               a file                        the dataset's; for a new one
+                                                                  guessed from the first MB of
+                                                                  the first file
+``.json``, ``.jsonl``, ``.ndjson``  a file, one object a line     as for CSV
+(also ``.gz``)
+==================================  ============================  ==========================
+
+Limits: the sizes of Parquet's dictionary-encoded strings are estimates, so batches may be larger
+than wanted. Source: the readers of pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.tasks.source_files import SourceFile
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+# Large batches fill a page without being concatenated; above this size the allocator returns the
+# memory of each batch to the system, which costs more.
+_BATCH_BYTES = 32 * 1024**2
+_WIDE_BATCH_BYTES = 64 * 1024**2
+_MANY_ROWS = 524_288
+_SOME_ROWS = 65_536
+_FEW_ROWS = 1024
+_READ_BYTES = 64 * 1024  # of one column at a time, instead of a whole row group
+_BLOCK_BYTES = 8 * 1024**2  # of text; a line is at most so long
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
+
+
+class Range(NamedTuple):
+    """A part of a file: from ``start`` to ``stop`` in units of its format, and its bytes."""
+
+    start: int
+    stop: int
+    size_bytes: int
+
+
+class FileFormat(Protocol):
+    """How files of a format are read. Errors of pyarrow pass through."""
+
+    @staticmethod
+    def parts(file: SourceFile, task_bytes: int, /) -> list[Range]:
+        """Split a file into parts of about so many bytes."""
+        ...
+
+    @staticmethod
+    def read(
+        file: SourceFile, part: Range, wanted: pa.Schema | None, resources: ExitStack, /
+    ) -> pa.RecordBatchReader:
+        """Stream the rows of a part; ``wanted`` has the types of formats without any."""
+        ...
+
+
+class Parquet:
+    """Row groups of a Parquet file."""
+
+    @staticmethod
+    def parts(file: SourceFile, task_bytes: int) -> list[Range]:
+        """Split a file between row groups."""
+        with ExitStack() as resources:
+            about = Parquet._open(file, resources).metadata
+            sizes = [about.row_group(at).total_byte_size for at in range(about.num_row_groups)]
+            return _ranges(sizes, task_bytes)
+
+    @staticmethod
+    def read(
+        file: SourceFile, part: Range, _wanted: pa.Schema | None, resources: ExitStack
+    ) -> pa.RecordBatchReader:
+        """Stream row groups."""
+        opened = Parquet._open(file, resources)
+        groups = list(range(part.start, part.stop))
+
+        def decoded() -> Iterator[pa.RecordBatch]:
+            yield from opened.iter_batches(batch_rows(opened, groups), row_groups=groups)
+
+        return pa.RecordBatchReader.from_batches(opened.schema_arrow, decoded())
+
+    @staticmethod
+    def _open(file: SourceFile, resources: ExitStack) -> ParquetFile:
+        from pyarrow import parquet
+
+        if file.is_local:
+            opened = parquet.ParquetFile(file.path, pre_buffer=False, buffer_size=_READ_BYTES)
+        else:
+            opened = parquet.ParquetFile(resources.enter_context(file.open()), pre_buffer=True)
+        resources.callback(opened.close)
+        return opened
+
+
+class Arrow:
+    """Record batches of an Arrow file."""
+
+    @staticmethod
+    def parts(file: SourceFile, task_bytes: int) -> list[Range]:
+        """Split a file between record batches, which are taken to be of one size."""
+        with ExitStack() as resources:
+            count = Arrow._open(file, resources).num_record_batches
+        return _ranges([file.size_bytes // max(count, 1)] * count, task_bytes)
+
+    @staticmethod
+    def read(
+        file: SourceFile, part: Range, _wanted: pa.Schema | None, resources: ExitStack
+    ) -> pa.RecordBatchReader:
+        """Stream record batches."""
+        opened = Arrow._open(file, resources)
+        batches = (opened.get_batch(at) for at in range(part.start, part.stop))
+        return pa.RecordBatchReader.from_batches(opened.schema, batches)
+
+    @staticmethod
+    def _open(file: SourceFile, resources: ExitStack) -> Any:
+        if file.is_local:
+            return pa.ipc.open_file(pa.memory_map(file.path))
+        return pa.ipc.open_file(resources.enter_context(file.open()))
+
+
+class Csv:
+    """Lines of a CSV file with a header."""
+
+    @staticmethod
+    def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
+        """Return the file as one part."""
+        return [Range(0, 1, file.size_bytes)]
+
+    @staticmethod
+    def read(
+        file: SourceFile, _part: Range, wanted: pa.Schema | None, resources: ExitStack
+    ) -> pa.RecordBatchReader:
+        """Stream the lines."""
+        from pyarrow import csv
+
+        return csv.open_csv(
+            resources.enter_context(file.open()),
+            csv.ReadOptions(block_size=_BLOCK_BYTES),
+            convert_options=csv.ConvertOptions(column_types=_plain_types(wanted)),
+        )
+
+
+class Json:
+    """Lines of a file with one JSON object each."""
+
+    @staticmethod
+    def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
+        """Return the file as one part."""
+        return [Range(0, 1, file.size_bytes)]
+
+    @staticmethod
+    def read(
+        file: SourceFile, _part: Range, wanted: pa.Schema | None, resources: ExitStack
+    ) -> pa.RecordBatchReader:
+        """Stream the lines."""
+        from pyarrow import json
+
+        known = None if wanted is None else pa.schema(_plain_types(wanted))
+        return json.open_json(
+            resources.enter_context(file.open()),
+            json.ReadOptions(block_size=_BLOCK_BYTES),
+            json.ParseOptions(explicit_schema=known),
+        )
+
+
+FORMATS: dict[str, type[FileFormat]] = {
+    ".parquet": Parquet,
+    ".arrow": Arrow,
+    ".feather": Arrow,
+    ".ipc": Arrow,
+    ".csv": Csv,
+    ".csv.gz": Csv,
+    ".json": Json,
+    ".jsonl": Json,
+    ".ndjson": Json,
+    ".json.gz": Json,
+    ".jsonl.gz": Json,
+    ".ndjson.gz": Json,
+}
+"""The format of files by the end of their names."""
+
+
+def format_of(path: str) -> type[FileFormat]:
+    """Return the format of a file. Raises InvalidInputError."""
+    for ending, found in FORMATS.items():
+        if path.lower().endswith(ending):
+            return found
+    raise InvalidInputError(
+        f"cannot read {path}: the file name must end with one of {', '.join(FORMATS)}"
+    )
+
+
+def _plain_types(schema: pa.Schema | None) -> list[tuple[str, pa.DataType]]:
+    """Return the types that text can be converted to: without dictionaries and extensions."""
+    kinds = []
+    for field in schema or ():
+        kind = field.type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        if not isinstance(kind, pa.BaseExtensionType) and not pa.types.is_fixed_size_list(kind):
+            kinds.append((field.name, kind))
+    return kinds
+
+
+def batch_rows(file: ParquetFile, groups: list[int]) -> int:
+    """Return the number of rows per batch for some row groups.
+
+    The metadata tells the size of values, except for dictionary-encoded strings, whose decoded size
+    is estimated from the first rows.
+    """
+    groups = [at for at in groups if file.metadata.row_group(at).num_rows]
+    if not groups:
+        return _SOME_ROWS
+    about = [file.metadata.row_group(at) for at in groups]
+    num_rows = sum(one.num_rows for one in about)
+    known = recorded = 0
+    repeated = []
+    for number in range(file.metadata.num_columns):
+        chunks = [one.column(number) for one in about]
+        size = sum(one.total_uncompressed_size for one in chunks)
+        width = _WIDTHS.get(chunks[0].physical_type, 0)
+        if not width and any("DICTIONARY" in kind for one in chunks for kind in one.encodings):
+            repeated.append(chunks[0].path_in_schema)
+            recorded += size
+        else:
+            known += max(size, width * sum(one.num_values for one in chunks))
+    wide = known / num_rows + max(recorded / num_rows, _seen_width(file, groups[0], repeated))
+    if wide * _MANY_ROWS <= _BATCH_BYTES:
+        return _MANY_ROWS
+    return max(min(_SOME_ROWS, int(_WIDE_BATCH_BYTES / wide)), 1)
+
+
+def _seen_width(file: ParquetFile, group: int, columns: list[str]) -> float:
+    """Return the bytes per row of some columns, from the first rows of a row group."""
+    if not columns:
+        return 0.0
+    few = next(file.iter_batches(_FEW_ROWS, row_groups=[group], columns=columns))
+    return float(few.nbytes / few.num_rows)
+
+
+def _ranges(sizes: Sequence[int], most: int) -> list[Range]:
+    """Group adjacent items of up to ``most`` bytes."""
+    found = []
+    start = size = 0
+    for at, weight in enumerate(sizes):
+        if at > start and size + weight > most:
+            found.append(Range(start, at, size))
+            start, size = at, 0
+        size += weight
+    if start < len(sizes):
+        found.append(Range(start, len(sizes), size))
+    return found
