@@ -33,6 +33,7 @@ from typing import Any
 from lance_nb.errors import BasePathError, InvalidInputError
 from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import split_uri
+from lance_nb.storage.system_calls import real_path
 from lance_nb.value_classes import dataclass
 
 
@@ -151,4 +152,4 @@ def created_bases(root: str) -> tuple[str, ...]:
 
 
 def _key(root: str) -> str:
-    return root if "://" in root else os.path.realpath(root)
+    return root if "://" in root else real_path(root)

@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Protocol
 
 from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.storage.system_calls import plain_path
 from lance_nb.value_classes import dataclass
 
 Buffer = bytes | bytearray | memoryview
@@ -257,11 +258,12 @@ def check_path(path: str) -> str:
 def absolute_path(path: str) -> str:
     """Return an absolute local path without ``.``, ``..``, doubled and trailing slashes.
 
+    Its parts are separated by ``/``, also on Windows: ``C:/data/photos.lance``.
     Most paths have this form already, which is quick to see; ``os.path`` takes much longer.
     """
-    if path.startswith("/") and "//" not in path and "/." not in path and path[-1] != "/":
-        return path
-    return os.path.abspath(path)
+    if os.sep == "/" and path[:1] == "/" and "//" not in path and "/." not in path:
+        return path if path[-1] != "/" else os.path.abspath(path)
+    return plain_path(os.path.abspath(path))
 
 
 def check_prefix(prefix: str) -> str:

@@ -38,7 +38,6 @@ adlfs 2026.8.0.
 from __future__ import annotations
 
 import errno
-import os
 import re
 import threading
 import uuid
@@ -53,6 +52,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.storage.system_calls import call_in_forked_children
 from lance_nb.value_classes import dataclass
 
 PROBE_PREFIX = ".probe-"
@@ -326,7 +326,7 @@ def bucket_of(full: str) -> str:
 
 _faults: dict[str, str] = {}
 _locks: dict[str, threading.Lock] = {}  # one probe per place, while other places go on
-os.register_at_fork(after_in_child=_locks.clear)
+call_in_forked_children(_locks.clear)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ How: a folder directly in the root is opened without following links. Anything d
 link, is opened first; ``/proc/self/fd`` then gives the real path of the descriptor, so that a link
 which is created in between changes nothing. Writes, renames and deletions are relative to the
 folder's descriptor. Without ``/proc`` the path is resolved, and must lead to the very object that
-was opened.
+was opened. Where a system cannot open folders (Windows, WebAssembly), the resolved path is used.
 
 New folders are durable before anything in them is: the parent folder of each is synced.
 
 Limits: hard links and bind mounts cannot be distinguished from files and folders of the dataset.
-Anyone who may rename the root, or a folder above it, decides what the root is.
+Anyone who may rename the root, or a folder above it, decides what the root is. Without opened
+folders, a link that another process puts in the place of a folder after the check is followed.
 """
 
 from __future__ import annotations
@@ -26,14 +27,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from lance_nb.errors import InvalidInputError, StorageError
-from lance_nb.storage.local_naming import OpenFolder
+from lance_nb.storage.system_calls import (
+    FILE_FLAGS,
+    FOLDER_FLAGS,
+    HOLDS_FOLDERS,
+    NO_LINKS,
+    OpenFolder,
+    open_folder,
+    real_path,
+)
 
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not block
 KNOWN_MAX = 4096
 _REMEDY_CHARS = 300
 _IS_LINK = {errno.ELOOP, errno.ENOTDIR}  # of opening with O_NOFOLLOW
@@ -85,8 +92,8 @@ class Boundary:
 
     # --- opening ------------------------------------------------------------------------------
 
-    def open_folder(self, folder: str, *, create: bool = False) -> int:
-        """Open a folder that belongs to the store; return its descriptor.
+    def open_folder(self, folder: str, *, create: bool = False) -> OpenFolder:
+        """Open a folder that belongs to the store.
 
         ``create`` makes it, and those above it, if need be. Raises InvalidInputError for a link
         that leads away, and OSError as ``os.open`` does.
@@ -94,12 +101,12 @@ class Boundary:
         if folder == self.root:
             if create and not os.path.isdir(folder):
                 _make_durably(folder)
-            return os.open(folder, _FOLDER_FLAGS)
-        is_direct = self._is_direct(folder)
+            return open_folder(folder)
+        is_direct = HOLDS_FOLDERS and self._is_direct(folder)
         try:
             if is_direct:
-                return os.open(folder, _FOLDER_FLAGS | os.O_NOFOLLOW)
-            descriptor = os.open(folder, _FOLDER_FLAGS)
+                return OpenFolder(os.open(folder, FOLDER_FLAGS | NO_LINKS))
+            opened = open_folder(folder)
         except OSError as error:
             self.check_path(folder)
             if create and isinstance(error, FileNotFoundError):
@@ -107,8 +114,15 @@ class Boundary:
                 return self.open_folder(folder)
             if not is_direct or error.errno not in _IS_LINK:
                 raise
-            descriptor = os.open(folder, _FOLDER_FLAGS)
-        return self._checked(descriptor, folder)
+            opened = open_folder(folder)
+        is_ours = False
+        try:
+            self._check_folder(opened, folder)
+            is_ours = True
+        finally:
+            if not is_ours:
+                opened.close()
+        return opened
 
     def open_file(self, path: str) -> int:
         """Open a file that belongs to the store for reading; return its descriptor.
@@ -116,13 +130,20 @@ class Boundary:
         It may be no regular file; opening does not wait for a FIFO. Raises as ``open_folder``.
         """
         try:
-            descriptor = os.open(path, _FILE_FLAGS | os.O_NOFOLLOW)
+            descriptor = os.open(path, FILE_FLAGS | NO_LINKS)
         except OSError as error:
             self.check_path(path)
             if error.errno not in _IS_LINK:
                 raise
-            descriptor = os.open(os.path.realpath(path), _FILE_FLAGS | os.O_NOFOLLOW)
-        return self._checked(descriptor, path)
+            descriptor = os.open(real_path(path), FILE_FLAGS | NO_LINKS)
+        is_ours = False
+        try:
+            self.check(descriptor, path)
+            is_ours = True
+        finally:
+            if not is_ours:
+                os.close(descriptor)
+        return descriptor
 
     def know_folder(self, folder: str) -> None:
         """Check once that a folder belongs to the store, for files that were checked before.
@@ -130,7 +151,7 @@ class Boundary:
         Raises as ``open_folder``.
         """
         if folder not in self._known:
-            os.close(self.open_folder(folder or "/"))
+            self.open_folder(folder or "/").close()
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
             self._known.add(folder)
@@ -138,30 +159,27 @@ class Boundary:
     def status(self, path: str) -> os.stat_result:
         """Return the status of a file or folder that belongs to the store. Raises the same."""
         above, _, name = path.rpartition("/")
-        descriptor = self.open_folder(above or "/")
-        try:
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        with self.open_folder(above or "/") as opened:
+            found = opened.own_status(name)
             if stat.S_ISLNK(found.st_mode):
                 self.check_path(path)
-                found = os.stat(name, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
+                found = opened.target_status(name)
         return found
 
-    def open_own_folder(self, folder: str) -> int:
+    def open_own_folder(self, folder: str) -> OpenFolder:
         """Open a folder that is reached without any link below the root, to delete in it.
 
         Raises InvalidInputError, and OSError as ``os.open`` does.
         """
-        descriptor = self.open_folder(folder)
-        if folder == self.root or self._is_at(descriptor, folder):
-            return descriptor
-        os.close(descriptor)
+        opened = self.open_folder(folder)
+        if folder == self.root or self._is_at(opened, folder):
+            return opened
+        opened.close()
         link = next((one for one in self._components(folder) if os.path.islink(one)), None)
         if link is None:
             raise StorageError(folder, "it was moved while it was used")
         raise InvalidInputError(
-            f"{link!r} is a symbolic link, to {os.path.realpath(link)!r}: nothing is deleted "
+            f"{link!r} is a symbolic link, to {real_path(link)!r}: nothing is deleted "
             "through a link; put the folder itself in its place"
         )
 
@@ -171,24 +189,14 @@ class Boundary:
         Otherwise a power failure may lose it with the synced files in it.
         """
         above, _, name = folder.rpartition("/")
-        with OpenFolder(self.open_folder(above, create=True)) as around:
+        with self.open_folder(above, create=True) as around:
             with suppress(FileExistsError):  # created concurrently, or it is no folder
-                os.mkdir(name, dir_fd=around.descriptor)
+                around.make_folder(name)
             around.sync()
 
     def _is_direct(self, folder: str) -> bool:
         """Return whether a folder is directly in the root, so that only it can be a link."""
         return "/" not in folder[self._start :]
-
-    def _checked(self, descriptor: int, path: str) -> int:
-        is_ours = False
-        try:
-            self.check(descriptor, path)
-            is_ours = True
-        finally:
-            if not is_ours:
-                os.close(descriptor)
-        return descriptor
 
     # --- checking -----------------------------------------------------------------------------
 
@@ -206,10 +214,21 @@ class Boundary:
         self._look_up_places()
         if real and self._holds(real):
             return
+        self._check_resolved(path, lambda resolved: _is_same(resolved, os.fstat(descriptor)))
+
+    def _check_folder(self, opened: OpenFolder, folder: str) -> None:
+        """Refuse an opened folder that does not belong to the store, as ``check`` does."""
+        if HOLDS_FOLDERS:
+            self.check(opened.descriptor, folder)
+            return
+        self._look_up_places()
+        self._check_resolved(folder, lambda resolved: _is_same(resolved, opened.status()))
+
+    def _check_resolved(self, path: str, is_opened: Callable[[str], bool]) -> None:
         # What the system calls the opened file is not below the root. Before it is refused: another
         # name of the same file may be (a mount that is seen under two names).
-        resolved = os.path.realpath(path)
-        if self._holds(resolved) and _is_same(descriptor, resolved):
+        resolved = real_path(path)
+        if self._holds(resolved) and is_opened(resolved):
             return
         self.check_path(path)
         raise StorageError(path, "it was moved, or linked to another place, while it was opened")
@@ -222,7 +241,7 @@ class Boundary:
         link = self._link_away(path)
         if link is None:
             return
-        target = os.path.realpath(link)
+        target = real_path(link)
         place = target.rpartition("/")[0] if link == path and not os.path.isdir(target) else target
         raise InvalidInputError(
             f"{link!r} is a symbolic link that leaves the dataset, to {target!r}; put the files "
@@ -232,7 +251,7 @@ class Boundary:
     def leads_away(self, link: str) -> bool:
         """Return whether a symbolic link leads to something that does not belong to the store."""
         self._look_up_places()
-        return not self._holds(os.path.realpath(link))
+        return not self._holds(real_path(link))
 
     def _link_away(self, path: str) -> str | None:
         """Return the first link on the way from the root that leads away."""
@@ -250,20 +269,20 @@ class Boundary:
 
     def _look_up_places(self) -> None:
         """Look up where the root is now: it may be a link that is changed while we run."""
-        self._inside = _with_slash(os.path.realpath(self.root))
-        self._places = tuple(_with_slash(os.path.realpath(one)) for one in self.allowed)
+        self._inside = _with_slash(real_path(self.root))
+        self._places = tuple(_with_slash(real_path(one)) for one in self.allowed)
 
-    def _is_at(self, descriptor: int, folder: str) -> bool:
+    def _is_at(self, opened: OpenFolder, folder: str) -> bool:
         """Return whether an opened folder is at its path without any link below the root."""
         inside = folder[self._start :]
         try:
-            if os.readlink(_OPENED % descriptor) == f"{self._inside}{inside}":
+            if os.readlink(_OPENED % opened.descriptor) == f"{self._inside}{inside}":
                 return True
         except OSError:
             pass  # without /proc
         self._look_up_places()
         expected = f"{self._inside}{inside}"
-        return os.path.realpath(folder) == expected and _is_same(descriptor, expected)
+        return real_path(folder) == expected and _is_same(expected, opened.status())
 
 
 def _make_durably(folder: str) -> None:
@@ -274,7 +293,7 @@ def _make_durably(folder: str) -> None:
         folder = os.path.dirname(folder)
     for one in reversed(new):
         os.makedirs(one, exist_ok=True)
-        with OpenFolder(os.open(os.path.dirname(one), _FOLDER_FLAGS)) as around:
+        with open_folder(os.path.dirname(one)) as around:
             around.sync()
 
 
@@ -289,9 +308,9 @@ def _is_link(path: str) -> bool:
         return False  # opening it will raise the error
 
 
-def _is_same(descriptor: int, path: str) -> bool:
+def _is_same(path: str, opened: os.stat_result) -> bool:
     """Return whether a path without links leads to what is opened."""
     try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+        return os.path.samestat(os.lstat(path), opened)
     except OSError:
         return False

@@ -15,6 +15,7 @@ Limits: only regular files are opened (a FIFO or device would hang or never end)
 when a file is mapped; a file that is truncated *in place* later cannot be read safely through a
 mapping (the system sends SIGBUS). Lance never does that: files are written once.
 Not supported: file systems without hard links cannot take ``write_if_absent`` (FAT, some FUSE).
+On Windows and WebAssembly files are not mapped, and names are taken by a rename: system_calls.
 """
 
 from __future__ import annotations
@@ -47,19 +48,20 @@ from lance_nb.storage.local_files import (
     end_turn,
     locked_folder,
     read_file,
+    read_ranges,
     translated,
     turn_in_folder,
     write_plainly,
     write_temporary,
 )
 from lance_nb.storage.local_naming import (
-    OpenFolder,
     link_if_absent,
     remove,
     rename_over,
     sync_name,
 )
 from lance_nb.storage.sync_later import settle
+from lance_nb.storage.system_calls import MAPS_FILES, OpenFolder, check_names
 
 if TYPE_CHECKING:
     from lance_nb.storage.local_writer import LocalObjectWriter
@@ -106,6 +108,7 @@ class LocalStore:
         return store
 
     def _full(self, path: str) -> str:
+        check_names(path)
         return f"{self._root.rstrip('/')}/{check_path(path)}"
 
     def _folder(self, prefix: str) -> str:
@@ -144,7 +147,7 @@ class LocalStore:
         full = self._full(path)
         status = self._status(full)
         meter.count(status.st_size)
-        if status.st_size > SMALL_FILE_BYTES:
+        if MAPS_FILES and status.st_size > SMALL_FILE_BYTES:
             return self._mapped(full, status)
         return read_file(full, self._boundary)[0]
 
@@ -160,6 +163,8 @@ class LocalStore:
             check_range(full, one, status.st_size)
         meter.count(sum(one.size_bytes for one in wanted), len(wanted))
         if status.st_size > SMALL_FILE_BYTES:
+            if not MAPS_FILES:
+                return read_ranges(full, self._boundary, wanted)
             view = self._mapped(full, status)
         else:
             view = read_file(full, self._boundary)[0]
@@ -174,9 +179,13 @@ class LocalStore:
         return tail
 
     def map(self, path: str) -> memoryview | None:
-        """Map a whole file (an empty one gives an empty view)."""
+        """Map a whole file (an empty one gives an empty view); None where files are not mapped."""
         full = self._full(path)
-        return self._mapped(full, self._status(full))
+        status = self._status(full)
+        if not MAPS_FILES:
+            self._boundary.check_path(full)  # otherwise it is checked when it is mapped
+            return None
+        return self._mapped(full, status)
 
     def _status(self, full: str) -> os.stat_result:
         """Return the status of a file that is opened next, and checked then."""
@@ -235,12 +244,8 @@ class LocalStore:
         meter.count()
         full = self._folder(prefix)
         try:
-            descriptor = self._boundary.open_folder(full)
-            try:  # entries are asked for by their names in the opened folder
-                with os.scandir(descriptor) as entries:
-                    return read(list(entries), full)
-            finally:
-                os.close(descriptor)
+            with self._boundary.open_folder(full) as folder, folder.entries() as entries:
+                return read(list(entries), full)
         except (FileNotFoundError, NotADirectoryError):
             return []
         except LanceError:
@@ -354,7 +359,7 @@ class LocalStore:
         full = self._full(path)
         try:
             with translated(full):
-                folder = OpenFolder(self._boundary.open_own_folder(full.rpartition("/")[0] or "/"))
+                folder = self._boundary.open_own_folder(full.rpartition("/")[0] or "/")
         except ObjectNotFoundError:
             return
         try:
@@ -370,7 +375,7 @@ class LocalStore:
     def sync_folder(self, prefix: str) -> None:
         """Make what was deleted in a folder durable."""
         full = self._folder(prefix)
-        with translated(full), OpenFolder(self._boundary.open_folder(full)) as folder:
+        with translated(full), self._boundary.open_folder(full) as folder:
             folder.sync()
 
     def prune(self) -> None:
@@ -381,8 +386,8 @@ class LocalStore:
                     os.rmdir(full)
                     continue
                 above = full.rpartition("/")[0]
-                with OpenFolder(self._boundary.open_own_folder(above)) as folder:
-                    os.rmdir(_name(full), dir_fd=folder.descriptor)
+                with self._boundary.open_own_folder(above) as folder:
+                    folder.remove_folder(_name(full))
 
     def _folders(self) -> Iterator[str]:
         """Yield the root and all folders below it, each before what is in it; no links."""
@@ -392,8 +397,8 @@ class LocalStore:
             yield full
             with (
                 suppress(*_NOT_PRUNED),
-                OpenFolder(self._boundary.open_own_folder(full)) as folder,
-                os.scandir(folder.descriptor) as entries,
+                self._boundary.open_own_folder(full) as folder,
+                folder.entries() as entries,
             ):
                 waiting += [
                     f"{full}/{one.name}" for one in entries if one.is_dir(follow_symlinks=False)
@@ -403,7 +408,7 @@ class LocalStore:
         """Open the folder that a file is written to, making it if need be. Raises StorageError."""
         above = full.rpartition("/")[0]
         with translated(full):
-            return OpenFolder(self._boundary.open_folder(above or "/", create=True))
+            return self._boundary.open_folder(above or "/", create=True)
 
 
 def _name(full: str) -> str:

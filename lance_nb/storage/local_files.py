@@ -5,23 +5,23 @@ Limits: only regular files (a FIFO or device would hang or never end), opened wi
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import threading
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
 import pyarrow as pa
 
 from lance_nb.errors import LanceError, ObjectNotFoundError, StorageError
-from lance_nb.storage.base import Buffer
+from lance_nb.storage.base import Buffer, ByteRange, check_range
 from lance_nb.storage.links import Boundary
-from lance_nb.storage.local_naming import OpenFolder, WrittenFile, close_quietly
+from lance_nb.storage.local_naming import WrittenFile
+from lance_nb.storage.system_calls import FolderLock, OpenFolder, folder_lock, read_at
 
 MAPPINGS_MAX = 256
 TEMPORARY_PREFIX = ".tmp-"
@@ -133,10 +133,24 @@ def read_file(
     return memoryview(data), status.st_size
 
 
+def read_ranges(path: str, boundary: Boundary, wanted: Sequence[ByteRange]) -> list[memoryview]:
+    """Read ranges of a file that is not mapped, with one open. Raises for one behind its end."""
+    with translated(path):
+        descriptor = boundary.open_file(path)
+        try:
+            status = os.fstat(descriptor)
+            check_regular(path, status)
+            for one in wanted:
+                check_range(path, one, status.st_size)
+            return [memoryview(_pread_all(descriptor, one.start, one.stop)) for one in wanted]
+        finally:
+            os.close(descriptor)
+
+
 def _pread_all(descriptor: int, start: int, stop: int) -> bytes:
-    data = os.pread(descriptor, stop - start, start)
+    data = read_at(descriptor, stop - start, start)
     while len(data) < stop - start:  # one read returns at most 2 GiB, and a signal may shorten it
-        more = os.pread(descriptor, stop - start - len(data), start + len(data))
+        more = read_at(descriptor, stop - start - len(data), start + len(data))
         if not more:
             break
         data += more
@@ -198,19 +212,19 @@ def _write_all(descriptor: int, data: Buffer) -> None:
 @contextmanager
 def locked_folder(folder: str, boundary: Boundary) -> Iterator[None]:
     """Hold the advisory lock of a folder; the system releases it when the process ends."""
-    descriptor = boundary.open_folder(folder)
+    lock = folder_lock(boundary.open_folder(folder), folder)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock.acquire()
         yield
     finally:
-        close_quietly(descriptor)
+        lock.close()
 
 
 class _Turns(threading.local):
-    """The folders that this thread has locked, with the descriptors that hold the locks."""
+    """The folders that this thread has locked."""
 
     def __init__(self) -> None:
-        self.held: dict[str, int] = {}
+        self.held: dict[str, FolderLock] = {}
 
 
 _turns = _Turns()
@@ -224,36 +238,29 @@ def turn_in_folder(folder: str, boundary: Boundary) -> Iterator[None]:
     has been stopped. ``end_turn`` releases it before the block ends.
     """
     try:
-        descriptor = boundary.open_folder(folder)
+        lock = folder_lock(boundary.open_folder(folder), folder)
     except OSError:  # no folder yet, or an unreadable one: no lock
         yield
         return
     try:
-        _lock_for_a_while(descriptor)
-        _turns.held[folder] = descriptor
+        _lock_for_a_while(lock)
+        _turns.held[folder] = lock
         yield
     finally:
         _turns.held.pop(folder, None)
-        close_quietly(descriptor)
+        lock.close()
 
 
 def end_turn(folder: str) -> None:
     """Release the lock of a folder for the next writer, if this thread holds it."""
-    descriptor = _turns.held.pop(folder, None)
-    if descriptor is not None:
+    lock = _turns.held.pop(folder, None)
+    if lock is not None:
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            lock.release()
 
 
-def _lock_for_a_while(descriptor: int) -> None:
+def _lock_for_a_while(lock: FolderLock) -> None:
     end = time.monotonic() + TURN_S_MAX
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return
+    with suppress(OSError):  # a file system without locks
+        while not lock.try_acquire() and time.monotonic() <= end:
             time.sleep(_TURN_LOOK_S)
-        except OSError:  # a file system without locks
-            return

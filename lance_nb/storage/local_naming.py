@@ -11,8 +11,7 @@ The folder is synced after that. When this fails, every reader sees the file, bu
 may undo it: the outcome is ``"unsynced"``. The sync is not repeated, because a system that has
 reported an error once may report success for data that it has dropped.
 
-All names are relative to the descriptor of the opened folder, so that no link is followed
-(links.py).
+All names are relative to the opened folder, so that no link is followed (links.py).
 
 Limits: file systems that cannot sync folders (EINVAL or "not supported") are assumed to need no
 sync. Where two names of one file have different inode numbers (some FUSE), contents are compared;
@@ -25,18 +24,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import suppress
 from enum import Enum
-from types import TracebackType
-from typing import Self
 
 from lance_nb.errors import ObjectExistsError, StorageError
 from lance_nb.storage.base import Buffer
+from lance_nb.storage.system_calls import OpenFolder, close_quietly, read_at
 from lance_nb.value_classes import dataclass
 
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV, errno.EMLINK}
-_NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 # Errors that a system reports before it begins; after others, a removal may still be under way.
 _REFUSALS = {
     errno.EACCES,
@@ -48,70 +43,6 @@ _REFUSALS = {
     errno.ENAMETOOLONG,
     errno.ENOSPC,
 }
-
-
-class OpenFolder:
-    """A folder of a store that is opened, so that what is done in it is done in no other."""
-
-    __slots__ = ("descriptor",)
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close it; does nothing a second time."""
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            close_quietly(descriptor)
-
-    def create(self, name: str) -> int:
-        """Create a file that is not there; return its descriptor. Raises OSError."""
-        return os.open(name, _CREATE_FLAGS, 0o666, dir_fd=self.descriptor)
-
-    def holds(self, name: str) -> bool:
-        """Return whether a name is taken, be it by a link that leads nowhere. Raises OSError."""
-        try:
-            os.lstat(name, dir_fd=self.descriptor)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def rename(self, name: str, new_name: str) -> None:
-        """Give a file another name, in the place of whatever has it. Raises OSError."""
-        os.rename(name, new_name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-
-    def link(self, name: str, new_name: str) -> None:
-        """Give a file a second name, which must be free. Raises OSError."""
-        here = self.descriptor
-        os.link(name, new_name, src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a link of that name. Raises OSError."""
-        os.unlink(name, dir_fd=self.descriptor)
-
-    def remove_quietly(self, name: str) -> None:
-        """Remove a file if that is possible."""
-        with suppress(OSError):
-            self.remove(name)
-
-    def sync(self) -> None:
-        """Make what was created, renamed and removed in it durable. Raises OSError."""
-        try:
-            os.fsync(self.descriptor)
-        except OSError as error:
-            if error.errno not in _NO_FOLDER_SYNC:
-                raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +145,6 @@ def remove(folder: OpenFolder, full: str) -> None:
         raise StorageError(full, _reason(error), outcome) from error
 
 
-def close_quietly(descriptor: int) -> None:
-    """Close a descriptor and ignore errors: only a sync reports whether writes succeeded."""
-    with suppress(OSError):
-        os.close(descriptor)
-
-
 def sync_name(folder: OpenFolder, full: str) -> None:
     """Make the new name of a file durable. Raises StorageError with the outcome "unsynced"."""
     try:
@@ -232,7 +157,7 @@ def sync_name(folder: OpenFolder, full: str) -> None:
 def _look(file: WrittenFile, name: str, data: Buffer | None) -> _Found:
     """Return what is at a name now, compared with ``file``."""
     try:
-        status = os.lstat(name, dir_fd=file.folder.descriptor)
+        status = file.folder.own_status(name)
         if (status.st_dev, status.st_ino) == (file.device, file.inode):
             return _Found.OURS
         if stat.S_ISLNK(status.st_mode):  # we make none
@@ -248,14 +173,13 @@ def _look(file: WrittenFile, name: str, data: Buffer | None) -> _Found:
 
 def _holds(folder: OpenFolder, name: str, data: Buffer) -> bool:
     expected = memoryview(data).cast("B")
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    descriptor = os.open(name, flags, dir_fd=folder.descriptor)
+    descriptor = folder.open_file(name)
     try:
         if os.fstat(descriptor).st_size != len(expected):
             return False
         at = 0
         while at < len(expected):
-            piece = os.pread(descriptor, len(expected) - at, at)
+            piece = read_at(descriptor, len(expected) - at, at)
             if not piece or piece != expected[at : at + len(piece)]:
                 return False
             at += len(piece)
@@ -276,7 +200,7 @@ def _is_removed(file: WrittenFile) -> bool:
 
 def _is_gone(folder: OpenFolder, name: str) -> bool:
     try:
-        os.lstat(name, dir_fd=folder.descriptor)
+        folder.own_status(name)
     except (FileNotFoundError, NotADirectoryError):
         return True
     except OSError:

@@ -27,14 +27,14 @@ from lance_nb.storage import meter
 from lance_nb.storage.base import Buffer
 from lance_nb.storage.links import Boundary
 from lance_nb.storage.local_files import temporary_name, translated
-from lance_nb.storage.local_naming import (
-    OpenFolder,
-    WrittenFile,
-    close_quietly,
-    rename_over,
-    sync_name,
-)
+from lance_nb.storage.local_naming import WrittenFile, rename_over, sync_name
 from lance_nb.storage.sync_later import sync_later
+from lance_nb.storage.system_calls import (
+    RENAMES_OPEN_FILES,
+    OpenFolder,
+    close_quietly,
+    write_pieces,
+)
 
 PIECES_MAX = 1024
 RUN_BYTES = 8 * 1024 * 1024
@@ -51,7 +51,7 @@ class LocalObjectWriter:
         above, _, self._name = full.rpartition("/")
         self._temporary = temporary_name()
         with translated(full):
-            self._folder = OpenFolder(boundary.open_folder(above or "/", create=True))
+            self._folder = boundary.open_folder(above or "/", create=True)
             try:
                 self._descriptor = self._folder.create(self._temporary)
             except OSError:
@@ -70,7 +70,7 @@ class LocalObjectWriter:
         try:
             with translated(self._full):
                 while views:
-                    written = os.writev(self._descriptor, views[:PIECES_MAX])
+                    written = write_pieces(self._descriptor, views[:PIECES_MAX])
                     views = _rest(views, written)
                     self._size += written
             self._writeback.reached(self._descriptor, self._size)
@@ -86,6 +86,9 @@ class LocalObjectWriter:
         """
         if self._descriptor < 0:
             raise InternalError(f"{self._full} is finished twice")
+        if not RENAMES_OPEN_FILES:
+            self._finish_closed()
+            return
         try:
             with translated(self._full):
                 replaces = self._folder.holds(self._name)
@@ -103,6 +106,23 @@ class LocalObjectWriter:
             self.abort()
             raise
 
+    def _finish_closed(self) -> None:
+        """Close the file before it is renamed; on Windows an open file keeps its name."""
+        try:
+            with translated(self._full):
+                os.fsync(self._descriptor)
+                file = WrittenFile.of(self._folder, self._temporary, self._descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            close_quietly(descriptor)
+            rename_over(file, self._full)
+            sync_name(self._folder, self._full)
+        except StorageError:
+            self.abort()
+            self._folder.remove_quietly(self._temporary)
+            raise
+        finally:
+            self._folder.close()
+
     def abort(self) -> None:
         """Remove what was written; does nothing after ``finish``."""
         if self._descriptor >= 0:
@@ -113,7 +133,7 @@ class LocalObjectWriter:
 
     def _sync(self) -> None:
         """Make file and name durable, now or together with the files of ``synced_together``."""
-        later = OpenFolder(os.dup(self._folder.descriptor))
+        later = self._folder.duplicate()
         is_later = False
         try:
             is_later = sync_later(self._descriptor, partial(_sync_later, self._full, later))

@@ -27,7 +27,6 @@ Source: obstore 0.12.1; measured in tests/benchmarks/object_store.py.
 
 from __future__ import annotations
 
-import os
 import queue
 import re
 import sys
@@ -71,6 +70,7 @@ from lance_nb.storage.driver_errors import DriverErrors
 from lance_nb.storage.fsspec_options import secrets_of
 from lance_nb.storage.object_store_options import Settings, translate
 from lance_nb.storage.spans import coalesce, slice_spans
+from lance_nb.storage.system_calls import call_in_forked_children
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def _after_fork() -> None:
     _state["forked"] = _state["forked"] or _state["used"]
 
 
-os.register_at_fork(after_in_child=_after_fork)
+call_in_forked_children(_after_fork)
 
 
 def open_object_store(

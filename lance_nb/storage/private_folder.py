@@ -7,7 +7,8 @@ the descriptor of the opened folder, so that it cannot be replaced in between.
 
 Writes are atomic and durable: temporary file, fsync, rename, fsync of the folder.
 
-Limits: for systems with file owners and modes (not Windows). Access control lists are not checked.
+Limits: access control lists are not checked. Windows has no file owners and modes of this kind: the
+folder is in the user's profile there, which other users cannot read unless they were allowed to.
 """
 
 from __future__ import annotations
@@ -22,11 +23,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lance_nb.errors import StorageError
+from lance_nb.storage.system_calls import HAS_OWNERS, OpenFolder, current_user, open_folder
 
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_BASE_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY = ".tmp-"
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _LINK_ERRORS = {errno.ELOOP, errno.ENOTDIR}
@@ -70,7 +68,7 @@ class PrivateFolder:
             found = []
             for name in _listed(folder):
                 with suppress(FileNotFoundError):  # removed by another process
-                    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    status = folder.own_status(name)
                     found.append((status.st_mtime_ns, name))
         return [name for _, name in sorted(found) if not name.startswith(_TEMPORARY)]
 
@@ -81,7 +79,7 @@ class PrivateFolder:
                 return None
             path = str(self.path / name)
             try:
-                file = os.open(name, _READ_FLAGS, dir_fd=folder)
+                file = folder.open_file(name)
             except FileNotFoundError:
                 return None
             except OSError as error:
@@ -99,55 +97,54 @@ class PrivateFolder:
     def has(self, name: str) -> bool:
         """Whether a file, or anything else, has that name. Raises StorageError."""
         with self._opened() as folder:
-            return folder is not None and _holds(folder, name)
+            return folder is not None and folder.holds(name)
 
     def write(self, name: str, data: bytes) -> None:
         """Create or replace a file, durably. Raises StorageError."""
         with self._made() as folder, _storage_errors(self.path / name):
             _remove_old(folder)
             temporary = f"{_TEMPORARY}{uuid.uuid4().hex}"
-            file = os.open(temporary, _CREATE_FLAGS, 0o600, dir_fd=folder)
+            file = folder.create(temporary, 0o600)
             try:
                 with os.fdopen(file, "wb") as opened:
                     opened.write(data)
                     opened.flush()
                     os.fsync(file)
-                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                folder.rename(temporary, name)
             except OSError:
-                with suppress(OSError):
-                    os.unlink(temporary, dir_fd=folder)
+                folder.remove_quietly(temporary)
                 raise
-            os.fsync(folder)
+            folder.sync()
 
     def remove(self, name: str) -> None:
         """Remove a file or link if it exists. Raises StorageError."""
         with self._opened() as folder, _storage_errors(self.path / name):
             if folder is not None:
                 with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
+                    folder.remove(name)
 
     @contextmanager
-    def _made(self) -> Iterator[int]:
+    def _made(self) -> Iterator[OpenFolder]:
         """Open the folder; create it if needed."""
         with _storage_errors(self._base):
             self._base.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self._base, _BASE_FLAGS)
+            folder = open_folder(str(self._base))
         try:
             path = self._base
             for part in self._parts:
                 path /= part
                 with _storage_errors(path), suppress(FileExistsError):
-                    os.mkdir(part, 0o700, dir_fd=folder)
+                    folder.make_folder(part, 0o700)
                 folder = _inside(folder, path, is_last=part == self._parts[-1])
             yield folder
         finally:
-            os.close(folder)
+            folder.close()
 
     @contextmanager
-    def _opened(self) -> Iterator[int | None]:
+    def _opened(self) -> Iterator[OpenFolder | None]:
         """Open the folder; None if there is none."""
         try:
-            folder = os.open(self._base, _BASE_FLAGS)
+            folder = open_folder(str(self._base))
         except OSError:
             yield None
             return
@@ -155,43 +152,47 @@ class PrivateFolder:
             path = self._base
             for part in self._parts:
                 path /= part
-                if not _holds(folder, part):
+                if not folder.holds(part):
                     yield None
                     return
                 folder = _inside(folder, path, is_last=part == self._parts[-1])
             yield folder
         finally:
-            os.close(folder)
+            folder.close()
 
 
-def _inside(above: int, path: Path, *, is_last: bool) -> int:
+def _inside(above: OpenFolder, path: Path, *, is_last: bool) -> OpenFolder:
     """Open a folder below another one, and close that one. Raises StorageError."""
     with _storage_errors(path):
-        folder = os.open(path.name, _FOLDER_FLAGS, dir_fd=above)
+        folder = above.open_folder(path.name)
     _check_folder(path, folder, is_last=is_last)
-    os.close(above)
+    above.close()
     return folder
 
 
-def _check_folder(path: Path, folder: int, *, is_last: bool) -> None:
+def _check_folder(path: Path, folder: OpenFolder, *, is_last: bool) -> None:
     """Refuse a folder of another user, closing it; correct the mode of our own."""
+    if not HAS_OWNERS:
+        return
     is_ours = False
     try:
         with _storage_errors(path):
-            status = os.fstat(folder)
+            status = folder.status()
             _check_owner(str(path), status)
             wanted = 0o700 if is_last else stat.S_IMODE(status.st_mode) & ~_WRITABLE_BY_OTHERS
             if stat.S_IMODE(status.st_mode) != wanted:
-                os.fchmod(folder, wanted)
+                folder.set_mode(wanted)
         is_ours = True
     finally:
         if not is_ours:
-            os.close(folder)
+            folder.close()
 
 
 def _check_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise StorageError(path, "it is not a regular file")
+    if not HAS_OWNERS:
+        return
     _check_owner(path, status)
     if status.st_mode & _WRITABLE_BY_OTHERS:
         mode = stat.S_IMODE(status.st_mode)
@@ -203,7 +204,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
 
 
 def _check_owner(path: str, status: os.stat_result) -> None:
-    mine = os.geteuid()
+    mine = current_user()
     if status.st_uid != mine:
         raise StorageError(
             path,
@@ -211,27 +212,19 @@ def _check_owner(path: str, status: os.stat_result) -> None:
         )
 
 
-def _holds(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _listed(folder: int) -> list[str]:
-    with os.scandir(folder) as entries:
+def _listed(folder: OpenFolder) -> list[str]:
+    with folder.entries() as entries:
         return [one.name for one in entries]
 
 
-def _remove_old(folder: int) -> None:
+def _remove_old(folder: OpenFolder) -> None:
     """Remove temporary files of writers that were killed long ago."""
     for name in _listed(folder):
         if name.startswith(_TEMPORARY):
             with suppress(OSError):
-                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                status = folder.own_status(name)
                 if time.time() - status.st_mtime > _OLD_S:
-                    os.unlink(name, dir_fd=folder)
+                    folder.remove(name)
 
 
 @contextmanager

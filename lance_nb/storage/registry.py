@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from lance_nb.errors import ArgumentError, InvalidInputError, MissingPackageError, NotSupportedError
 from lance_nb.storage.base import Store, absolute_path
+from lance_nb.storage.system_calls import real_path
 
 StorageOptions = Mapping[str, Any]
 
@@ -42,7 +43,8 @@ STORES: dict[str, tuple[str, str, str]] = {
 }
 
 _SAME_STORE = {"s3a": "s3", "gcs": "gs"}  # two names of one scheme
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # one letter is a drive of Windows
+_DRIVE = re.compile(r"/[A-Za-z]:(?=/|$)")
 
 
 def open_store(
@@ -105,7 +107,7 @@ def relative_uri(uri: str, root: str) -> str | None:
     if _SAME_STORE.get(scheme, scheme) != _SAME_STORE.get(root_scheme, root_scheme):
         return None
     if scheme == "file":
-        place, root_place = os.path.realpath(place), os.path.realpath(root_place)
+        place, root_place = real_path(place), real_path(root_place)
     elif scheme != root_scheme:
         place, root_place = place.partition("://")[2], root_place.partition("://")[2]
     place, root_place = place.rstrip("/"), root_place.rstrip("/")
@@ -123,7 +125,10 @@ def _local_path(uri: str, rest: str) -> str:
         raise InvalidInputError(
             f"{uri!r} names the host {host!r}; a local file URI is file:///path"
         )
-    return absolute_path("/" + unquote(path))
+    place = "/" + unquote(path)
+    if os.sep != "/" and _DRIVE.match(place):  # file:///C:/data/photos.lance
+        place = place[1:]
+    return absolute_path(place)
 
 
 @cache

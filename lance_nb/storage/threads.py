@@ -4,7 +4,8 @@ Reads of remote ranges and decoding of independent columns share it, so that the
 more than ``THREADS_MAX`` threads to a process.
 
 Limits: a task that runs in the pool and calls ``run_all`` runs its own tasks inline; waiting for
-the pool from inside the pool could deadlock. A forked child creates its own pool.
+the pool from inside the pool could deadlock. A forked child creates its own pool. Where no thread
+can be started (WebAssembly, a limit of the system), the tasks run in the caller's thread.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
+
+from lance_nb.storage.system_calls import HAS_THREADS, call_in_forked_children
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,13 +35,26 @@ def _mark_inside() -> None:
 
 
 def _pool() -> ThreadPoolExecutor:
-    from concurrent.futures import ThreadPoolExecutor  # loads logging: most reads need no thread
-
     with _lock:
         if not _pools:
-            workers = min(THREADS_MAX, 4 * (os.cpu_count() or 1))
-            _pools.append(ThreadPoolExecutor(workers, "lance-nb", initializer=_mark_inside))
+            _pools.append(_new_pool(min(THREADS_MAX, 4 * (os.cpu_count() or 1))))
         return _pools[0]
+
+
+def _new_pool(workers: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # loads logging: most reads need no thread
+
+    class Pool(ThreadPoolExecutor):
+        """A pool that goes on with the threads it has when no further one can be started."""
+
+        def _adjust_thread_count(self) -> None:
+            try:
+                super()._adjust_thread_count()
+            except RuntimeError:
+                if not self._threads:
+                    raise
+
+    return Pool(workers, "lance-nb", initializer=_mark_inside)
 
 
 def _forget_after_fork() -> None:
@@ -48,7 +64,7 @@ def _forget_after_fork() -> None:
     _pools.clear()
 
 
-os.register_at_fork(after_in_child=_forget_after_fork)
+call_in_forked_children(_forget_after_fork)
 
 
 def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -58,21 +74,28 @@ def run_all(tasks: Sequence[Callable[[], T]]) -> list[T]:
     """
     if len(tasks) <= 1 or getattr(_inside, "pool", False):
         return [task() for task in tasks]
-    futures = [_pool().submit(task) for task in tasks]
+    if not HAS_THREADS:
+        return [task() for task in tasks]
+    started = [(task, begin(task)) for task in tasks]
     try:
-        return [future.result() for future in futures]
+        return [_result(task, future) for task, future in started]
     finally:
-        for future in futures:
-            future.cancel()
+        for _, future in started:
+            if future is not None:
+                future.cancel()
 
 
 def begin(task: Callable[[], T]) -> Future[T] | None:
     """Start a task in the pool; None inside the pool, or if no thread can be started."""
-    if getattr(_inside, "pool", False):
+    if not HAS_THREADS or getattr(_inside, "pool", False):
         return None
+    pool = _pool()
     try:
-        return _pool().submit(task)
-    except RuntimeError:  # the interpreter is shutting down and starts no more threads
+        return pool.submit(task)
+    except RuntimeError:  # a limit of the system, or the interpreter is shutting down
+        with _lock:
+            if pool in _pools:  # its queue holds the task, which must not run later
+                _pools.remove(pool)
         return None
 
 
@@ -89,20 +112,26 @@ def run_side_by_side(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator
     For work that keeps processors busy. Tasks are asked for as they can begin; the first error in
     their order is raised, and no further task begins.
     """
-    if threads <= 1 or getattr(_inside, "pool", False):
+    if threads <= 1 or not HAS_THREADS or getattr(_inside, "pool", False):
         yield from (task() for task in tasks)
         return
     from concurrent.futures import wait
 
-    running: deque[Future[T]] = deque()
+    running: deque[tuple[Callable[[], T], Future[T] | None]] = deque()
     try:
         for task in tasks:
             if len(running) > threads:
-                yield running.popleft().result()
-            running.append(_pool().submit(task))
+                yield _result(*running.popleft())
+            running.append((task, begin(task)))
         while running:
-            yield running.popleft().result()
+            yield _result(*running.popleft())
     finally:
-        for future in running:
+        futures = [future for _, future in running if future is not None]
+        for future in futures:
             future.cancel()
-        wait(running)
+        wait(futures)
+
+
+def _result(task: Callable[[], T], future: Future[T] | None) -> T:
+    """Return the result of a task that was started; without a future, run it now."""
+    return task() if future is None else future.result()

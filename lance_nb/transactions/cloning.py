@@ -14,8 +14,8 @@ Source: message ``Transaction.Clone`` of lance.table; pylance 14.0.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from lance_nb.errors import DatasetAlreadyExistsError, LanceError
 from lance_nb.format import layout
@@ -24,6 +24,7 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.storage.summed_writer import SummedWriter
+from lance_nb.storage.threads import run_side_by_side
 from lance_nb.table.locations import Locations
 from lance_nb.transactions.branch_writer import clone_source
 from lance_nb.transactions.checksum_records import CopiedSums
@@ -81,11 +82,11 @@ def deep_clone(
     copies = files_to_copy(source, version, target)
     copied = [0, 0]
     sums = CopiedSums() if _wants_checksums(source, version) else None
-    with ThreadPoolExecutor(_COPIERS) as pool:
-        for size_bytes in pool.map(lambda one: _copy(one, target.home, sums), copies):
-            copied = [copied[0] + 1, copied[1] + size_bytes]
-            if progress is not None:
-                progress(CopyProgress(len(copies), copied[0], copied[1]))
+    tasks = [partial(_copy, one, target.home, sums) for one in copies]
+    for size_bytes in run_side_by_side(tasks, _COPIERS):
+        copied = [copied[0] + 1, copied[1] + size_bytes]
+        if progress is not None:
+            progress(CopyProgress(len(copies), copied[0], copied[1]))
     if sums is not None:
         sums.write(target.home)
     return commit_clone(source, version, target, options, is_shallow=False)

@@ -18,9 +18,17 @@ from typing import Any
 
 import pytest
 
-from lance_nb.storage import links, local, local_files, local_naming, local_writer, sync_later
+from lance_nb.storage import (
+    links,
+    local,
+    local_files,
+    local_naming,
+    local_writer,
+    sync_later,
+    system_calls,
+)
 
-MODULES = (links, local, local_files, local_naming, local_writer, sync_later)
+MODULES = (links, local, local_files, local_naming, local_writer, sync_later, system_calls)
 CALLS = (
     "open",
     "close",

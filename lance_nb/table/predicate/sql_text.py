@@ -11,7 +11,8 @@ and come back as ``Bulk``.
 sqlglot needs some twenty calls per level of nesting, so that about forty levels exhaust Python's
 default limit of 1,000 calls. Such an expression is read again in a thread of its own, with a stack
 that has room and the limit raised meanwhile. The limit is one for all threads: while it is raised,
-endless recursion elsewhere is noticed later, nothing else changes.
+endless recursion elsewhere is noticed later, nothing else changes. Where no thread can be started,
+the expression is refused as nested too deeply.
 
 Limits: 8 MiB of text, 2,000,000 tokens in it, 150,000 apart from bulk lists, 200 levels of
 brackets, CASE and signs; the raised limit of calls holds for some 400 levels.
@@ -28,6 +29,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_nb.errors import PredicateError
+from lance_nb.storage.system_calls import HAS_THREADS
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def call_deeply(function: Callable[[], T]) -> T:
     try:
         return function()
     except RecursionError:
+        if not HAS_THREADS:
+            raise
         return _with_room(function)
 
 

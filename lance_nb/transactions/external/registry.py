@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from lance_nb.errors import InvalidInputError
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.storage.system_calls import real_path
 from lance_nb.transactions.external import OPTION
 from lance_nb.transactions.external.base import ExternalManifestStore
 from lance_nb.transactions.external.stores.dynamodb import DynamoManifestStore
@@ -110,7 +111,7 @@ def is_plain(uri: str | os.PathLike[str]) -> bool:
 def base_uri(store: Store, url: str) -> str:
     """Return the key of a dataset in the manifest store ``url``."""
     if store.scheme == "file":
-        place = os.path.realpath(store.uri)
+        place = real_path(store.uri)
     else:
         scheme, _, rest = store.uri.partition("://")
         place = f"{_SAME_SCHEME.get(scheme, scheme)}://{rest}"

@@ -15,8 +15,8 @@ from lance_nb.storage import links, local_files
 from lance_nb.storage.base import ByteRange, prune, sync_folder, turn, write_new, write_unsynced
 from lance_nb.storage.links import KNOWN_MAX, Boundary
 from lance_nb.storage.local import LocalStore
-from lance_nb.storage.local_files import OpenFolder
 from lance_nb.storage.registry import open_store
+from lance_nb.storage.system_calls import OpenFolder
 
 BIG = b"b" * 100_000  # is mapped
 
@@ -409,11 +409,11 @@ def test_a_folder_that_is_replaced_while_a_file_is_deleted_in_it_is_an_error(
 ) -> None:
     real = Boundary.open_folder
 
-    def late(boundary: Boundary, folder: str, **options: Any) -> int:
-        descriptor = real(boundary, folder, **options)
+    def late(boundary: Boundary, folder: str, **options: Any) -> OpenFolder:
+        opened = real(boundary, folder, **options)
         (place.root / "own").rename(place.root / "moved")
         (place.root / "own").mkdir()
-        return descriptor
+        return opened
 
     monkeypatch.setattr(Boundary, "open_folder", late)
     with pytest.raises(StorageError, match="moved while it was used"):
@@ -531,12 +531,12 @@ def test_a_root_without_links_is_not_looked_up(
 
     monkeypatch.setattr(os.path, "realpath", noted)
 
-    os.close(Boundary(str(root)).open_folder(f"{root}/a/b"))
+    Boundary(str(root)).open_folder(f"{root}/a/b").close()
     assert looked == []
 
     link = tmp_path / "link.lance"
     link.symlink_to(root)
-    os.close(Boundary(str(link)).open_folder(f"{link}/a/b"))
+    Boundary(str(link)).open_folder(f"{link}/a/b").close()
     assert looked[0] == str(link)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import threading
 from pathlib import Path
@@ -15,6 +14,7 @@ from lance_nb.errors import InvalidInputError, ObjectNotFoundError, StorageError
 from lance_nb.storage import local_files
 from lance_nb.storage.base import ByteRange, turn, write_unsynced
 from lance_nb.storage.local import LocalStore
+from lance_nb.storage.system_calls import folder_lock, open_folder
 from tests.conformance.replacing_tests import ReplacingTests
 from tests.conformance.store_tests import BIG, StoreTests
 
@@ -247,13 +247,13 @@ def test_writers_of_a_folder_take_turns(store: LocalStore):
 
 def test_who_has_created_its_file_ends_its_turn(store: LocalStore, tmp_path: Path):
     store.write("_versions/0", b"")
-    descriptor = os.open(tmp_path / "_versions", os.O_RDONLY)
+    place = str(tmp_path / "_versions")
+    lock = folder_lock(open_folder(place), place)
     with turn(store, "_versions"):
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert not lock.try_acquire()
         store.write_if_absent("_versions/1", b"data")
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(descriptor)
+        assert lock.try_acquire()
+    lock.close()
 
 
 def test_who_has_waited_too_long_for_a_turn_goes_ahead(store: LocalStore, monkeypatch):

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from lance_nb.errors import ObjectExistsError, StorageError
-from lance_nb.storage import local_naming
+from lance_nb.storage import local_naming, system_calls
 from lance_nb.storage.local import LocalStore
 from lance_nb.storage.local_files import write_temporary
-from lance_nb.storage.local_naming import OpenFolder
+from lance_nb.storage.system_calls import OpenFolder
 from tests.support.faulty_system import FaultySystem
 
 CODES = [
@@ -36,7 +36,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def install(**faults: tuple[int, bool]) -> None:
         monkeypatch.setattr(
-            local_naming, "os", FaultySystem(lambda _number, name: faults.get(name))
+            system_calls, "os", FaultySystem(lambda _number, name: faults.get(name))
         )
 
     return install
@@ -93,7 +93,7 @@ def test_a_link_that_lands_between_the_looks_is_created(
                 os.link(source, target, **where)
             os.unlink(path, dir_fd=dir_fd)
 
-    monkeypatch.setattr(local_naming, "os", Late(lambda *_: None))
+    monkeypatch.setattr(system_calls, "os", Late(lambda *_: None))
     store.write_if_absent("v/1", b"x")
     assert bytes(store.read("v/1")) == b"x"
 
@@ -107,7 +107,7 @@ def test_equal_bytes_alone_are_no_proof(tmp_path: Path, monkeypatch, code: int, 
             (tmp_path / target).write_bytes((tmp_path / source).read_bytes())
             raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(local_naming, "os", Copying(lambda *_: None))
+    monkeypatch.setattr(system_calls, "os", Copying(lambda *_: None))
     assert outcome_of(LocalStore(str(tmp_path)).write_if_absent, "x", b"data") == told
 
 

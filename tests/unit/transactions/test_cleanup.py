@@ -18,8 +18,8 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import DETACHED_BIT, branch_path, branch_root, manifest_path
 from lance_nb.storage.local import LocalStore
-from lance_nb.storage.local_files import OpenFolder
 from lance_nb.storage.memory import MemoryStore
+from lance_nb.storage.system_calls import OpenFolder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan
 from lance_nb.table.refs import Target
