@@ -58,6 +58,10 @@ _KNOWN = frozenset({
     "maxversionspertrigger", "skipchangecommits", "allowbases", "checksums",
     "dimensions",
 })  # fmt: skip
+_NO_TABLES = (
+    "Spark gives readers written in Python no options of tables. Create a view: CREATE TEMPORARY "
+    "VIEW name USING lance_nb OPTIONS (path '...')"
+)
 _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 
 
@@ -71,6 +75,8 @@ class SourceOptions:
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
         """Check the keys. Raises InvalidInputError."""
         lowered = {key.lower(): value for key, value in given.items()}
+        if "provider" in lowered:  # CREATE TABLE adds it
+            raise InvalidInputError(f"a table of Spark's catalog cannot be a dataset: {_NO_TABLES}")
         for key in lowered:
             if key not in _KNOWN:
                 raise InvalidInputError(
@@ -89,7 +95,7 @@ class SourceOptions:
         if found is None:
             raise InvalidInputError(
                 "the path of the dataset is missing: use spark.read.format('lance_nb').load(path). "
-                "Tables of Spark's catalog lose the path; create a temporary view instead"
+                f"A table of Spark's catalog loses it: {_NO_TABLES}"
             )
         return found
 

@@ -1,0 +1,35 @@
+"""Options as Spark passes them: text, with keys in lower case."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.spark.source.options import SourceOptions
+
+
+def test_tables_of_a_catalog_are_refused_with_what_works() -> None:
+    given = {"owner": "root", "provider": "lance_nb", "path": "file:/x.lance", "location": "/x"}
+    with pytest.raises(InvalidInputError, match="CREATE TEMPORARY VIEW name USING lance_nb"):
+        SourceOptions.of(given)
+    with pytest.raises(InvalidInputError, match="path of the dataset is missing.*TEMPORARY VIEW"):
+        _ = SourceOptions.of({}).path
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("emb=384, face=128", {"emb": 384, "face": 128}),
+        ("a=b=2", {"a=b": 2}),
+        ('{"a,b": 2, "c": "3"}', {"a,b": 2, "c": 3}),
+        ("", {}),
+    ],
+)
+def test_lengths_of_vectors(text: str, wanted: dict[str, int]) -> None:
+    assert SourceOptions.of({"dimensions": text}).dimensions == wanted
+
+
+@pytest.mark.parametrize("text", ["emb", "emb=", "=2", "emb=0", "emb=-1", '{"emb": 1.5}', "{"])
+def test_lengths_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="dimensions"):
+        _ = SourceOptions.of({"dimensions": text}).dimensions
