@@ -12,7 +12,7 @@ def test_tables_of_a_catalog_are_refused_with_what_works() -> None:
     given = {"owner": "root", "provider": "lance_nb", "path": "file:/x.lance", "location": "/x"}
     with pytest.raises(InvalidInputError, match="CREATE TEMPORARY VIEW name USING lance_nb"):
         SourceOptions.of(given)
-    with pytest.raises(InvalidInputError, match="path of the dataset is missing.*TEMPORARY VIEW"):
+    with pytest.raises(InvalidInputError, match=r"path of the dataset is missing.*TEMPORARY VIEW"):
         _ = SourceOptions.of({}).path
 
 
