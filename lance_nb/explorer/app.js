@@ -49,6 +49,7 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   const mode = modeSwitch(card, () => host.active);
   paintMode = mode.paint;
   parts.bar.append(mode.element, pane.toggle);
+  ctx.describe("tab", () => host.active);
   host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
   ctx.onScreen((_screen, patched) => patched || pane.clear());

@@ -24,6 +24,7 @@ from lance_nb.explorer.html_export import html_page, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, words
 from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Ref
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.registry import TABS, RetentionHandlers
 from lance_nb.explorer.session import Session, Target, check_target
 from lance_nb.explorer.widget import LanceWidget
@@ -54,6 +55,7 @@ class Explorer(LanceWidget):
     entry: ClassVar[str] = assets.EXPLORER
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline", "rows", "detail")
     default_height: ClassVar[int] = 440
+    view: ClassVar[screen.View] = screen.EXPLORER
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:

@@ -6,15 +6,13 @@ and a stage know their dataset and are shown by the view of the explorer for the
 card.
 
 Datasets and values request ``mime_bundle`` through the hook in ``dataset.display``. In a notebook
-the live widget is displayed first and the bundle is its static rendering, the same two outputs as a
-widget's own display (see ``widget``); in a terminal the bundle is the text.
+the live widget and its picture are displayed first and the bundle is the same as text, the three
+outputs of a widget's own display (see ``widget``); in a terminal the bundle is the text.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-from IPython.display import display
 
 from lance_nb.dataset.display import VALUES, in_marimo
 from lance_nb.errors import LanceError
@@ -63,7 +61,7 @@ def mime_bundle(value: Any) -> dict[str, Any]:
         return {"text/plain": picture.text, "text/html": picture.html}
     if in_marimo():  # it makes the widget of the bundle itself
         return widget.live_bundle() | {"text/plain": picture.text}
-    display(widget.live_bundle(), raw=True)
+    widget.display_live()
     return {"text/plain": picture.text, "text/html": behind(picture)}
 
 

@@ -6,18 +6,22 @@ requests for ``messages.handle``. ``RequestHandlers`` is the base of the handler
 
 ``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
 filter matches and query vectors of the grid between requests; the browser refers to them by a key:
-``o3`` for an order, ``p4`` for the rows that pass a filter, ``v5`` for a vector.
+``o3`` for an order, ``p4`` for the rows that pass a filter, ``v5`` for a vector. ``RecentAnswers``
+keeps what the browser got last, so that a picture of the screen reads nothing again; what the
+browser says is on its screen is in ``Session.on_screen``.
 
 Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``. A
 selection has ``MAX_SELECTED`` rows in at most ``MAX_RANGES`` ranges; columns without rows mean the
 first ``MAX_SELECTED`` rows of these columns. The ``MAX_KEPT`` newest orders, matches and vectors
 each are kept: an older order must be made again; a filter is evaluated from the start.
+``MAX_PAGES`` pages of rows, ``MAX_PROFILED`` versions' profiles and ``MAX_BARS`` described versions
+are kept for pictures.
 """
 
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
@@ -29,6 +33,7 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
+from lance_nb.explorer.models.column_profile import ColumnProfile
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
@@ -39,9 +44,11 @@ from lance_nb.explorer.models.row_query import (
     query_of,
 )
 from lance_nb.explorer.models.source import Source, is_blob_column
+from lance_nb.explorer.models.storage_report import SpaceUse
 from lance_nb.explorer.models.versions import (
     DatasetCard,
     Timeline,
+    VersionBar,
     VersionDetail,
     dataset_card,
     version_detail,
@@ -56,6 +63,9 @@ MAX_KEY_CHARS = 24
 MAX_OPEN = 8
 FIRST_WINDOW = Window(limit=60, num_columns=40)
 FIRST_PAGE_BYTES = 120_000
+MAX_PAGES = 4
+MAX_PROFILED = 4
+MAX_BARS = 2000
 
 Place = tuple[str | None, int]
 Kind = TypeVar("Kind")
@@ -163,6 +173,58 @@ class RowOrderCache:
         return self._kept.get(key, (None, None))
 
 
+class RecentAnswers:
+    """Pages of rows, profiles, descriptions of versions and the space of the folder, as sent."""
+
+    def __init__(self, _session: object) -> None:
+        self._pages: deque[tuple[object, RowPage]] = deque(maxlen=MAX_PAGES)
+        self._profiles: OrderedDict[object, dict[int, ColumnProfile]] = OrderedDict()
+        self._bars: OrderedDict[Place, VersionBar] = OrderedDict()
+        self.space: SpaceUse | None = None
+
+    def add_page(self, args: Mapping[str, Any], page: RowPage) -> None:
+        """Keep a page; ``args`` name the version and the query that it is of."""
+        self._pages.append((_lens(args), page))
+
+    def page(self, args: Mapping[str, Any], row: int) -> RowPage | None:
+        """Return the page last sent for these ``args`` that holds a row."""
+        for lens, page in reversed(self._pages):
+            if lens == _lens(args) and page.offset <= row < page.offset + max(1, page.num_rows):
+                return page
+        return None
+
+    def add_profiles(self, args: Mapping[str, Any], profiles: Sequence[ColumnProfile]) -> None:
+        """Keep the profiles of some columns."""
+        kept = self._profiles.setdefault(_lens(args), {})
+        kept.update((one.column, one) for one in profiles)
+        while len(self._profiles) > MAX_PROFILED:
+            self._profiles.popitem(last=False)
+
+    def profiles(self, args: Mapping[str, Any]) -> Mapping[int, ColumnProfile]:
+        """Return the profiles sent for these ``args`` by the place of their column."""
+        return self._profiles.get(_lens(args), {})
+
+    def add_bars(self, branch: str | None, bars: Sequence[VersionBar]) -> None:
+        """Keep descriptions of versions."""
+        self._bars.update(((branch, one.version), one) for one in bars)
+        while len(self._bars) > MAX_BARS:
+            self._bars.popitem(last=False)
+
+    def described(self, model: Timeline) -> Timeline:
+        """Return a timeline with the versions that were described since."""
+        lanes = []
+        for lane in model.lanes:
+            known = {one.version: one for one in lane.details}
+            known |= {at[1]: one for at, one in self._bars.items() if at[0] == lane.branch}
+            lanes.append(replace(lane, details=tuple(known.values())))
+        return replace(model, lanes=tuple(lanes))
+
+
+def _lens(args: Mapping[str, Any]) -> object:
+    return tuple(args.get(name) or None for name in ("branch", "version", "filter", "system",
+                                                     "arranged"))  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class FirstRows:
     """The rows part of the first screen: one page, and how much there is beside it."""
@@ -198,6 +260,7 @@ class Session:
         self.selected = Selection()
         self.row_orders = RowOrderCache()
         self.parts: dict[str, Part] = {}
+        self.on_screen: Mapping[str, Any] = {}
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
         self._keep(dataset)
@@ -314,6 +377,7 @@ class Session:
         """Return the handlers of the session's own requests."""
         return {
             "ready": lambda _args: Answer(),
+            "shown": self._on_shown,
             "rows": self._on_rows,
             "versions": self._on_versions,
             "detail": self._on_detail,
@@ -321,8 +385,13 @@ class Session:
             "select": self._on_select,
         }
 
+    def _on_shown(self, args: Mapping[str, Any]) -> Answer:
+        self.on_screen = args
+        return Answer()
+
     def _on_rows(self, args: Mapping[str, Any]) -> Answer:
         page = row_page(self.open(place_of(args)), window_of(args), query=self.query(args))
+        self.keep(RecentAnswers).add_page(args, page)
         return Answer(page.to_json(), page.buffers)
 
     def _on_versions(self, args: Mapping[str, Any]) -> Answer:
@@ -338,6 +407,7 @@ class Session:
         if not known or not set(wanted) <= set(known):
             known = self._numbers[branch] = source.version_numbers()
         bars = versions.version_bars(source, wanted, known)
+        self.keep(RecentAnswers).add_bars(branch, bars)
         return Answer({"branch": branch, "details": [bar.to_json() for bar in bars]})
 
     def _on_detail(self, args: Mapping[str, Any]) -> Answer:

@@ -7,14 +7,18 @@ without a browser re-renders from it.
 
 Saved notebooks. A saved output holds no widget state, and a trusted notebook reopened without its
 kernel shows an error in place of the widget, even when the same output carries HTML. So a widget
-displays itself as two outputs: the widget, and a static rendering that a style rule hides for as
-long as a live widget precedes it.
+displays itself as three outputs: the widget; a picture as SVG, which viewers without scripts show,
+too (GitHub, nbviewer); the same as text, folded. Style rules in the last one hide the other two for
+as long as a live widget precedes them, and the widget when there is none. When the browser says
+that something else is on its screen (``shown``), the picture is replaced, so that a notebook keeps
+what was on screen when it was saved.
 
 Requests that every view may send:
 
 ================ ========================================== ====================================
 request          args                                       result
 ================ ========================================== ====================================
+shown            see pictures.screen                        nothing; the picture is drawn anew
 refs             text                                       choices (see models.refs)
 news             latest, mark                               see below; with a new mark also the
                                                             parts ``timeline`` and ``card``
@@ -47,7 +51,7 @@ from typing import Any, ClassVar, NoReturn
 
 import anywidget
 import traitlets
-from IPython.display import HTML, display
+from IPython.display import DisplayHandle, display
 
 from lance_nb.dataset.display import in_marimo, ipython_shell
 from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, NotSupportedError
@@ -61,6 +65,9 @@ from lance_nb.explorer.models.refs import RefNames, open_source, ref_choices, re
 from lance_nb.explorer.models.row_history import RowHistoryCache, RowPlace, place_of_row
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, compared_source
+from lance_nb.explorer.pictures.drawing import svg_of
+from lance_nb.explorer.pictures.history import draw_error
+from lance_nb.explorer.pictures.screen import View
 from lance_nb.explorer.session import (
     FIRST_WINDOW,
     MAX_COUNT,
@@ -77,10 +84,13 @@ from lance_nb.storage import meter
 MIN_HEIGHT = 200
 MAX_HEIGHT = 2000
 
-# A live widget hides the second output; a widget without a kernel is hidden itself.
+# A live widget hides what follows it; a widget without a kernel is hidden itself, but not what was
+# printed before a picture whose widget was not saved.
 _STYLE = """<style>
-.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.lnb-static) { display: none }
-.jp-OutputArea-child:not(:has(.lnb-live)):has(+ .jp-OutputArea-child .lnb-static) { display: none }
+.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.jp-RenderedSVG),
+.jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child + .jp-OutputArea-child:has(.lnb-static),
+.jp-OutputArea-child:not(:has(.lnb-live, [data-mime-type$="jupyter.stdout"])):has(+ .jp-OutputArea-child
+  + .jp-OutputArea-child .lnb-static) { display: none }
 </style>"""
 
 
@@ -95,6 +105,8 @@ class LanceWidget(anywidget.AnyWidget):
     )
     # Whether long work runs in threads of its own; a page without a kernel has it done at once.
     jobs_beside: ClassVar[bool] = True
+
+    view: ClassVar[View]  # how it is drawn for a saved notebook
 
     _jobs: JobRunner | None = None  # a widget that was never made is closed as well
 
@@ -128,6 +140,7 @@ class LanceWidget(anywidget.AnyWidget):
         before, started = meter.reading(), time.perf_counter()
         self._error: LanceError | None = None
         self._session: Session | None = None
+        self._picture: DisplayHandle | None = None
         screen: dict[str, Any] = {"error": None}
         if dataset is not None and not isinstance(dataset, LanceError):
             dataset = _opened(dataset)
@@ -208,8 +221,10 @@ class LanceWidget(anywidget.AnyWidget):
         found = messages.begin(content, handlers)
         if isinstance(found[1], messages.Job):
             self._started().start(*found)
-        else:
-            self._reply(*found)
+            return
+        self._reply(*found)
+        if isinstance(content, Mapping) and content.get("type") == "shown":
+            self._draw_again()
 
     def _reply(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
         self.send(content, buffers=buffers)
@@ -246,19 +261,56 @@ class LanceWidget(anywidget.AnyWidget):
             return render_error(self._error)
         return render_parts(self._open_session().parts.values())
 
+    def to_svg(self) -> str:
+        """Return what is on screen as one SVG that needs no script and no other file.
+
+        Examples:
+            >>> lance_nb.explore(ds).to_svg().startswith("<svg")
+            True
+        """
+        if self._session is None:
+            card = error_card(self._error or InvalidInputError("this widget was closed"))
+            return svg_of(card.title, [draw_error(card)])
+        return svg_of(self._label(), self.view.panels(self._session, self._session.on_screen))
+
+    def _label(self) -> str:
+        """Return what the widget shows, in one line."""
+        if self._session is None:
+            return f"{type(self).__name__}: {self._error or 'closed'}"
+        dataset = self._session.dataset
+        place = text.ref_label(dataset.branch, dataset.version)
+        return f"{type(self).__name__} of {text.name(dataset.name)} at {place}"
+
     def __repr__(self) -> str:
         if self._session is None:
             return f"<{type(self).__name__}: {self._error or 'closed'}>"
         return self.picture().text
 
     def _ipython_display_(self) -> None:
-        """Show the widget, followed by the static rendering that a saved notebook keeps."""
+        """Show the widget, followed by what a saved notebook keeps."""
         picture = self.picture()
         if not has_browser():
             display({"text/plain": picture.text}, raw=True)
             return
-        display(self.live_bundle() | {"text/plain": picture.text}, raw=True)
-        display(HTML(behind(picture)))
+        self.display_live()
+        display({"text/html": behind(picture), "text/plain": picture.text}, raw=True)
+
+    def display_live(self) -> None:
+        """Show the widget and its picture; the text that is hidden behind them is still to come."""
+        label = {"text/plain": self._label()}
+        display(self.live_bundle() | label, raw=True)
+        if in_marimo():
+            return  # it saves no outputs of this kind
+        display_id = None if self._picture is None else self._picture.display_id
+        self._picture = display(self._svg_bundle(), raw=True, display_id=display_id or True)
+
+    def _svg_bundle(self) -> dict[str, str]:
+        return {"image/svg+xml": self.to_svg(), "text/plain": self._label()}
+
+    def _draw_again(self) -> None:
+        """Replace the picture in the notebook by one of what is on screen now."""
+        if self._picture is not None and self._session is not None:
+            self._picture.update(self._svg_bundle(), raw=True)
 
     def live_bundle(self) -> dict[str, Any]:
         """Return the mime bundle that a browser turns into the live widget."""
@@ -277,7 +329,8 @@ def _opened(target: Target) -> Source | LanceError:
 
 def behind(picture: StaticRendering) -> str:
     """Return the HTML of a rendering that is hidden for as long as a live widget precedes it."""
-    return f'{_STYLE}<div class="lnb-static">{picture.html}</div>'
+    folded = picture.html.replace("<details open>", "<details>", 1)
+    return f'{_STYLE}<div class="lnb-static">{folded}</div>'
 
 
 def has_browser() -> bool:

@@ -110,6 +110,9 @@ export function fakeContext(screen = {}, kernel = fakeKernel()) {
       return element;
     },
     announce: (text) => noted.announced.push(text),
+    /** What the views say is on the screen, by name. */
+    described: new Map(),
+    describe: (name, state) => context.described.set(name, state),
     onClose: (work) => closing.push(work),
     /** Another version is shown. */
     show(next, patched = false) {

@@ -112,7 +112,7 @@ def _look(notebook: NotebookPage, stem: str) -> tuple[int, list[str]]:
         page.screenshot(path=PICTURES / f"{stem}_{at + 1}.png")
     if not views.count():
         page.screenshot(path=PICTURES / f"{stem}.png")
-    pictures = page.locator(".lnb-static:visible").count()
+    pictures = page.locator(".lnb-static:visible, .jp-RenderedSVG:visible").count()
     dead += [f"{pictures} still pictures stand beside live views"] if pictures else []
     return views.count(), dead
 

@@ -96,6 +96,18 @@ class NotebookPage:
         light = str(not dark).lower()
         self.page.locator(f"body[data-jp-theme-light='{light}']").wait_for(state="attached")
 
+    def wait_for_output(self, label: str, kind: str, words: str) -> None:
+        """Wait until the notebook holds an output of a kind with some words in it."""
+        self.page.wait_for_function(
+            """([label, kind, words]) => {
+            const { cells } = window.jupyterapp.shell.currentWidget.content.model.toJSON();
+            const outputs = cells.flatMap((cell) => cell.outputs ?? []).map((one) => one.data);
+            return outputs.some((data) => [data?.[kind] ?? ""].flat().join("").includes(words)
+              && [data["text/plain"]].flat().join("").includes(label));
+            }""",
+            arg=[label, kind, words],
+        )
+
     def shut_down_kernel(self) -> None:
         """Save the notebook and end its kernel."""
         self.command("docmanager:save")

@@ -16,23 +16,33 @@ EXPLORE = 'import lance_nb\nlance_nb.explore("data/demo.lance")'
 DATASET = 'lance_nb.dataset("data/demo.lance", version="raw-import")'
 
 
-def test_a_saved_notebook_without_its_kernel_shows_the_picture(
-    lab: LabServer, screenshot: Screenshot
-) -> None:
+def test_a_saved_notebook_keeps_what_was_on_screen(lab: LabServer, screenshot: Screenshot) -> None:
+    """Reopened without its kernel it shows the tab, version and filter that were left open."""
     lab.write("saved.ipynb", EXPLORE, DATASET)
     notebook = lab.notebook("saved.ipynb")
     notebook.run_all()
-    expect(notebook.explorer(1).locator(".lnb-here-ref")).to_have_text("main:2")
-    expect(notebook.page.locator(".lnb-static:visible")).to_have_count(0)
+    first, second = notebook.explorer(0), notebook.explorer(1)
+    expect(second.locator(".lnb-here-ref")).to_have_text("main:2")
+    for hidden in (".lnb-static:visible", ".jp-RenderedSVG:visible"):
+        expect(notebook.page.locator(hidden)).to_have_count(0)
+    first.get_by_role("option", name="main version 12,").click()
+    first.get_by_role("tab", name="Storage").click()
+    expect(first.locator(".lnb-st-summary")).to_contain_text("fragment")
+    second.get_by_role("combobox", name="filter of rows").fill("id < 5")
+    notebook.page.keyboard.press("Enter")
+    expect(second.locator(".lnb-filter-said")).to_contain_text("pass")
+    notebook.wait_for_output("Explorer of demo.lance at main:12", "image/svg+xml", "Fragments")
+    notebook.wait_for_output("Explorer of demo.lance at main:2", "image/svg+xml", "filter: id")
     notebook.shut_down_kernel()
     notebook.close()
 
     again = lab.notebook("saved.ipynb")
-    pictures = again.page.locator(".lnb-static:visible")
+    pictures = again.page.locator(".jp-RenderedSVG img:visible")
     expect(pictures).to_have_count(2)
-    expect(pictures.first).to_contain_text("demo.lance · main:26")
-    expect(pictures.first).to_contain_text("Import the winter archive")
-    expect(pictures.nth(1)).to_contain_text("main:2")
+    texts = again.page.locator(".lnb-static:visible")
+    expect(texts).to_have_count(2)
+    expect(texts.first).to_contain_text("Import the winter archive")
+    expect(again.page.locator(".lnb-static details[open]")).to_have_count(0)
     broken = again.page.get_by_text("Error displaying widget").locator("visible=true")
     expect(broken).to_have_count(0)
     screenshot(again.page)

@@ -23,6 +23,7 @@ WITHOUT_EXAMPLE = {
     "BatchUDFCheckpoint.get_batch": "called by add_columns, with batches of its own",
     "BatchUDFCheckpoint.insert_batch": "called by add_columns, with batches of its own",
     "DataFile.field_ids": "deprecated in pylance, and a warning here",
+    "Explorer.display_live": "called by the display of values",
     "Explorer.live_bundle": "called by the notebook",
     "Explorer.picture": "called by the notebook",
     "FragmentMetadata.data_files": "deprecated in pylance, and a warning here",

@@ -6,6 +6,7 @@ const READS = [
   "ready",
   "cancel",
   "travel",
+  "shown",
   "rows",
   "versions",
   "views.load",

@@ -134,6 +134,8 @@ declare namespace Lnb {
     detail: Detail;
     problem(error: Failure, retry?: () => void): HTMLElement;
     announce(text: string): void;
+    /** Say what is on the screen: for the picture that a saved notebook keeps. */
+    describe(name: string, state: () => Json): void;
     onClose(work: () => void): void;
     writes?: boolean;
   }

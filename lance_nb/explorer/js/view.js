@@ -3,6 +3,7 @@
 import { atOnce, h, renewAges, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { openKernel } from "./kernel.js";
+import { onScreen } from "./on_screen.js";
 import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
@@ -101,6 +102,11 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
   });
   model.on("change:screen", repaint);
   closing.push(() => model.off("change:screen", repaint));
+  const said = onScreen(kernel, root, () => {
+    const { branch, version } = model.get("screen");
+    return { branch: branch ?? null, version: version ?? null };
+  });
+  closing.push(said.close);
   /** @type {Omit<Context, "range">} */
   const context = {
     kernel,
@@ -128,6 +134,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     announce(text) {
       live.textContent = text;
     },
+    describe: said.describe,
     onClose: (work) => closing.push(work),
   };
   /** @param {Lnb.Args} args @param {() => void} arrived */

@@ -76,6 +76,7 @@ from lance_nb.explorer.models.ref_list import (
 from lance_nb.explorer.models.ref_preview import change_code, list_code, merge_code, merge_preview
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch
 from lance_nb.explorer.staging.actions import undo_of_branch_deletion
@@ -448,6 +449,7 @@ class RefsManager(LanceWidget):
     entry: ClassVar[str] = "widgets/branches.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     default_height: ClassVar[int] = 440
+    view: ClassVar[screen.View] = screen.REFS
 
     def picture(self) -> StaticRendering:
         """Return the branches and tags as text and static HTML."""

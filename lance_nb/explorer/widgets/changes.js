@@ -81,6 +81,7 @@ export function mountChanges(el, ctx) {
     exact: null,
     dragged: null,
   };
+  ctx.describe("changes", () => ({ ...pair(), level: state.level }));
   const request = ctx.kernel.line();
   const numbers = dragCounts(ctx, (counts) => paintCounts(counts));
   ctx.onClose(ctx.range.on((range, { dragging }) => (dragging ? scrub(range) : load())));

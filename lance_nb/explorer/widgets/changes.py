@@ -47,6 +47,7 @@ from lance_nb.explorer.models.change_summary import MAX_COLUMNS as MAX_DRIFTS
 from lance_nb.explorer.models.change_summary import DiffCache, change_counts, change_drift, key_of
 from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Source, compared_source
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import (
     MAX_COUNT,
     Place,
@@ -181,6 +182,7 @@ class DiffView(LanceWidget):
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
     handlers_type: ClassVar[type[RequestHandlers]] = ChangeHandlers
     default_height: ClassVar[int] = 420
+    view: ClassVar[screen.View] = screen.CHANGES
 
     def __init__(
         self,
@@ -205,9 +207,10 @@ class DiffView(LanceWidget):
             compared_source(newer).diff(older, key=names)  # refuses what cannot be compared
         super().__init__(newer, height=height)
         start = None if older is None else {"branch": older.branch, "version": older.version}
-        self.screen = self.screen | {
-            "compare": {"a": start, "key": None if names is None else list(names)}
-        }
+        compare = {"a": start, "key": None if names is None else list(names)}
+        self.screen = self.screen | {"compare": compare}
+        if self._session is not None:
+            self._session.on_screen = {self.view.name: compare}
 
 
 def _ends_of(args: Mapping[str, Any]) -> tuple[Place, Place]:

@@ -19,6 +19,7 @@ export function mountDeletions(el, ctx) {
   const body = h("div", {});
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   let wanted = ctx.screen().fragment ?? null;
+  ctx.describe("deletions", () => ({ fragment: wanted }));
   el.append(storageFrame("deleted rows", h("p", {}, "fragment ", choice), body));
 
   /** @param {number} id */

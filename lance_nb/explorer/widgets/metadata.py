@@ -11,6 +11,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lance_nb.explorer.models.value_facts import ValueFacts
+from lance_nb.explorer.pictures import screen
+from lance_nb.explorer.pictures.drawing import svg_of
+from lance_nb.explorer.pictures.tables import draw_facts
 from lance_nb.explorer.static_rendering import StaticRendering, render_facts
 from lance_nb.explorer.widget import LanceWidget
 
@@ -20,6 +23,7 @@ class Overview(LanceWidget):
 
     entry: ClassVar[str] = "widgets/overview.js"
     parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
+    view: ClassVar[screen.View] = screen.HEADER
 
 
 class Timeline(LanceWidget):
@@ -27,6 +31,7 @@ class Timeline(LanceWidget):
 
     entry: ClassVar[str] = "widgets/timeline.js"
     parts: ClassVar[tuple[str, ...]] = ("timeline",)
+    view: ClassVar[screen.View] = screen.VERSIONS
 
 
 class VersionDetail(LanceWidget):
@@ -34,6 +39,7 @@ class VersionDetail(LanceWidget):
 
     entry: ClassVar[str] = "widgets/version_detail.js"
     parts: ClassVar[tuple[str, ...]] = ("detail",)
+    view: ClassVar[screen.View] = screen.DETAIL
 
 
 class SchemaTree(LanceWidget):
@@ -44,6 +50,7 @@ class SchemaTree(LanceWidget):
 
     entry: ClassVar[str] = "widgets/schema_view.js"
     parts: ClassVar[tuple[str, ...]] = ("detail",)
+    view: ClassVar[screen.View] = screen.COLUMNS
 
 
 class ValueView(LanceWidget):
@@ -61,6 +68,13 @@ class ValueView(LanceWidget):
     def picture(self) -> StaticRendering:
         """Return what a saved notebook keeps: the same as text and as static HTML."""
         return render_facts(self._facts)
+
+    def to_svg(self) -> str:
+        """Return the facts as one SVG."""
+        return svg_of(self._facts.heading, [draw_facts(self._facts)])
+
+    def _label(self) -> str:
+        return self._facts.heading
 
     def __repr__(self) -> str:
         return self.picture().text

@@ -22,6 +22,7 @@ from lance_nb.errors import LanceError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer
 from lance_nb.explorer.models.ref_list import Place, place_json
 from lance_nb.explorer.models.source import writable_dataset
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.widget import LanceWidget
@@ -80,3 +81,4 @@ class OperationsLogView(LanceWidget):
     entry: ClassVar[str] = "widgets/operations_log.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = LogHandlers
+    view: ClassVar[screen.View] = screen.LOG

@@ -32,6 +32,7 @@ export function mountRows(el, ctx) {
    */
   const now = { error: null, whole: null, wanted: null, turn: 0, running: null };
   const lens = () => look;
+  let top = 0;
   const note = h("div", { class: "lnb-grid-note" });
   const status = h("div", { class: "lnb-grid-status" });
   const store = pageStore(ctx.kernel, (page) => {
@@ -90,6 +91,7 @@ export function mountRows(el, ctx) {
     },
     painted({ first, last, from, to }) {
       ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
+      top = first;
       if (to > from) profiles.want(from, to, state.numRows);
       thumbs.want(first, last, from, to);
       paintStatus(first, last);
@@ -292,6 +294,7 @@ export function mountRows(el, ctx) {
     const cell = targetOf(event).closest(".lnb-cell");
     if (cell) peek.open(cell.lnb.row, cell.lnb.index);
   });
+  ctx.describe("rows", () => ({ ...look, row: top }));
   ctx.onScreen(
     (screen) => {
       const part = screen.rows;

@@ -57,8 +57,10 @@ from lance_nb.explorer.models.row_query import (
 )
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import (
     MAX_COUNT,
+    RecentAnswers,
     RequestHandlers,
     RowOrderCache,
     place_of,
@@ -166,6 +168,7 @@ class RowHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             profiles = column_profiles(source, first, count, query, num_rows, progress=progress)
+            self.session.keep(RecentAnswers).add_profiles(args, profiles)
             return Answer({"profiles": [one.to_json() for one in profiles]})
 
         return Job(work)
@@ -287,6 +290,7 @@ class RowGrid(LanceWidget):
     entry: ClassVar[str] = "widgets/rows.js"
     parts: ClassVar[tuple[str, ...]] = ("rows",)
     handlers_type: ClassVar[type[RequestHandlers]] = RowHandlers
+    view: ClassVar[screen.View] = screen.ROWS
 
     @property
     def selection(self) -> pa.Table:

@@ -40,6 +40,7 @@ from lance_nb.explorer.messages import Answer, Handler, Job, Progress, words
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import RequestHandlers, Session, place_of
 from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.staging.act_review import ActReview, with_screen, with_staged
@@ -59,6 +60,7 @@ class StagePanel(LanceWidget):
 
     entry: ClassVar[str] = "widgets/stage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
+    view: ClassVar[screen.View] = screen.STAGE
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ import { fragmentDetail } from "../js/fragment_detail.js";
 import { fragmentSection } from "../js/fragment_strip.js";
 import { spaceUse } from "../js/space_use.js";
 import { needsKernel, storageFrame } from "../js/storage_frame.js";
+import { samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
@@ -26,9 +27,16 @@ export function mountStorage(el, ctx) {
   );
   el.append(storageFrame("storage", problem, map.element, health, spaceUse(ctx, placeNow)));
 
+  /** @type {(Lnb.Place & {fragment: number}) | null} */
+  let opened = null;
+  ctx.describe("storage", () => ({
+    fragment: opened && samePlace(opened, placeNow()) ? opened.fragment : null,
+  }));
+
   /** @param {number} id */
   async function openFragment(id) {
     const place = placeNow();
+    opened = { ...place, fragment: id };
     setCode(id);
     try {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });

@@ -35,7 +35,8 @@ from lance_nb.explorer.models.fragments import (
 )
 from lance_nb.explorer.models.source import StoredSource, stored_source
 from lance_nb.explorer.models.storage_report import space_use, storage_health
-from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Target
+from lance_nb.explorer.pictures import screen
+from lance_nb.explorer.session import MAX_COUNT, RecentAnswers, RequestHandlers, Target
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_PATH_CHARS = 4096
@@ -100,7 +101,9 @@ class StorageHandlers(RequestHandlers):
         source = self._stored(args)
 
         def work(progress: Progress) -> Answer:
-            return Answer(space_use(source.space(progress=progress)).to_json())
+            found = space_use(source.space(progress=progress))
+            self.session.keep(RecentAnswers).space = found
+            return Answer(found.to_json())
 
         return Job(work)
 
@@ -111,6 +114,7 @@ class StorageView(LanceWidget):
     entry: ClassVar[str] = "widgets/storage.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
+    view: ClassVar[screen.View] = screen.STORAGE
 
 
 class FragmentMap(LanceWidget):
@@ -122,6 +126,7 @@ class FragmentMap(LanceWidget):
     entry: ClassVar[str] = "widgets/fragment_map.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
+    view: ClassVar[screen.View] = screen.FRAGMENTS
 
 
 class DeletionMap(LanceWidget):
@@ -134,12 +139,15 @@ class DeletionMap(LanceWidget):
     entry: ClassVar[str] = "widgets/deletion_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
+    view: ClassVar[screen.View] = screen.DELETIONS
 
     def __init__(
         self, dataset: Target, fragment: int | None = None, *, height: int | None = None
     ) -> None:
         super().__init__(dataset, height=height)
         self.screen = self.screen | {"fragment": fragment}
+        if self._session is not None:
+            self._session.on_screen = {self.view.name: {"fragment": fragment}}
 
 
 class SpaceView(LanceWidget):
@@ -151,3 +159,4 @@ class SpaceView(LanceWidget):
     entry: ClassVar[str] = "widgets/space_view.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = StorageHandlers
+    view: ClassVar[screen.View] = screen.SPACE

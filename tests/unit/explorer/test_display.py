@@ -11,10 +11,11 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset.display import VALUES
-from lance_nb.explorer import display
+from lance_nb.explorer import display, widget
 from lance_nb.explorer.display import kind_of, render_value, widget_of
 from tests.support.fake_dataset import small_dataset
 from tests.support.markup_payloads import PAYLOADS
+from tests.support.pictures import check_picture
 
 
 def test_in_a_terminal_a_dataset_shows_itself_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,9 +30,11 @@ def test_in_a_notebook_the_live_explorer_stands_before_its_picture(
 ) -> None:
     shown: list[Any] = []
     monkeypatch.setattr(display, "has_browser", lambda: True)
-    monkeypatch.setattr(display, "display", lambda value, **_raw: shown.append(value))
+    monkeypatch.setattr(widget, "display", lambda value, **_raw: shown.append(value))
     bundle = display.mime_bundle(small_dataset())
-    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    live, picture = shown
+    assert "application/vnd.jupyter.widget-view+json" in live
+    assert picture["image/svg+xml"].startswith("<svg")
     assert ":has(.lnb-live)" in bundle["text/html"]
     assert "lnb-static" in bundle["text/html"]
 
@@ -86,9 +89,10 @@ def test_every_value_is_alive_in_a_notebook(dataset: Any, monkeypatch: pytest.Mo
     assert type(widget_of(dataset.get_fragments()[1])).__name__ == "ValueView"
     monkeypatch.setattr(display, "has_browser", lambda: True)
     displayed: list[Any] = []
-    monkeypatch.setattr(display, "display", lambda value, **_raw: displayed.append(value))
+    monkeypatch.setattr(widget, "display", lambda value, **_raw: displayed.append(value))
     for value in shown.values():
         bundle = display.mime_bundle(value)
+        check_picture(displayed.pop()["image/svg+xml"])
         assert "application/vnd.jupyter.widget-view+json" in displayed.pop()
         assert "lnb-static" in bundle["text/html"]
         assert bundle["text/plain"] == render_value(value).text

@@ -144,20 +144,60 @@ def test_in_a_terminal_only_text_is_displayed() -> None:
     assert "lnb-static" not in text
 
 
+class Shown:
+    """What a cell displays; ``update`` replaces what has an id, as a notebook does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.outputs: list[tuple[dict[str, Any], Any]] = []
+        monkeypatch.setattr(widgets, "has_browser", lambda: True)
+        monkeypatch.setattr(widgets, "display", self.display)
+
+    def display(self, value: dict[str, Any], *, raw: bool, display_id: Any = None) -> Any:
+        assert raw
+        name = f"id{len(self.outputs)}" if display_id is True else display_id
+        self.outputs.append((value, name))
+        return DisplayHandle(name, self) if name else None
+
+
+class DisplayHandle:
+    def __init__(self, display_id: str, shown: Shown) -> None:
+        self.display_id, self.shown = display_id, shown
+
+    def update(self, value: dict[str, Any], *, raw: bool) -> None:
+        assert raw
+        outputs = self.shown.outputs
+        outputs[:] = [(value if name == self.display_id else old, name) for old, name in outputs]
+
+
 def test_in_a_kernel_the_widget_stands_before_its_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[dict[str, Any]] = []
-    monkeypatch.setattr(widgets, "has_browser", lambda: True)
-    monkeypatch.setattr(
-        widgets,
-        "display",
-        lambda value, raw=False: shown.append(value if raw else {"text/html": value.data}),
-    )
+    shown = Shown(monkeypatch)
     Explorer(small_dataset())._ipython_display_()
-    live, picture = shown
+    live, picture, text = (value for value, _ in shown.outputs)
     assert "application/vnd.jupyter.widget-view+json" in live
-    assert "fake.lance" in live["text/plain"]
-    assert "lnb-static" in picture["text/html"]
-    assert ":has(.lnb-live)" in picture["text/html"]
+    assert live["text/plain"] == "Explorer of fake.lance at main:4"
+    assert picture["image/svg+xml"].startswith("<svg")
+    assert "lnb-static" in text["text/html"]
+    assert ":has(.lnb-live)" in text["text/html"]
+    assert "17 more rows" in text["text/plain"]
+
+
+def test_the_picture_follows_what_the_browser_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = Shown(monkeypatch)
+    explorer = Explorer(small_dataset())
+    talk(explorer, {"id": "1", "type": "shown", "args": {"tab": "refs"}})  # displayed nowhere yet
+    explorer._ipython_display_()
+    explorer._ipython_display_()  # the same explorer in another cell
+    pictures = [value["image/svg+xml"] for value, name in shown.outputs if name]
+    assert len(pictures) == 2
+    assert all("Branches and tags" in one for one in pictures)
+    talk(explorer, {"id": "2", "type": "travel", "args": {"ref": "2"}})
+    talk(explorer, {"id": "3", "type": "shown", "args": {"tab": "rows"}})
+    pictures = [value["image/svg+xml"] for value, name in shown.outputs if name]
+    assert all("Explorer of fake.lance at main:2" in one for one in pictures)
+    assert all("Branches and tags" not in one for one in pictures)
+    explorer.close()
+    talk(explorer, {"id": "4", "type": "shown", "args": {"tab": "refs"}})
+    assert [value["image/svg+xml"] for value, name in shown.outputs if name] == pictures
 
 
 NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})

@@ -1,0 +1,1 @@
+"""Static pictures of the views: SVG that needs no script, no style sheet and no other file."""

@@ -1,0 +1,341 @@
+"""Draw what a view shows of a session: what is in sight, as far as the browser has said it.
+
+Each function draws one view. ``shown`` is what the view says of itself (see ``on_screen`` in
+``js/view.js``), empty before it has said anything; it comes from the browser, so it is checked.
+
+===================== ======================================================================
+``shown`` of          holds
+===================== ======================================================================
+rows                  filter, system, arranged, as in a request for rows; row: the one on top
+changes               a, b, key, level
+storage               fragment: the one that is open
+deletions             fragment
+===================== ======================================================================
+
+What the browser got is not read again. More is read only from a dataset on this machine, within the
+limits below: of another one the picture has what was sent.
+
+Limits: rows of ``MAX_COMPARED`` rows or fewer are compared for a picture that nobody has looked at;
+the space of at most ``MAX_COUNTED`` versions is counted; thumbnails of ``MAX_IMAGE_COLUMNS``
+columns are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.explorer.messages import integer, words
+from lance_nb.explorer.models import cells, media
+from lance_nb.explorer.models.change_page import change_level, change_page, changed_rows
+from lance_nb.explorer.models.change_summary import (
+    DiffCache,
+    Place,
+    change_counts,
+    change_drift,
+    key_of,
+)
+from lance_nb.explorer.models.column_profile import column_profiles
+from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.fragments import (
+    deletion_bitmap,
+    fragment_detail,
+    fragment_map,
+    most_deleted,
+)
+from lance_nb.explorer.models.ref_list import ref_book
+from lance_nb.explorer.models.row_page import RowPage, Window, row_page
+from lance_nb.explorer.models.row_query import RowQuery
+from lance_nb.explorer.models.source import Source, stored_source
+from lance_nb.explorer.models.storage_report import space_use, storage_health
+from lance_nb.explorer.models.versions import DatasetCard, Timeline, VersionDetail
+from lance_nb.explorer.pictures import changes, history, staging, storage, tables
+from lance_nb.explorer.pictures.drawing import Panel
+from lance_nb.explorer.session import MAX_COUNT, FirstRows, RecentAnswers, Session, place_of
+from lance_nb.explorer.staging.card_view import card_json
+from lance_nb.explorer.staging.operations_log import operations_log_of
+from lance_nb.explorer.staging.staging_area import staging_area_of
+
+MAX_COMPARED = 200_000
+MAX_COUNTED = 200
+MAX_IMAGE_COLUMNS = 2
+PIXELS = 24_000
+_LEVELS = ("rows", "drift", "schema", "transactions", "fragments", "deletions", "indices", "config")
+
+Shown = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view by the name under which the browser says what it shows, and how it is drawn."""
+
+    name: str
+    draw: Callable[[Session, Shown], list[Panel]]
+
+    def panels(self, session: Session, on_screen: Shown) -> list[Panel]:
+        """Draw the view; if that is not possible, why."""
+        shown = on_screen.get(self.name) if self.name else on_screen
+        try:
+            return self.draw(session, shown if isinstance(shown, Mapping) else {})
+        except LanceError as error:
+            return [history.draw_error(error_card(error))]
+
+
+def is_near(dataset: Source) -> bool:
+    """Whether a dataset lies on this machine, so that reading a little more costs no requests."""
+    scheme, separator, _ = dataset.uri.partition("://")
+    return not separator or scheme in ("file", "memory")
+
+
+def draw_header(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw name, version and figures."""
+    card = session.parts.get("card")
+    if isinstance(card, ErrorCard):
+        return [history.draw_error(card)]
+    return [history.draw_card(card)] if isinstance(card, DatasetCard) else []
+
+
+def draw_versions(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the timeline; ``a`` and ``b`` of a comparison are marked on it."""
+    model = session.parts.get("timeline")
+    if isinstance(model, ErrorCard):
+        return [history.draw_error(model, "Versions")]
+    if not isinstance(model, Timeline):
+        return []
+    marks = {end.upper(): place_of(shown[end]) for end in "ab" if isinstance(shown.get(end), dict)}
+    return [history.draw_timeline(session.keep(RecentAnswers).described(model), marks)]
+
+
+def draw_detail(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the version shown in detail."""
+    detail = session.parts.get("detail")
+    return [history.draw_version(detail)] if isinstance(detail, VersionDetail) else []
+
+
+def draw_columns(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the schema."""
+    detail = session.parts.get("detail")
+    return [history.draw_schema(detail)] if isinstance(detail, VersionDetail) else []
+
+
+def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the rows that the grid shows."""
+    first, dataset = session.parts.get("rows"), session.dataset
+    args = {"branch": dataset.branch, "version": dataset.version, **shown}
+    row = integer({"row": shown.get("row", 0)}, "row", low=0, high=MAX_COUNT)
+    query = session.query(args, (dataset.branch, dataset.version))
+    recent, near = session.keep(RecentAnswers), is_near(dataset)
+    page = recent.page(args, row)
+    if page is None and isinstance(first, FirstRows) and query == RowQuery():
+        holds = first.page.offset <= row < first.page.offset + max(1, first.page.num_rows)
+        page = first.page if holds else None
+    if page is None and not near:
+        raise NotSupportedError("these rows are read when a browser asks for them")
+    if page is None:
+        page = row_page(dataset, Window(row, tables.MAX_ROWS), query=query)
+    num_rows = dataset.count_rows()
+    if query.order is not None:
+        num_rows = query.order.num_rows
+    elif query.filter is not None:
+        num_rows = page.offset + page.num_rows  # as far as is known
+    profiles = recent.profiles(args)
+    if not profiles and near and num_rows:
+        made = column_profiles(dataset, page.first_column, len(page.columns), query, num_rows)
+        recent.add_profiles(args, made)
+        profiles = recent.profiles(args)
+    images = _images(session, page, query, row) if near else {}
+    columns = len(query.names(dataset))
+    drawn = tables.draw_rows(
+        page,
+        num_rows=num_rows,
+        num_columns=columns,
+        first=row,
+        filter=query.filter or "",
+        profiles=profiles,
+        images=images,
+    )
+    return [drawn]
+
+
+def _images(session: Session, page: RowPage, query: RowQuery, row: int) -> tables.Images:
+    """Read the thumbnails of the rows that are drawn, of the first columns that have any."""
+    found: dict[tuple[int, int], tuple[media.Media, bytes]] = {}
+    names = query.names(session.dataset)
+    places = [at for at in tables.drawn_columns(page) if "pictures" in page.columns[at].extra]
+    for at in places[:MAX_IMAGE_COLUMNS]:
+        place = page.first_column + at
+        table = query.rows(session.dataset, [names[place]], row, tables.MAX_ROWS)
+        column = cells.plain(table.column(0))
+        if cells.is_binary(column.type):
+            images = media.thumbnails(column)
+            found |= {(row + one.at, place): (one.media, one.data) for one in images}
+    return found
+
+
+def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the counts of a comparison and the level that is open."""
+    b = _end(shown, "b") or (session.dataset.branch, session.dataset.version)
+    a = _end(shown, "a") or _before(session, b)
+    if a is None:
+        panel = Panel("Changes")
+        panel.heading()
+        panel.paragraph("This is the first version: there is nothing before it to compare with.")
+        return [panel]
+    diff = session.keep(DiffCache).diff(a, b, key_of(shown))
+    counts = change_counts(diff, session.dataset.uri)
+    panels = [changes.draw_changes(counts)]
+    if diff.a == diff.b or diff.counts.is_empty:
+        return panels
+    level = words({"level": shown.get("level") or _first_level(counts.chips)}, "level", 40)
+    if level not in _LEVELS:
+        raise InvalidInputError(f"level must be one of {', '.join(_LEVELS)}")
+    many = diff.counts.rows_before + diff.counts.rows_after > MAX_COMPARED
+    is_known = level == "rows" and diff.found().is_finished
+    if level in ("rows", "drift") and not is_known and (many or not is_near(session.dataset)):
+        level = "transactions"
+    if level == "rows":
+        rows = changed_rows(diff, Window(limit=tables.MAX_ROWS))
+        known = rows.found
+        total = sum(known[kind] for kind in ("changed", "added", "removed")) if known[
+            "is_finished"] else None  # fmt: skip
+        return [*panels, changes.draw_level("Rows that differ", rows.page, total)]
+    if level == "drift":
+        drift = change_drift(diff, 0, 12)
+        labels = counts.to_json()
+        return [*panels, changes.draw_drift(drift["columns"], (labels["a"], labels["b"]))]
+    found = change_level(diff, level, 0, tables.MAX_ROWS)
+    titles = {chip.id: chip.label for chip in counts.chips}
+    page = change_page(found.window, 0)
+    return [*panels, changes.draw_level(titles[level], page, found.num_rows)]
+
+
+def _first_level(chips: Sequence[Any]) -> str:
+    """Return the first level in which something differs, as the tab opens it."""
+    for chip in chips:
+        if chip.id != "transactions" and (chip.added or chip.removed or chip.changed or chip.note):
+            return str(chip.id)
+    return "transactions"
+
+
+def _end(shown: Shown, name: str) -> Place | None:
+    place = shown.get(name)
+    return place_of(place) if isinstance(place, Mapping) else None
+
+
+def _before(session: Session, place: Place) -> Place | None:
+    """Return the version before one on its branch, or where the branch started."""
+    source = session.open(place)
+    earlier = [number for number in source.version_numbers() if number < place[1]]
+    if earlier:
+        return place[0], earlier[-1]
+    if place[0] is None:
+        return None
+    record = source.branches.list().get(place[0])
+    return None if record is None else (record.get("parent_branch"), int(record["parent_version"]))
+
+
+def draw_storage_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw fragments, the one that is open, deleted rows, advice, and the space once counted."""
+    source = stored_source(session.dataset)
+    panels = draw_fragments_view(session, shown)
+    if shown.get("fragment") is not None:
+        fragment = integer(shown, "fragment", low=0, high=MAX_COUNT)
+        panels.append(storage.draw_fragment(fragment_detail(source, fragment)))
+    if most_deleted(source):
+        panels += DELETIONS.panels(session, {"deletions": shown})
+    panels.append(storage.draw_advice(storage_health(source)))
+    return [*panels, *SPACE.panels(session, {})]
+
+
+def draw_fragments_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the map of the fragments."""
+    return [storage.draw_fragments(fragment_map(stored_source(session.dataset)))]
+
+
+def draw_deletions_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the deleted rows of a fragment: the one that is open, or the one with most."""
+    source = stored_source(session.dataset)
+    most = most_deleted(source)
+    fragment = shown.get("fragment")
+    if fragment is None:
+        if not most:
+            panel = Panel("Deleted rows")
+            panel.heading("no row of this version is deleted")
+            return [panel]
+        fragment = most[0].id
+    chosen = integer({"fragment": fragment}, "fragment", low=0, high=MAX_COUNT)
+    bitmap = deletion_bitmap(source, chosen, 0, MAX_COUNT, PIXELS)
+    return [storage.draw_deletions(bitmap, chosen, most)]
+
+
+def draw_space_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the bytes of the folder: as they were counted, or counted now if that is little work."""
+    recent, source = session.keep(RecentAnswers), stored_source(session.dataset)
+    if recent.space is None:
+        if not is_near(session.dataset) or len(source.version_numbers()) > MAX_COUNTED:
+            return []
+        recent.space = space_use(source.space())
+    return [storage.draw_space(recent.space)]
+
+
+def draw_refs_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw branches and tags."""
+    return [history.draw_refs(ref_book(session.dataset))]
+
+
+def draw_stage_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the cards of the dataset's staging area."""
+    dataset = session.dataset
+    area = staging_area_of(dataset) if isinstance(dataset, LanceDataset) else None
+    return [staging.draw_stage([card_json(card) for card in area.cards] if area else [])]
+
+
+def draw_log_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the log of operations."""
+    dataset = session.dataset
+    if not isinstance(dataset, LanceDataset):
+        return [staging.draw_log([])]
+    return [staging.draw_log(operations_log_of(dataset.uri).to_json(dataset)["entries"])]
+
+
+HEADER = View("", draw_header)
+VERSIONS = View("changes", draw_versions)
+DETAIL = View("", draw_detail)
+COLUMNS = View("", draw_columns)
+FRAGMENTS = View("", draw_fragments_view)
+DELETIONS = View("deletions", draw_deletions_view)
+SPACE = View("", draw_space_view)
+ROWS = View("rows", draw_rows_view)
+CHANGES = View("changes", draw_changes_view)
+STORAGE = View("storage", draw_storage_view)
+REFS = View("", draw_refs_view)
+STAGE = View("", draw_stage_view)
+LOG = View("", draw_log_view)
+# What stands in the tabs of the explorer, by the id that the browser has for a tab.
+TABS: Mapping[str, View] = {
+    "rows": ROWS,
+    "changes": CHANGES,
+    "storage": STORAGE,
+    "refs": REFS,
+    "stage": STAGE,
+    "log": LOG,
+}
+
+
+def draw_explorer(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the explorer: header, timeline, and the tab that is open."""
+    tab = words({"tab": shown.get("tab", "rows")}, "tab", 20)
+    if tab not in TABS:
+        raise InvalidInputError(f"tab must be one of {', '.join(TABS)}")
+    marks = shown if tab == "changes" else {}
+    return [
+        *HEADER.panels(session, {}),
+        *VERSIONS.panels(session, marks),
+        *TABS[tab].panels(session, shown),
+    ]
+
+
+EXPLORER = View("", draw_explorer)
