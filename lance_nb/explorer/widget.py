@@ -89,8 +89,8 @@ MAX_HEIGHT = 2000
 _STYLE = """<style>
 .jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child:has(.jp-RenderedSVG),
 .jp-OutputArea-child:has(.lnb-live) + .jp-OutputArea-child + .jp-OutputArea-child:has(.lnb-static),
-.jp-OutputArea-child:not(:has(.lnb-live, [data-mime-type$="jupyter.stdout"])):has(+ .jp-OutputArea-child
-  + .jp-OutputArea-child .lnb-static) { display: none }
+.jp-OutputArea-child:not(:has(.lnb-live, [data-mime-type$="jupyter.stdout"])):has(
+  + .jp-OutputArea-child + .jp-OutputArea-child .lnb-static) { display: none }
 </style>"""
 
 

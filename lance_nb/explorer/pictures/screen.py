@@ -29,7 +29,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.explorer.messages import integer, words
-from lance_nb.explorer.models import cells, media
+from lance_nb.explorer.models import cells, media, text
 from lance_nb.explorer.models.change_page import change_level, change_page, changed_rows
 from lance_nb.explorer.models.change_summary import (
     DiffCache,
@@ -293,6 +293,17 @@ def draw_stage_view(session: Session, _shown: Shown) -> list[Panel]:
     return [staging.draw_stage([card_json(card) for card in area.cards] if area else [])]
 
 
+def draw_checks_view(session: Session, _shown: Shown) -> list[Panel]:
+    """Draw the expectations of the version shown."""
+    dataset, panel = session.dataset, Panel("Checks")
+    found = dataset.expectations if isinstance(dataset, LanceDataset) else None
+    rows = [(name, one.statement) for name, one in found.list().items()] if found else []
+    gate = "the gate is closed" if found and found.gate else "the gate is open"
+    panel.heading(f"{text.plural(len(rows), 'expectation')} · {gate}")
+    tables.draw_table(panel, ("name", "expectation"), rows)
+    return [panel]
+
+
 def draw_log_view(session: Session, _shown: Shown) -> list[Panel]:
     """Draw the log of operations."""
     dataset = session.dataset
@@ -313,6 +324,7 @@ CHANGES = View("changes", draw_changes_view)
 STORAGE = View("storage", draw_storage_view)
 REFS = View("", draw_refs_view)
 STAGE = View("", draw_stage_view)
+CHECKS = View("", draw_checks_view)
 LOG = View("", draw_log_view)
 # What stands in the tabs of the explorer, by the id that the browser has for a tab.
 TABS: Mapping[str, View] = {
@@ -320,6 +332,7 @@ TABS: Mapping[str, View] = {
     "changes": CHANGES,
     "storage": STORAGE,
     "refs": REFS,
+    "checks": CHECKS,
     "stage": STAGE,
     "log": LOG,
 }

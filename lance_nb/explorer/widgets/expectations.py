@@ -49,6 +49,7 @@ from lance_nb.explorer.models import refs, text
 from lance_nb.explorer.models import version_checks as shown
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import writable_dataset
+from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place_of
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.undo import RestoreUndo
@@ -384,6 +385,7 @@ class ExpectationsPanel(LanceWidget):
     entry: ClassVar[str] = "widgets/expectations.js"
     parts: ClassVar[tuple[str, ...]] = ("card",)
     handlers_type: ClassVar[type[RequestHandlers]] = CheckHandlers
+    view: ClassVar[screen.View] = screen.CHECKS
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, Handler]:

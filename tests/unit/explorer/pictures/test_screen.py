@@ -63,6 +63,7 @@ EXPECTED = {
     "DiffView": ("main:5 → main:6", "Schema", "−1"),
     "StorageView": ("Fragments", "Deleted rows", "Advice", "Space"),
     "RefsManager": ("1 branch, 1 tag", "v1", "main:2"),
+    "ExpectationsPanel": ("0 expectations", "the gate is open"),
     "StagePanel": ("Nothing is staged.",),
     "OperationsLogView": ("Nothing was done from here.",),
 }
