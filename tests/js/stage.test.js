@@ -408,3 +408,50 @@ test("acts that cannot be undone are not committed with others", async () => {
   await kernel.last("stage.cards").answer({ area: held });
   assert.match(all(), /\(Commit 2 one by one\)\|not at once: “Clean up” cannot be undone/);
 });
+
+// --- expectations ---
+
+const BROKEN = {
+  name: "cheap", statement: "price < 50", detail: "false for 1 row", rows: 1,
+  sample: { columns: [{ name: "price", type: "double" }], rows: [["99.0"]], cut: 0 },
+}; // biome-ignore format: one answer
+const gate = (more) => ({
+  checking: false, count: 2, closed: false, refused: false, problem: "", broken: [], more: 0,
+  off: { python: "ds.expectations.set_gate(False)" }, ...more,
+}); // biome-ignore format: one answer
+
+test("a card says what it would break, and the gate disables its button", async () => {
+  const { el, kernel } = await stage({
+    cards: [
+      card("a", { expectations: gate({ broken: [BROKEN], closed: true, refused: true }) }),
+      card("b", { expectations: gate({ broken: [BROKEN] }) }),
+      card("c", { expectations: gate({}) }),
+    ],
+  });
+  const [a, b, c] = el.querySelectorAll(".lnb-sg-card");
+  assert.match(a.textContent, /Would break 1 expectation: the gate is closed/);
+  assert.match(a.textContent, /ds\.expectations\.set_gate\(False\)/);
+  assert.match(a.textContent, /pylance and Spark, are not bound by it/);
+  assert.match(a.textContent, /cheap price < 50 false for 1 row/);
+  assert.match(a.textContent, /99\.0/);
+  assert.equal(button(a, "Commit").disabled, true);
+  assert.match(b.textContent, /The gate is open, so a commit is possible/);
+  assert.doesNotMatch(b.textContent, /not bound/);
+  assert.equal(button(b, "Commit").disabled, false);
+  assert.match(c.textContent, /Breaks none of 2 expectations/);
+  assert.match(el.textContent, /not at once: the gate refuses “delete a”/);
+  assert.equal(button(el, "Commit 3 one by one").disabled, true);
+  assert.equal(kernel.count("stage.forecast"), 0);
+});
+
+test("expectations are checked in the background", async () => {
+  const { el, kernel } = await stage({
+    cards: [card("a", { expectations: gate({ checking: true }) })],
+  });
+  assert.match(el.textContent, /Checking 2 expectations/);
+  assert.equal(kernel.count("stage.forecast"), 1);
+  const done = card("a", { expectations: gate({ problem: "the store is gone" }) });
+  await kernel.last("stage.forecast").answer({ area: area(done) });
+  await settled();
+  assert.match(el.textContent, /Expectations could not be checked: the store is gone/);
+});

@@ -133,3 +133,38 @@ def test_expectations_are_added_run_and_removed(
     assert "lance_nb.expectation.range" not in config
     assert config["lance_nb.expectations.gate"] == "refuse"
     expect(page.locator(".lnb-tl-passed")).to_be_visible()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_gate_refuses_a_staged_change_and_says_why(
+    open_widget: OpenWidget, uri: str, screenshot: Screenshot, *, dark: bool
+) -> None:
+    lance = require_pylance()
+    ours = lance_nb.dataset(uri)
+    ours.expectations.set_gate(True)
+    bare = open_widget(Explorer(lance_nb.dataset(uri)), dark=dark)
+    page = bare.page
+    page.get_by_role("tab", name="Stage").click()
+    stage = Stage(page)
+    stage.unlock()
+    card = stage.stage("update", column="score", new_value="3.0", where="id = 5")
+    broken = card.get_by_role("region", name="expectations")
+    expect(broken).to_contain_text("Would break 1 expectation: the gate is closed")
+    expect(broken).to_contain_text("ds.expectations.set_gate(False)")
+    expect(broken).to_contain_text("pylance and Spark, are not bound by it")
+    expect(broken.locator("tbody")).to_contain_text("3.0")
+    commit = card.get_by_role("button", name="Commit", exact=True)
+    expect(commit).to_be_disabled()
+    expect(commit).to_have_attribute("title", "The gate of the expectations refuses it")
+    screenshot(page)
+    fine = stage.stage("delete", at=1, where="id = 5")
+    expect(fine).to_contain_text("Breaks none of 1 expectation")
+    expect(fine.get_by_role("button", name="Commit", exact=True)).to_be_enabled()
+    lance_nb.dataset(uri).expectations.set_gate(False)  # the line that the card names
+    page.get_by_role("tab", name="Rows").click()
+    page.get_by_role("tab", name="Stage").click()
+    expect(broken).to_contain_text("The gate is open")
+    expect(commit).to_be_enabled()
+    commit.click()
+    expect(card.locator(".lnb-sg-done")).to_be_visible()
+    assert lance.dataset(uri).count_rows("score = 3") == 1

@@ -463,16 +463,26 @@ class Checker:
     # --- the rows that fail -----------------------------------------------------------------------
 
     def failing_rows(
-        self, dataset: LanceDataset, limit: int, columns: Sequence[str] | None = None
+        self,
+        dataset: LanceDataset,
+        limit: int,
+        columns: Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        first: frozenset[int] = frozenset(),
     ) -> pa.Table:
-        """Return the first rows for which the one expectation of this checker fails.
+        """Return the first rows for which an expectation fails: ``name``, or the only one.
+
+        If rows of the fragments ``first`` fail, only those are returned.
 
         Raises InvalidInputError for an expectation that is not about rows, or cannot be evaluated.
         """
-        (outcome,) = self.at(dataset).outcomes
+        for outcome in self.at(dataset).outcomes:
+            if outcome.name == name or name is None:
+                break
         if outcome.status == "unknown":
             raise InvalidInputError(f"expectation {outcome.name!r}: {outcome.detail}")
-        one = self._expectations[0]
+        (one,) = (found for found in self._expectations if found.name == outcome.name)
         wanted = list(columns) if columns is not None else None
         if one.kind in {"row_count", "drift"}:
             raise InvalidInputError(
@@ -480,12 +490,13 @@ class Checker:
             )
         if outcome.status == "pass":
             return dataset.scanner(columns=wanted, limit=0).to_table()
+        fragments = [at for at in outcome.fragments if at in first] or outcome.fragments
         if outcome.filter is not None:
-            chosen = _chosen(dataset, outcome.fragments)
+            chosen = _chosen(dataset, fragments)
             return dataset.scanner(
                 columns=wanted, filter=outcome.filter, fragments=chosen, limit=limit
             ).to_table()
-        addresses = self._failing_addresses(dataset, one, outcome.fragments, limit)
+        addresses = self._failing_addresses(dataset, one, fragments, limit)
         chosen = _chosen(dataset, sorted({address >> 32 for address in addresses}))
         listed = ", ".join(map(str, addresses))
         return dataset.scanner(
@@ -500,8 +511,10 @@ class Checker:
             numbers = dataset.opened[1].manifest.fragments.counts().ids.tolist()
             held = [cache.hashes(key) for key in keys]
             hashes = [np.zeros(0, np.uint64) if own is None else own for own in held]
-            repeated: list[int] = self._repeated(dataset, one, hashes, numbers)[:limit].tolist()
-            return repeated
+            repeated = self._repeated(dataset, one, hashes, numbers)
+            owners = (repeated >> np.uint64(32)).astype(np.int64)
+            listed: list[int] = repeated[np.isin(owners, fragments)][:limit].tolist()
+            return listed
         found: list[int] = []
         for batch, _, is_strange in self._references(dataset, one, list(fragments)):
             found += batch[ROW_ADDRESS].filter(is_strange).to_pylist()

@@ -10,14 +10,19 @@ Source: our own; see format/expectations.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from lance_nb.dataset.checks.evaluation import Checker, Progress
 from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
 from lance_nb.errors import ExpectationFailedError
 from lance_nb.format.expectations import ConfiguredExpectations
 from lance_nb.table.refs import Target
+
+STAGED_COLUMNS = 8  # of the rows that a staged change would bring
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -51,21 +56,66 @@ def check(
     return found
 
 
-def broken_by(
-    session: Session, before: Snapshot, after: Snapshot, configured: ConfiguredExpectations
-) -> list[CheckOutcome]:
-    """Return the outcomes after a change that fail, and did not or for fewer rows before it."""
+@dataclass(frozen=True, slots=True)
+class StagedCheck:
+    """What a staged change would do to the expectations of the newest version.
+
+    ``num_expectations``: how many were checked. ``is_gated``: whether a commit is refused while
+    ``broken`` holds one: outcomes that fail, and did not before the change or for fewer rows.
+    ``rows``: by the name of a broken expectation the first rows that fail, of the changed fragments
+    where there are any.
+
+    Examples:
+        >>> _ = ds.expectations.add("id < 100", name="small")
+        >>> found = ds.stage().append(pa.table({"id": [500], "label": ["z"]})).check()
+        >>> [one.name for one in found.broken], found.rows["small"]["id"].to_pylist()
+        (['small'], [500])
+    """
+
+    num_expectations: int
+    is_gated: bool
+    broken: tuple[CheckOutcome, ...] = ()
+    rows: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a commit would be refused."""
+        return self.is_gated and bool(self.broken)
+
+
+def staged_check(
+    session: Session,
+    before: Snapshot,
+    after: Snapshot,
+    configured: ConfiguredExpectations,
+    num_rows: int,
+    progress: Progress | None,
+) -> StagedCheck:
+    """Check a version that a change would make beside the one that it was made for."""
     from lance_nb.dataset.dataset import LanceDataset
 
     old = LanceDataset.from_opened(session, before)
     new = LanceDataset.from_opened(session, after)
     checker = Checker(old, configured=configured)
-    failed = checker.at(new).failed
-    if not failed:
-        return []
-    known = {one.name: one for one in checker.at(old).outcomes}
-    checker.save()
-    return [one for one in failed if _is_worse(known[one.name], one)]
+    rows: dict[str, pa.Table] = {}
+    try:
+        found = checker.at(new, progress)
+        known = {one.name: one for one in checker.at(old).outcomes} if found.failed else {}
+        broken = tuple(one for one in found.failed if _is_worse(known[one.name], one))
+        there = set(before.manifest.fragments.raw)
+        fragments = after.manifest.fragments
+        ids = fragments.counts().ids.tolist()
+        changed = {ids[at] for at, raw in enumerate(fragments.raw) if raw not in there}
+        for one in broken if num_rows else ():
+            if one.num_failed:
+                own = checker.columns_of(one.name)
+                names = list(dict.fromkeys((*own, *new.schema.names)))[:STAGED_COLUMNS]
+                rows[one.name] = checker.failing_rows(
+                    new, num_rows, names, name=one.name, first=frozenset(changed)
+                )
+    finally:
+        checker.save()
+    return StagedCheck(len(found.outcomes), configured.is_gated, broken, rows)
 
 
 def _is_worse(before: CheckOutcome, after: CheckOutcome) -> bool:
@@ -76,11 +126,9 @@ def _is_worse(before: CheckOutcome, after: CheckOutcome) -> bool:
     return after.num_failed > before.num_failed
 
 
-def gate_of(session: Session, branch: str | None) -> ConfiguredExpectations | None:
-    """Return the expectations of the newest version if its gate is closed, else None."""
-    config = session.load(Target(branch, None)).manifest.config
-    found = ConfiguredExpectations.of(config)
-    return found if found.is_gated and found.expectations else None
+def newest_expectations(session: Session, branch: str | None) -> ConfiguredExpectations:
+    """Return the expectations of the newest version of a branch, and its gate."""
+    return ConfiguredExpectations.of(session.load(Target(branch, None)).manifest.config)
 
 
 def refuse_broken(broken: Sequence[CheckOutcome]) -> None:

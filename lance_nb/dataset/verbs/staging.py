@@ -63,6 +63,8 @@ from lance_nb.transactions.staged import Edit, Replacement, StagedWrite, combine
 
 if TYPE_CHECKING:
     from lance_nb.dataset.checks.result import CheckOutcome
+    from lance_nb.dataset.verbs.checking import StagedCheck
+    from lance_nb.format.expectations import ConfiguredExpectations
 
 S = TypeVar("S")
 
@@ -356,13 +358,36 @@ class Stage(StageEdits):
 
         The gate of the newest version counts. Compaction changes no rows and is not checked.
         """
-        if any(isinstance(one, compaction.StagedCompaction) for one in self._edits):
+        configured = checking.newest_expectations(self._session, self._snapshot.branch)
+        if not configured.is_gated:
             return []
-        configured = checking.gate_of(self._session, self._snapshot.branch)
-        if configured is None:
-            return []
+        return list(self._check(configured, 0, None).broken)
+
+    def check(self, *, num_rows: int = 5, progress: Progress | None = None) -> StagedCheck:
+        """Say which expectations a commit would break, whether or not the gate is closed.
+
+        The expectations of the newest version are evaluated on the version that the edits were made
+        for, with the edits. Nothing is committed. What others commit meanwhile is not part of it.
+
+        Args:
+            num_rows: how many rows that fail to read for each broken expectation.
+            progress: called with expectations evaluated and their number.
+
+        Raises InvalidInputError, StorageError.
+        """
+        configured = checking.newest_expectations(self._session, self._snapshot.branch)
+        return self._check(configured, num_rows, progress)
+
+    def _check(
+        self, configured: ConfiguredExpectations, num_rows: int, progress: Progress | None
+    ) -> StagedCheck:
+        is_compaction = any(isinstance(one, compaction.StagedCompaction) for one in self._edits)
+        if is_compaction or not (configured.expectations or configured.problems):
+            return checking.StagedCheck(0, configured.is_gated)
         after = applied(self._session, self._snapshot, self.staged)
-        return checking.broken_by(self._session, self._snapshot, after, configured)
+        return checking.staged_check(
+            self._session, self._snapshot, after, configured, num_rows, progress
+        )
 
     def look_again(self) -> int | None:
         """After an unknown outcome, return the version that the commit made, None if it did not."""

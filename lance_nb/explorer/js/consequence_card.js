@@ -57,7 +57,8 @@ export function typedWord(word, value, changed) {
  */
 export function consequenceCard(card, locked, act, message) {
   const { review } = card;
-  const stop = locked || review.empty || review.outdated;
+  const refused = Boolean(card.expectations?.refused); // by the gate of the expectations
+  const stop = locked || review.empty || review.outdated || refused;
   const button = h(
     "button",
     {

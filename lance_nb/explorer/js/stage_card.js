@@ -1,5 +1,6 @@
 // One staged change: what it does, where it runs, whom it meets, and what can be done with it.
 
+import { brokenExpectations } from "./broken_expectations.js";
 import { consequenceCard } from "./consequence_card.js";
 import { ageOf, count, h, plural } from "./dom.js";
 import { errorCard } from "./error_card.js";
@@ -83,6 +84,7 @@ export function stageCard(card, { first, locked }, act) {
       : null,
     card.fragments.length && card.state !== "committed" ? fragments(card) : null,
     (card.state === "ready" || card.state === "failed") && card.has_rows ? meetings(card) : null,
+    open && card.expectations ? brokenExpectations(card.expectations) : null,
     review?.element,
     foot(card, { locked, button, act, commit: review?.button ?? null }),
   ];
@@ -274,6 +276,7 @@ function foot(card, { locked, button, act, commit: named }) {
   const blocked = card.meetings.some(
     (/** @type {Lnb.Json} */ one) => one.verdict === "retryable" || one.verdict === "incompatible",
   );
+  const refused = card.expectations?.refused ? "The gate of the expectations refuses it" : null;
   const rerun =
     card.meetings.length || card.state === "failed"
       ? button(
@@ -290,9 +293,10 @@ function foot(card, { locked, button, act, commit: named }) {
         button(
           "Commit",
           () => act.commit(message.value),
-          blocked ? "A commit now would be refused" : null,
+          refused ?? (blocked ? "A commit now would be refused" : null),
           blocked || card.checking ? "" : " lnb-sg-go",
         ));
+  if (commit && refused) commit.setAttribute("disabled", "");
   const isAction = !card.has_rows; // tags, branches and clean-ups have no message
   return h(
     "p",

@@ -37,6 +37,7 @@ from lance_nb.errors import (
     CancelledError,
     CommitConflictError,
     CommitStateUnknownError,
+    ExpectationFailedError,
     InvalidInputError,
     LanceError,
 )
@@ -61,6 +62,7 @@ from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
 from lance_nb.explorer.staging.row_sources import Namespace
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.checking import StagedCheck
     from lance_nb.spark.plan import Plan
 
 
@@ -178,6 +180,9 @@ class Card:
         self.preview: StagePreview | None = None
         self.meetings: tuple[Meeting, ...] = ()
         self.checked_version = 0  # the newest version when the meetings were read
+        self.check: StagedCheck | None = None
+        self.check_problem = ""
+        self._checked: tuple[Stage, int] | None = None  # what the check belongs to
         self.version: int | None = None
         self.done = ""
         self.notes: tuple[str, ...] = ()
@@ -258,6 +263,29 @@ class Card:
         meetings = stage.meetings(progress=progress)
         if (self.stage, self.state) == (stage, state):
             self.meetings, self.checked_version = meetings, newest
+
+    @property
+    def needs_check(self) -> bool:
+        """Whether the expectations were not evaluated yet on what the card would commit now."""
+        if self.state not in (READY, FAILED) or self.stage is None or self.stage.state != "open":
+            return False
+        return self._checked != (self.stage, self.checked_version)
+
+    def check_expectations(self, progress: Progress = quiet) -> None:
+        """Evaluate the expectations on what the card would commit; may run beside other work."""
+        stage = self.stage
+        if stage is None or not self.needs_check:
+            return
+        mark = (stage, self.checked_version)
+        found, problem = None, ""
+        try:
+            found = stage.check(progress=progress)
+        except CancelledError:
+            raise
+        except LanceError as error:
+            problem = str(error)
+        if self.stage is stage:
+            self.check, self.check_problem, self._checked = found, problem, mark
 
     def check_outdated(self) -> None:
         """Note whether the dataset has changed in a way that changes what the card would do."""
@@ -347,6 +375,10 @@ class Card:
             self.land(stage.commit(message or self.message or None))
         except CommitStateUnknownError as error:
             self.fail(error, UNKNOWN)
+        except ExpectationFailedError as error:
+            self.problem = error  # nothing was offered to a commit: the card stays as it is
+            self._checked = None
+            self.check_expectations()
         except LanceError as error:
             self.fail(error)
 
@@ -389,6 +421,7 @@ class Card:
         self.review, self._mark, self.is_outdated = anew.review, anew._mark, False
         self.meetings, self.notes, self.problem = anew.meetings, anew.notes, None
         self.checked_version = anew.checked_version
+        self.check, self.check_problem, self._checked = None, "", None
 
     def move(self, engine: str, reporter: ProgressReporter) -> None:
         """Run the card on another engine; work that is done already is discarded."""

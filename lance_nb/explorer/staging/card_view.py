@@ -5,17 +5,20 @@ Layout of ``card_json``::
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
      num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
-     checking, problem, outcome, review}
+     checking, expectations, problem, outcome, review}
 
 A meeting is a version that somebody else committed since: version, operation, author, time,
 message, what it means for this card, and the first rows that both change. ``checking``: others have
-committed since the meetings were read, so that they have to be read again. ``outcome`` is set when
-the card is committed: the version, and how to undo it. ``review`` is that of an act that takes
-something away (see act_review.py), with ``outdated``: the dataset has changed since. Code is
-``{python, magic}``.
+committed since the meetings were read, so that they have to be read again. ``expectations`` is what
+the change would do to them: ``{checking, count, closed, refused, problem, broken: [{name,
+statement, detail, sample}], more, off}``, ``off`` the code that opens the gate; null where there
+are none. ``outcome`` is set when the card is committed: the version, and how to undo it. ``review``
+is that of an act that takes something away (see act_review.py), with ``outdated``: the dataset has
+changed since. Code is ``{python, magic}``.
 
 Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
-``MAX_MEETINGS`` meetings. A verb that ``%lance`` lacks has the line that shows what is staged.
+``MAX_MEETINGS`` meetings, ``MAX_BROKEN`` broken expectations. A verb that ``%lance`` lacks has the
+line that shows what is staged.
 """
 
 from __future__ import annotations
@@ -34,10 +37,12 @@ from lance_nb.errors import LanceError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
+from lance_nb.explorer.models.version_checks import gate_code, outcome_json, sample_json
 from lance_nb.explorer.staging.act_review import ActReview
 from lance_nb.explorer.staging.card import COMMITTED, Card
 from lance_nb.explorer.staging.edit_forms import IN_CODE, VECTOR, VERBS, EditForm
 from lance_nb.explorer.staging.row_sources import STREAMED
+from lance_nb.format.expectations import ConfiguredExpectations
 
 # What reads a file of rows, by its ending: as table_files does.
 _READERS = {
@@ -52,6 +57,7 @@ MAX_ROWS = 5
 MAX_COLUMNS = 8
 MAX_FRAGMENTS = 12
 MAX_MEETINGS = 20
+MAX_BROKEN = 5
 CELL_CHARS = 60
 _VERDICTS = {
     "compatible": "is compatible with this card",
@@ -233,6 +239,7 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "samples": _samples(card),
         "meetings": [meeting_json(card, one) for one in card.meetings[-MAX_MEETINGS:]],
         "checking": card.is_stale(),
+        "expectations": expectations_json(card),
         "problem": None if card.problem is None else error_card(card.problem).to_json(),
         "outcome": _outcome(card),
     }
@@ -395,6 +402,37 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
         "author": text.name(author) if author else "",
         "message": text.line(info.message or ""),
         "time": text.milliseconds(info.timestamp),
+    }
+
+
+def expectations_json(card: Card) -> dict[str, Any] | None:
+    """Describe what a card would do to the expectations; None where it has none."""
+    found = card.check
+    count = 0 if found is None else found.num_expectations
+    if card.needs_check:
+        count = count or len(ConfiguredExpectations.of(card.dataset.config()).expectations)
+        return {"checking": True, "count": count, "refused": False, "broken": [], "problem": ""}
+    if not card.is_open or not (count or card.check_problem):
+        return None
+    shown = {"checking": False, "count": count, "problem": text.line(card.check_problem)}
+    if found is None:
+        return {**shown, "closed": False, "refused": False, "broken": []}
+    num_columns = len(card.dataset.schema)
+    return {
+        **shown,
+        "closed": found.is_gated,
+        "refused": found.is_refused,
+        "broken": [
+            {
+                **outcome_json(one),
+                "sample": sample_json(found.rows[one.name], num_columns)
+                if one.name in found.rows
+                else None,
+            }
+            for one in found.broken[:MAX_BROKEN]
+        ],
+        "more": max(0, len(found.broken) - MAX_BROKEN),
+        "off": gate_code(closed=False),
     }
 
 

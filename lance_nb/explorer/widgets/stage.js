@@ -128,7 +128,7 @@ export function mountStage(el, ctx) {
 
   /** Compare the cards with what others committed, while everything else goes on. */
   async function forecast() {
-    if (checking || !area.cards.some((one) => one.checking)) return;
+    if (checking || !area.cards.some((one) => one.checking || one.expectations?.checking)) return;
     checking = true;
     try {
       const { result } = await ctx.kernel.ask("stage.forecast", {}, { quiet: true });
@@ -308,14 +308,18 @@ export function mountStage(el, ctx) {
     setText(together, `Commit ${open.length} as one version`);
     together.disabled = shut || Boolean(area.not_together);
     setText(each, `Commit ${open.length} one by one`);
-    each.disabled = shut || Boolean(area.not_each) || open.some((card) => card.state === "failed");
+    const refused = open.find((card) => card.expectations?.refused);
+    each.disabled =
+      shut || Boolean(area.not_each || refused) || open.some((card) => card.state === "failed");
     setText(
       why,
       area.not_each
         ? `not at once: ${area.not_each}`
-        : area.not_together
-          ? `not as one: ${area.not_together}`
-          : "Each card is planned on the version it was staged on, without the other cards",
+        : refused
+          ? `not at once: the gate refuses “${refused.title}”`
+          : area.not_together
+            ? `not as one: ${area.not_together}`
+            : "Each card is planned on the version it was staged on, without the other cards",
     );
   }
 

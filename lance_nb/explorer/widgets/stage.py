@@ -10,7 +10,8 @@ request         args                             result
 stage.menu                                       verbs with their fields, columns, variables, names
 stage.check     verb, args, engine               note, code, where; an error says what is wrong
 stage.cards                                      area: cards, together, running
-stage.forecast                   (long work)     area, compared with what others committed
+stage.forecast                   (long work)     area, compared with what others committed, and
+                                                 with the expectations
 stage.running                                    running: how far the work under way is
 stage.add       verb, args, engine (long work)   area
 stage.prepare   id, engine? (long work)          area
@@ -134,13 +135,14 @@ class StageHandlers(RequestHandlers):
         return Answer({"area": self._area_json(area)})
 
     def on_forecast(self, args: Mapping[str, Any]) -> Job:
-        """Compare the cards with what others have committed since."""
+        """Compare the cards with what others have committed since, and with the expectations."""
         area = self._area
 
         def work(progress: Progress) -> Answer:
             for card in area.open_cards if area.running is None else ():
                 if card.is_stale():
                     card.look(progress)
+                card.check_expectations(progress)
             return Answer({"area": self._area_json(area)})
 
         return Job(work)

@@ -349,3 +349,26 @@ def test_a_search_tells_how_far_it_is_and_can_be_cancelled(tmp_path: Path) -> No
 
     with pytest.raises(CancelledError, match="enough"):
         dataset.expectations.bisect("small", progress=cancel)
+
+
+def test_a_staged_change_names_the_rows_that_it_would_bring(dataset: LanceDataset) -> None:
+    dataset.expectations.add("score <= 1", name="bound")  # fails for 9 rows already
+    dataset.expectations.add_unique("id", name="key")
+    dataset.expectations.add_row_count(maximum=20, name="rows")
+    more = pa.table({"id": [3, 40], "score": [7.0, 0.5], "name": ["x", "y"]})
+    found = dataset.stage().append(more).check()
+    assert (found.num_expectations, found.is_gated, found.is_refused) == (3, False, False)
+    assert [one.name for one in found.broken] == ["bound", "key", "rows"]
+    assert {name: rows["id"].to_pylist() for name, rows in found.rows.items()} == {
+        "bound": [3], "key": [3],
+    }  # fmt: skip
+    assert found.rows["bound"].column_names == ["score", "id", "name"]
+    assert dataset.stage().append(more).check(num_rows=0).rows == {}
+    dataset.expectations.set_gate(True)
+    assert dataset.stage().append(more).check().is_refused
+    assert dataset.stage().delete("id = 15").check().broken == ()
+    assert dataset.stage().compact().check().num_expectations == 0
+    steps: list[tuple[int, int]] = []
+    dataset.stage().append(more).check(progress=lambda *now: steps.append(now))
+    assert (0, 3) in steps
+    assert dataset.latest_version == dataset.version
