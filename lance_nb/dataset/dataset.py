@@ -2295,18 +2295,92 @@ class LanceDataset(OpenedVersion):
         skip_transpose: bool = False,
         progress_callback: Callable[[Any], object] | None = None,
         **parameters: Any,
-    ) -> NoReturn:
-        """Raise NotSupportedError: vector indices are built by pylance.
+    ) -> Self:
+        """Build an index on a column of vectors: IVF_FLAT, IVF_PQ or IVF_SQ.
 
-        The arguments are pylance's. Raises ColumnNotFoundError for a column that does not exist.
+        Vectors are divided into partitions around centroids, which k-means finds on a sample;
+        IVF_PQ and IVF_SQ store codes in their place. ``nearest`` searches the index from then on.
+
+        Args:
+            column: the column, fixed-size lists of floats (or of uint8, for "hamming").
+            index_type: "IVF_FLAT", "IVF_PQ" or "IVF_SQ".
+            name: its name; ``<column>_idx`` by default.
+            metric: "l2", "cosine", "dot" or "hamming".
+            replace: build an index of that name anew.
+            num_partitions: how many partitions; by default one for 8,192 rows (4,096 in IVF_FLAT).
+            target_partition_size: rows of a partition, instead of a number of partitions.
+            ivf_centroids: a row for each partition: no centroids are trained.
+            ivf_centroids_file: a local ``.npy`` file with these.
+            num_sub_vectors: pieces that IVF_PQ cuts a vector into; each becomes a code.
+            pq_codebook: codewords of the shape (sub-vectors, 2 ** num_bits, numbers of a piece).
+            progress_callback: called with ``IndexProgress`` events; what it raises ends the build.
+            parameters: ``num_bits`` (8 or 4 bits of a code), ``sample_rate`` (rows for each
+                centroid and codeword, 256), ``max_iters`` of k-means (50), ``seed`` (0; not in
+                pylance): the same rows and seed make the same index.
+            index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency,
+                storage_options, filter_nan, streaming_sample_rate, streaming_coreset_rate,
+                streaming_refine_passes: tune pylance's work, and have no effect.
+            accelerator, precomputed_partition_dataset, train, fragment_ids, index_uuid,
+                skip_transpose: are pylance's, and refused where they are given.
+
+        Returns this dataset, at the new version. Raises ColumnNotFoundError, InvalidInputError (the
+        type of the column, a parameter, or a name that is taken), and NotSupportedError for kinds
+        and options that only pylance has.
+
+        Examples:
+            >>> events = []
+            >>> _ = ds.create_index("vector", "IVF_FLAT", progress_callback=events.append)
+            >>> events[0].stage
+            'train_ivf'
+            >>> ds.to_table(["id"], nearest={"column": "vector", "q": [6, 0], "k": 1}).to_pydict()
+            {'id': [6], '_distance': [0.0]}
         """
         from lance_nb.dataset.verbs import indexing
 
-        for one in [column] if isinstance(column, str) else column:
+        columns = [column] if isinstance(column, str) else list(column)
+        for one in columns:
             self.lance_schema.tree.field(one)
-        raise NotSupportedError(
-            indexing.not_built(self.uri, "create_index", column, str(index_type))
+        kind = str(index_type)
+        refused = {
+            "accelerator": accelerator,
+            "precomputed_partition_dataset": precomputed_partition_dataset,
+            "train": None if train else train,
+            "fragment_ids": fragment_ids,
+            "index_uuid": index_uuid,
+            "skip_transpose": skip_transpose or None,
+        }
+        given = [name for name, value in refused.items() if value is not None]
+        if given or len(columns) != 1 or not kind.upper().startswith("IVF"):
+            options = {name: Python("...") for name in given}
+            raise NotSupportedError(
+                indexing.not_built(self.uri, "create_index", column, kind, **options)
+            )
+        if ivf_centroids_file is not None:
+            if ivf_centroids is not None:
+                raise InvalidInputError("pass ivf_centroids or ivf_centroids_file, not both")
+            import numpy as np
+
+            ivf_centroids = np.load(ivf_centroids_file, allow_pickle=False)
+        settings = {
+            "metric": metric,
+            "num_partitions": num_partitions,
+            "target_partition_size": target_partition_size,
+            "ivf_centroids": ivf_centroids,
+            "num_sub_vectors": num_sub_vectors,
+            "pq_codebook": pq_codebook,
+            **parameters,
+        }
+        self._snapshot = indexing.create(
+            self._session,
+            self._snapshot,
+            columns[0],
+            kind,
+            name,
+            {name: value for name, value in settings.items() if value is not None},
+            replace=replace,
+            progress=progress_callback,
         )
+        return self
 
     # --- storage ----------------------------------------------------------------------------------
 

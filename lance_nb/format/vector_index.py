@@ -6,6 +6,7 @@ Source: messages ``IVF`` and ``Tensor`` of lance.index.pb; files that pylance 14
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ _TYPES = {
 }
 _NUMBERS = {np.dtype(form): number for number, form in _TYPES.items()}
 Matrix = npt.NDArray[Any]
+METRICS = ("l2", "cosine", "dot", "hamming")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,41 @@ class Partitioning:
         if self.centroids is not None:
             message.centroids_tensor.CopyFrom(_message(self.centroids))
         return message.SerializeToString()
+
+
+def vector_details(
+    metric: str,
+    compression: str,
+    settings: Mapping[str, int],
+    hints: Mapping[str, str],
+    target_partition_size: int = 0,
+) -> bytes:
+    """Return the message VectorIndexDetails. ``compression`` is flat, pq or sq, with settings."""
+    message = pb.VectorIndexDetails(
+        metric_type=METRICS.index(metric), target_partition_size=target_partition_size
+    )
+    part = getattr(message, compression)
+    part.SetInParent()
+    for name, value in settings.items():
+        setattr(part, name, value)
+    for name, text in sorted(hints.items()):
+        message.runtime_hints[name] = text
+    return message.SerializeToString(deterministic=True)
+
+
+def details_of(data: bytes, path: str) -> tuple[str, dict[str, int]]:
+    """Return metric and settings of a message VectorIndexDetails. Raises CorruptFileError."""
+    message = parse(pb.VectorIndexDetails, data, path)
+    if message.metric_type >= len(METRICS):
+        raise NotSupportedError(f"{path}: a vector index by metric {message.metric_type}")
+    settings = {}
+    if message.WhichOneof("compression") == "pq":
+        settings = {
+            "num_bits": message.pq.num_bits, "num_sub_vectors": message.pq.num_sub_vectors,
+        }  # fmt: skip
+    if message.target_partition_size:
+        settings["target_partition_size"] = message.target_partition_size
+    return METRICS[message.metric_type], settings
 
 
 def tensor_from_bytes(data: bytes | memoryview, path: str) -> Matrix:

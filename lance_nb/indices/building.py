@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import LanceError
@@ -26,10 +27,12 @@ from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.schema import Schema
-from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
+from lance_nb.table.filtered_scan import quoted
+from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.take import take_rows
 from lance_nb.value_classes import dataclass
 
 BATCH_ROWS = 65_536
@@ -132,6 +135,19 @@ class SegmentRows:
         whole = snapshot.manifest.fragments
         places = [place for place in whole.places_of(self.fragments) if place is not None]
         self.num_rows = int(live_counts(snapshot)[places].sum()) if places else 0
+
+    def sample(self, count: int, rng: np.random.Generator) -> pa.ChunkedArray:
+        """Read the values of at most ``count`` rows, chosen by chance, in the order of a scan."""
+        whole = self.snapshot.manifest.fragments
+        counts = live_counts(self.snapshot)
+        places = [one for one in whole.places_of(self.fragments) if one is not None]
+        ends = np.cumsum(counts)
+        chosen = np.sort(rng.choice(self.num_rows, min(count, self.num_rows), replace=False))
+        inside = np.cumsum(counts[places])  # rows of the wanted fragments up to each of them
+        part = np.searchsorted(inside, chosen, side="right")
+        positions = chosen - inside[part] + ends[places][part] if chosen.size else chosen
+        wanted = project(self.snapshot.manifest.schema, [quoted((self.column,))])
+        return take_rows(self.snapshot, wanted, np.sort(positions)).column(0)
 
     def batches(self, stage: str = "load_data") -> Iterator[pa.RecordBatch]:
         """Read ``value`` and ``row`` in the order of a scan; a stage of the progress."""

@@ -7,6 +7,7 @@ scanned.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lance_nb.errors import NotSupportedError
@@ -53,9 +54,19 @@ def builders() -> dict[str, IndexBuilder]:
     Only building needs what writes files, so it is imported here.
     """
     from lance_nb.indices.building import IndexBuilder, no_parameters
+    from lance_nb.indices.vectors import writer as vectors
+
+    def of_vectors(kind: str) -> IndexBuilder:
+        return IndexBuilder(
+            vectors.DETAILS_URL,
+            partial(vectors.check, kind),
+            vectors.parameters_of,
+            partial(vectors.write, kind),
+        )
 
     return {
         "BTREE": IndexBuilder(btree.DETAILS_URL, btree.check, no_parameters, btree.write),
+        **{kind: of_vectors(kind) for kind in (vectors.FLAT, vectors.PQ, vectors.SQ)},
     }
 
 

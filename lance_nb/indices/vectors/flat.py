@@ -20,9 +20,15 @@ COLUMN = "flat"
 class FlatVectors:
     """The vectors themselves."""
 
+    is_transposed = False
+
     def __init__(self, settings: Settings) -> None:
         self.width = settings.dimension
         self._metric = settings.metric
+
+    def encode(self, vectors: Floats, partitions: npt.NDArray[np.int64]) -> Matrix:
+        """Return the vectors."""
+        return vectors
 
     def distances(
         self, query: Floats, partitions: Sequence[int], rows: Sequence[Matrix]

@@ -47,11 +47,7 @@ NEWEST = 2
 PARTITIONS_MAX = 1 << 20
 KEPT_BYTES_MAX = 512 * 1024 * 1024
 ROW_ID = "_rowid"
-_STORED: dict[str, Callable[[Settings], StoredVectors]] = {
-    flat.COLUMN: flat.FlatVectors,
-    scalar.COLUMN: scalar.ScalarCodes,
-    product.COLUMN: lambda settings: product.ProductCodes(settings, _codebook(settings)),
-}
+_COLUMNS = (flat.COLUMN, scalar.COLUMN, product.COLUMN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +112,9 @@ class IvfSegment:
         self.loss = model.loss
         rows = _partitioning(auxiliary)
         self._starts, self.lengths = _ranges(rows, auxiliary, self.num_partitions)
-        self.settings = Settings(auxiliary, self.metric, self.centroids, _storage(auxiliary))
-        column = next((name for name in auxiliary.names if name in _STORED), None)
-        self._column = column
-        self._stored = None if column is None else _STORED[column](self.settings)
+        self.settings = Settings(auxiliary.path, self.metric, self.centroids, _storage(auxiliary))
+        self._column = next((name for name in auxiliary.names if name in _COLUMNS), None)
+        self._stored = _stored(self._column, self.settings, auxiliary)
 
     @property
     def dimension(self) -> int:
@@ -224,11 +219,16 @@ def _json(text: str, path: str) -> Any:
         raise CorruptFileError(path, None, "JSON", text[:40]) from error
 
 
-def _codebook(settings: Settings) -> Floats:
-    file = settings.file
-    place = int(settings.number("codebook_position", 1, 1 << 20))
-    data = file.reader.global_buffer(place)
-    return tensor_from_bytes(data, file.path)
+def _stored(column: str | None, settings: Settings, file: IndexFile) -> StoredVectors | None:
+    if column == flat.COLUMN:
+        return flat.FlatVectors(settings)
+    if column == scalar.COLUMN:
+        return scalar.ScalarCodes(settings)
+    if column == product.COLUMN:
+        place = int(settings.number("codebook_position", 1, 1 << 20))
+        codebook = tensor_from_bytes(file.reader.global_buffer(place), file.path)
+        return product.ProductCodes(settings, codebook)
+    return None
 
 
 def _matrix(vectors: pa.Array, width: int, path: str) -> Matrix:

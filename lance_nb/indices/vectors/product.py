@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from lance_nb.encodings.kernels import table_sums
 from lance_nb.errors import CorruptFileError
+from lance_nb.indices.vectors.kmeans import nearest_centroids
 from lance_nb.indices.vectors.stored_vectors import Floats, Matrix, Settings
 
 COLUMN = "__pq_code"
@@ -32,7 +33,7 @@ class ProductCodes:
     """Names of codewords. ``codebook`` has the shape (m, codewords, numbers of a piece)."""
 
     def __init__(self, settings: Settings, codebook: Floats) -> None:
-        path = settings.file.path
+        path = settings.path
         bits = int(settings.number("nbits", 4, 8))
         pieces = int(settings.number("num_sub_vectors", 1, settings.dimension))
         if bits not in (4, 8) or settings.dimension % pieces or (bits == 4 and pieces % 2):
@@ -51,9 +52,21 @@ class ProductCodes:
         self._metric = settings.metric
         self._centroids = settings.centroids
         self.codebook = codebook.reshape(pieces, 1 << bits, -1).astype(np.float32)
-        self._is_transposed = settings.storage.get("transposed") is not False
+        self.is_transposed = settings.storage.get("transposed") is not False
         self._by_piece = np.ascontiguousarray(self.codebook.transpose(0, 2, 1))
         self._squares = np.einsum("mcd,mcd->mc", self.codebook, self.codebook)
+
+    def encode(self, vectors: Floats, partitions: npt.NDArray[np.int64]) -> Matrix:
+        """Name the nearest codeword of each piece."""
+        rest = vectors
+        if self._metric != "dot":
+            rest = vectors - self._centroids[partitions].astype(np.float32)
+        size = self.codebook.shape[2]
+        codes = np.empty((len(rest), len(self.codebook)), np.uint8)
+        for piece, words in enumerate(self.codebook):
+            part = np.ascontiguousarray(rest[:, piece * size : (piece + 1) * size], np.float32)
+            codes[:, piece] = nearest_centroids(part, words)
+        return codes if self._bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4
 
     def tables(self, query: Floats, partitions: Sequence[int]) -> npt.NDArray[np.float32]:
         """Return (partitions, m, codewords): what each codeword adds to a distance."""
@@ -82,6 +95,6 @@ class ProductCodes:
 
     def _transposed(self, codes: Matrix) -> npt.NDArray[np.uint8]:
         """Return the codes with a row for each byte of a code."""
-        if self._is_transposed:
+        if self.is_transposed:
             return codes.reshape(self.width, -1)
         return np.ascontiguousarray(codes.T)

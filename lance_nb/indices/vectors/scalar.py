@@ -26,20 +26,24 @@ _BLOCK_VALUES = 1 << 20
 class ScalarCodes:
     """Bytes between two bounds."""
 
+    is_transposed = False
+
     def __init__(self, settings: Settings) -> None:
         self.width = settings.dimension
         self._metric = settings.metric
         settings.number("num_bits", 8, 8)
         bounds = settings.storage.get("bounds")
         inner = Settings(
-            settings.file, "", settings.centroids, bounds if isinstance(bounds, dict) else {}
+            settings.path, "", settings.centroids, bounds if isinstance(bounds, dict) else {}
         )
         self._start = inner.number("start", -1e300, 1e300)
         self._end = inner.number("end", -1e300, 1e300)
         if self._end < self._start:
-            raise CorruptFileError(settings.file.path, None, "bounds in order", str(bounds)[:80])
+            raise CorruptFileError(settings.path, None, "bounds in order", str(bounds)[:80])
 
-    def encode(self, vectors: Floats) -> npt.NDArray[np.uint8]:
+    def encode(
+        self, vectors: Floats, partitions: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.uint8]:
         """Return the codes of vectors."""
         scale = _LEVELS / (self._end - self._start) if self._end > self._start else 0.0
         codes = (vectors.astype(np.float64) - self._start) * scale

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError
-from lance_nb.indices.index_file import IndexFile
 
 Floats = npt.NDArray[Any]
 Matrix = npt.NDArray[Any]
@@ -25,10 +24,10 @@ class Settings:
     """What the files of a segment say of all vectors together.
 
     ``centroids`` is a matrix with a row for each partition; ``storage`` are the settings of the
-    way in which vectors are stored; ``file`` holds them.
+    way in which vectors are stored; ``path`` is the file that holds them.
     """
 
-    file: IndexFile
+    path: str
     metric: str
     centroids: Floats
     storage: dict[str, Any]
@@ -42,19 +41,26 @@ class Settings:
         """Return a number among the settings. Raises CorruptFileError."""
         value = self.storage.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise CorruptFileError(self.file.path, None, f"a number {name!r}", str(value)[:40])
+            raise CorruptFileError(self.path, None, f"a number {name!r}", str(value)[:40])
         if not least <= value <= most:
             raise CorruptFileError(
-                self.file.path, None, f"{name} from {least:g} to {most:g}", str(value)
+                self.path, None, f"{name} from {least:g} to {most:g}", str(value)
             )
         return value
 
 
 class StoredVectors(Protocol):
-    """Computes distances from what is stored."""
+    """Computes what is stored of vectors, and distances from that."""
 
     width: int
     """Values of a row of the column."""
+
+    is_transposed: bool
+    """Whether a partition has the first byte of every vector first, then the second, and so on."""
+
+    def encode(self, vectors: Floats, partitions: npt.NDArray[np.int64]) -> Matrix:
+        """Return a row for each vector, given the partition of each."""
+        ...
 
     def distances(
         self, query: Floats, partitions: Sequence[int], rows: Sequence[Matrix]

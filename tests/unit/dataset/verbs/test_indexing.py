@@ -113,7 +113,7 @@ def test_the_fragment_reuse_index_alone_can_be_dropped(indexed):
 def test_what_is_not_offered_says_what_to_do_instead(indexed):
     for refused in (
         lambda: indexed.create_scalar_index("id", "BITMAP"),
-        lambda: indexed.create_index(["id"], "IVF_PQ", num_partitions=2),
+        lambda: indexed.create_index(["id"], "IVF_RQ", num_partitions=2),
         indexed.optimize.optimize_indices,
     ):
         with pytest.raises(NotSupportedError, match=r"lance\.dataset\('memory"):
