@@ -261,6 +261,7 @@ class Session:
         self.row_orders = RowOrderCache()
         self.parts: dict[str, Part] = {}
         self.on_screen: Mapping[str, Any] = {}
+        self.reads_for_pictures = False  # also from a store on the network
         self._opened: OrderedDict[Place, Source] = OrderedDict()
         self._numbers: dict[str | None, Sequence[int]] = {}
         self._keep(dataset)

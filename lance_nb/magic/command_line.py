@@ -4,6 +4,7 @@
 
     lance-nb lab [URI]                open JupyterLab with a notebook that explores the dataset
     lance-nb demo [PATH]              write the demo dataset (default: demo.lance)
+    lance-nb report URI [-o FILE]     write one HTML file with pictures of the dataset
     lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
     lance-nb diff photos.lance 3 5 --json
     lance-nb doctor photos.lance      exit status 1 if there are findings
@@ -29,6 +30,8 @@ from typing import TextIO
 
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.refs import open_source
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
@@ -44,6 +47,10 @@ _TEXT_VERBS = frozenset({"sql", "query"})
 # Commands of the terminal only: usage and description.
 COMMANDS = {
     "lab": ("[URI]", "open JupyterLab with a notebook that explores the dataset"),
+    "report": (
+        "URI [VERSION] [-o FILE]",
+        "write one offline HTML file with pictures of the dataset",
+    ),
     "demo": ("[PATH] [--force]", "write the demo dataset (default: demo.lance)"),
 }
 
@@ -84,6 +91,8 @@ def _run(words: list[str]) -> int:
         return _help(words[:1])
     if words[0] == "lab":
         return _lab(words[1:])
+    if words[0] == "report":
+        return _report(words[1:])
     if words[0] == "demo":
         return _demo(words[1:])
     context = MagicContext(
@@ -160,6 +169,33 @@ def _demo(words: list[str]) -> int:
     return 0
 
 
+def _report(words: list[str]) -> int:
+    """Write the report of a dataset, and print where it lies and how large it is."""
+    from lance_nb.explorer.report_page import report_page
+
+    usage = f"usage: {PROG} report {COMMANDS['report'][0]}"
+    targets, target = [], None
+    left = iter(words)
+    for one in left:
+        if one in {"-o", "--output"}:
+            target = next(left, None)
+            if target is None:
+                raise InvalidInputError(usage)
+        elif one.startswith("-") and one != "-":
+            raise InvalidInputError(f"unknown option {one}; {usage}")
+        else:
+            targets.append(one)
+    if not 1 <= len(targets) <= 2:
+        raise InvalidInputError(usage)
+    dataset = open_source(targets[0], targets[1] if len(targets) > 1 else None)
+    path = Path(target or f"{_file_name(targets[0])}_report.html")
+    page = report_page(dataset)
+    path.write_text(page, "utf-8")
+    _say(f"wrote {path}: {text.size(len(page.encode()))}, {dataset.uri} at version "
+         f"{text.ref_label(dataset.branch, dataset.version)}")  # fmt: skip
+    return 0
+
+
 def _lab(words: list[str]) -> int:
     """Open JupyterLab; with a dataset, open a notebook that explores it."""
     try:
@@ -184,11 +220,16 @@ def _lab(words: list[str]) -> int:
 def _notebook_for(uri: str) -> Path:
     """Write the notebook that explores ``uri`` into this folder, unless it exists."""
     MagicContext().open(uri)  # report a wrong name here, not in the browser
-    name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance")
-    path = Path(f"explore_{_NOT_IN_NAMES.sub('_', name)[:100] or 'dataset'}.ipynb")
+    path = Path(f"explore_{_file_name(uri)}.ipynb")
     if not path.exists():
         path.write_text(json.dumps(_notebook(uri), indent=1))
     return path
+
+
+def _file_name(uri: str) -> str:
+    """Return the name of a dataset as the beginning of a file name."""
+    name = uri.rstrip("/").rsplit("/", 1)[-1].removesuffix(".lance")
+    return _NOT_IN_NAMES.sub("_", name)[:100] or "dataset"
 
 
 def _notebook(uri: str) -> dict[str, object]:

@@ -49,7 +49,7 @@ from lance_nb.explorer.models.fragments import (
 from lance_nb.explorer.models.ref_list import ref_book
 from lance_nb.explorer.models.row_page import RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
-from lance_nb.explorer.models.source import Source, stored_source
+from lance_nb.explorer.models.source import stored_source
 from lance_nb.explorer.models.storage_report import space_use, storage_health
 from lance_nb.explorer.models.versions import DatasetCard, Timeline, VersionDetail
 from lance_nb.explorer.pictures import changes, history, staging, storage, tables
@@ -84,10 +84,10 @@ class View:
             return [history.draw_error(error_card(error))]
 
 
-def is_near(dataset: Source) -> bool:
-    """Whether a dataset lies on this machine, so that reading a little more costs no requests."""
-    scheme, separator, _ = dataset.uri.partition("://")
-    return not separator or scheme in ("file", "memory")
+def is_near(session: Session) -> bool:
+    """Whether a picture may read a little more: the dataset lies here, or that was asked for."""
+    scheme, separator, _ = session.dataset.uri.partition("://")
+    return session.reads_for_pictures or not separator or scheme in ("file", "memory")
 
 
 def draw_header(session: Session, _shown: Shown) -> list[Panel]:
@@ -127,7 +127,7 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
     args = {"branch": dataset.branch, "version": dataset.version, **shown}
     row = integer({"row": shown.get("row", 0)}, "row", low=0, high=MAX_COUNT)
     query = session.query(args, (dataset.branch, dataset.version))
-    recent, near = session.keep(RecentAnswers), is_near(dataset)
+    recent, near = session.keep(RecentAnswers), is_near(session)
     page = recent.page(args, row)
     if page is None and isinstance(first, FirstRows) and query == RowQuery():
         holds = first.page.offset <= row < first.page.offset + max(1, first.page.num_rows)
@@ -194,7 +194,7 @@ def draw_changes_view(session: Session, shown: Shown) -> list[Panel]:
         raise InvalidInputError(f"level must be one of {', '.join(_LEVELS)}")
     many = diff.counts.rows_before + diff.counts.rows_after > MAX_COMPARED
     is_known = level == "rows" and diff.found().is_finished
-    if level in ("rows", "drift") and not is_known and (many or not is_near(session.dataset)):
+    if level in ("rows", "drift") and not is_known and (many or not is_near(session)):
         level = "transactions"
     if level == "rows":
         rows = changed_rows(diff, Window(limit=tables.MAX_ROWS))
@@ -275,7 +275,7 @@ def draw_space_view(session: Session, _shown: Shown) -> list[Panel]:
     """Draw the bytes of the folder: as they were counted, or counted now if that is little work."""
     recent, source = session.keep(RecentAnswers), stored_source(session.dataset)
     if recent.space is None:
-        if not is_near(session.dataset) or len(source.version_numbers()) > MAX_COUNTED:
+        if not is_near(session) or len(source.version_numbers()) > MAX_COUNTED:
             return []
         recent.space = space_use(source.space())
     return [storage.draw_space(recent.space)]

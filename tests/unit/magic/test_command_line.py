@@ -136,7 +136,7 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         ["space", uri], ["doctor", uri], ["spark"], ["help"], ["help", "log"], ["--version"],
         ["expect", uri, "add", "id < 1000"], ["check", uri], ["review", uri, "dev"],
         ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
-        ["clean", uri, "--dry-run"], ["demo", "--help"],
+        ["clean", uri, "--dry-run"], ["demo", "--help"], ["report", uri], ["report", uri, "v1"],
     ]  # fmt: skip
     missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri]]
     known = {*command_line.COMMANDS, *VERBS} - command_line._NOTEBOOK_ONLY

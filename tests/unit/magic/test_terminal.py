@@ -141,12 +141,13 @@ def test_what_only_the_command_has_writes_nothing_either(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lance_nb.magic.command_line.ensure", no_more)
-    for words in (["demo", EVIL], ["demo", EVIL, "x"], [EVIL], ["help", EVIL]):
+    for words in (["demo", EVIL], ["demo", EVIL, "x"], [EVIL], ["help", EVIL], ["report", EVIL],
+                  ["report", EVIL, "-o"], ["report", f"-{EVIL}"]):  # fmt: skip
         main(words)
         captured = capsys.readouterr()
         assert captured.out + captured.err
         check(captured.out + captured.err)
-    assert set(COMMANDS) == {"lab", "demo"}
+    assert set(COMMANDS) == {"lab", "report", "demo"}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,0 +1,134 @@
+"""Write a report of a dataset: one HTML file with the pictures of all views, to mail or publish.
+
+Needs neither pandas nor the packages of a notebook.
+
+Layout of the file: a content security policy that allows the one script and the one style sheet in
+it by their hashes, images as ``data:`` and nothing else; a list of the sections; a ``<figure>``
+with an SVG for each (see ``pictures.drawing``); the script (``js/pan_zoom.js``), without which the
+pictures stand still. In a dark scheme the style sheet replaces the colours of the pictures.
+
+Limits: as for pictures; ``MAX_DETAILS`` versions described on the timeline.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+
+from lance_nb.explorer.models import text
+from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models.versions import timeline
+from lance_nb.explorer.pictures import screen
+from lance_nb.explorer.pictures.drawing import COLOURS, Panel, svg_of
+from lance_nb.explorer.session import Session
+from lance_nb.shown_text import visible
+
+MAX_DETAILS = 64
+# What stands in a report, in this order: an id, a title, the views.
+SECTIONS: tuple[tuple[str, str, tuple[screen.View, ...]], ...] = (
+    ("versions", "Versions", (screen.HEADER, screen.VERSIONS)),
+    ("rows", "Rows", (screen.ROWS,)),
+    ("changes", "Changes of this version", (screen.CHANGES,)),
+    ("columns", "Columns", (screen.COLUMNS, screen.DETAIL)),
+    ("storage", "Storage", (screen.STORAGE,)),
+    ("refs", "Branches and tags", (screen.REFS,)),
+    ("checks", "Checks", (screen.CHECKS,)),
+)
+_PARTS = ("card", "timeline", "rows", "detail")
+_DARK = {
+    "paper": "#16191d",
+    "panel": "#22272d",
+    "line": "#3a4048",
+    "ink": "#e6e9ec",
+    "soft": "#c4cad0",
+    "faint": "#9aa4ae",
+    "accent": "#6cb0ff",
+    "wash": "#1d2f45",
+    "add": "#4cc38a",
+    "remove": "#f2786d",
+    "change": "#e0aa4e",
+    "replace": "#74a9ff",
+    "schema": "#b79bf2",
+    "upkeep": "#98a2ad",
+    "fork": "#4fc4c6",
+    "flag": "#f0b35f",
+    "unknown": "#4a525b",
+    "new": "#1d3524",
+    "old": "#3d2422",
+    "changed": "#3b3220",
+}
+_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0 auto; padding: 16px; max-width: 1100px; font: 14px/1.5 system-ui, sans-serif;
+  background: #f6f7f9; color: #1c2024; }
+h1 { font-size: 20px; margin: 0 0 2px; } h2 { font-size: 15px; margin: 22px 0 6px; }
+p { margin: 0 0 8px; color: #5d6670; } nav a { color: #1a66c2; margin-right: 14px; }
+figure { margin: 0; position: relative; } svg { display: block; width: 100%; height: auto; }
+figure[data-zoomed] svg { cursor: grab; touch-action: none; }
+figure:focus-visible { outline: 2px solid #1a66c2; outline-offset: 2px; border-radius: 6px; }
+.tools { position: absolute; top: 6px; right: 6px; display: flex; gap: 4px; opacity: 0.25; }
+figure:hover .tools, figure:focus-within .tools { opacity: 1; }
+button { font: inherit; padding: 0 8px; border: 1px solid #d9dde2; border-radius: 4px;
+  background: #fff; color: #1c2024; }
+@media print { .tools, nav { display: none; } }
+@media (prefers-color-scheme: dark) {
+body { background: #0f1114; color: #e6e9ec; } p { color: #9aa4ae; } nav a { color: #6cb0ff; }
+button { background: #22272d; color: #e6e9ec; border-color: #3a4048; }
+"""
+
+
+def report_page(dataset: Source) -> str:
+    """Return the report of a dataset, at the version that it is at, as the text of one file."""
+    session = Session(dataset, read_only=True)
+    session.reads_for_pictures = True
+    session.screen(_PARTS)
+    session.parts["timeline"] = timeline(dataset, MAX_DETAILS)
+    label = f"{text.name(dataset.name)} at {text.ref_label(dataset.branch, dataset.version)}"
+    figures, links = [], []
+    for name, title, views in SECTIONS:
+        panels: list[Panel] = [panel for view in views for panel in view.panels(session, {})]
+        picture = svg_of(f"{title}: {label}", panels)
+        heading = f'<h2 id="{name}">{_text(title)}</h2>'
+        figures.append(f"<section>{heading}<figure>{picture}</figure></section>")
+        links.append(f'<a href="#{name}">{_text(title)}</a>')
+    script = f"{_script()}\npanAndZoom(document);\n"
+    style = _style()
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    made = f"{text.moment(datetime.now(UTC))} · {text.line(dataset.uri)}"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>{_text(label)}</title><style>{style}</style></head>\n"
+        f"<body><h1>{_text(label)}</h1><p>{_text(made)}</p><nav>{''.join(links)}</nav>\n"
+        f'{chr(10).join(figures)}\n<script type="module">{script}</script></body></html>\n'
+    )
+
+
+def _script() -> str:
+    return (Path(__file__).parent / "js" / "pan_zoom.js").read_text("utf-8")
+
+
+def _style() -> str:
+    """Return the style sheet, with the colours of pictures in a dark scheme."""
+    rules = "\n".join(
+        f'[{use}="{COLOURS[name]}"] {{ {use}: {dark}; }}'
+        for name, dark in _DARK.items()
+        for use in ("fill", "stroke")
+    )
+    return f"{_STYLE}{rules}\n}}\n"
+
+
+def _text(value: str) -> str:
+    return escape(visible(value), quote=True)
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
