@@ -137,8 +137,9 @@ def _names(names: str) -> str:
 def magic(*words: str, options: Mapping[str, object] | None = None) -> str:
     r"""Write a line of ``%lance``: a verb, its words, its options.
 
-    The value of an option is a text or a number; True writes the option alone, and None and False
-    leave it out. Every other word is a text, whatever it looks like.
+    The value of an option is a text or a number, or a list of them for an option that is repeated;
+    True writes the option alone, and None and False leave it out. Every other word is a text,
+    whatever it looks like.
 
     >>> from lance_nb.code_lines import magic
     >>> magic("head", "main:3", options={"--where": "a = 'x'"})
@@ -150,7 +151,11 @@ def magic(*words: str, options: Mapping[str, object] | None = None) -> str:
             raise InternalError(f"{flag[:80]!r} is not the name of an option")
         if value is None or value is False:
             continue
-        written += [flag] if value is True else [flag, word(str(value))]
+        if value is True:
+            written.append(flag)
+            continue
+        for one in value if isinstance(value, list | tuple) else (value,):
+            written += [flag, word(str(one))]
     line = " ".join(written)
     return line if len(line) <= LINE_CHARS else TOO_LONG
 

@@ -448,7 +448,7 @@ class Branches(VersionPart):
             into: a branch; the one that is open by default.
             squash: make one version of all; else one per version of the source.
             dry_run: only plan.
-            message: of the commit.
+            message: of the commit; "Merge dev:7 into main" by default, an empty text is none.
             strategy: "auto", "fast-forward" (refuse if ``into`` has moved) or "replay".
             on_conflict: where both sides changed the same: "fail", "ours" (``into`` stays) or
                 "theirs" (the source is taken).

@@ -296,6 +296,10 @@ const PLAN = {
   grid: { source: [], target: [], cells: [], verdicts: [], hidden_source: 0, hidden_target: 0 },
   sample: { columns: [], rows: [] },
   notes: ["a note"],
+  message: "Merge dev:5 into main",
+  refusal: "",
+  offers: [],
+  cells: null,
 };
 
 function merging() {
@@ -324,6 +328,7 @@ test("a merge is shown before it is made", async () => {
     on_conflict: "fail",
     key: "",
     copy: false,
+    choices: null,
   });
   assert.match(shown(element), /Reading the changes of both sides…/);
   await ctx.kernel.last("refs.plan").answer(PLAN);
@@ -334,7 +339,9 @@ test("a merge is shown before it is made", async () => {
     shown(element),
     /3\|rows 10 → 12 \(\+2\) · fragments: 1 new, 2 changed · recorded as Update\|columns: n\|/,
   );
-  element.querySelector(".lnb-mp-acts input").value = "why";
+  const message = element.querySelector(".lnb-mp-acts input");
+  assert.equal(message.value, "Merge dev:5 into main");
+  message.value = "why";
   button(element, "Merge into").click();
   assert.deepEqual(ctx.kernel.last("refs.merge").args, { plan: 7, message: "why" });
   await ctx.kernel.last("refs.merge").answer({ version: 8 });
@@ -370,7 +377,7 @@ test("conflicts are listed, and have to be decided", async () => {
       ],
     },
     conflicts: [
-      { kind: "rows", text: "2 rows", resolution: null, remedy: "Choose a side." },
+      { kind: "rows", text: "2 rows", resolution: null, remedy: "Choose a side" },
       { kind: "column", text: "n", resolution: "ours" },
       { kind: "config", text: "k", resolution: "theirs" },
     ],
@@ -395,6 +402,65 @@ test("conflicts are listed, and have to be decided", async () => {
     ["3"],
   );
   assert.match(text, /\(Merge into main\)\|2 conflicts to decide first$/);
+});
+
+test("a refused merge offers what helps", async () => {
+  const { ctx, page, element } = merging();
+  page.open({ source: "dev", into: "main" });
+  await ctx.kernel.last("refs.plan").answer({
+    ...PLAN,
+    unresolved: 1,
+    refusal: "main has new versions",
+    conflicts: [{ kind: "rows", text: "1 row", resolution: null, remedy: "Choose columns" }],
+    offers: [{ label: "Match rows by id", set: { key: "id" } }],
+  });
+  await settled();
+  assert.match(shown(element), /\|main has new versions\.\|/);
+  button(element, "Match rows by id").click();
+  assert.equal(ctx.kernel.last("refs.plan").args.key, "id");
+  await ctx.kernel.last("refs.plan").answer({
+    ...PLAN,
+    offers: [{ label: "Take all of dev", set: { on_conflict: "theirs" } }],
+  });
+  await settled();
+  button(element, "Take all of dev").click();
+  assert.equal(ctx.kernel.last("refs.plan").args.on_conflict, "theirs");
+});
+
+const CELLS = {
+  total: 1, rows: 1, deleted_rows: 0, open: 1, key: "id", hidden: 0,
+  columns: [{ name: "v", label: "v", type: "int64", count: 1 }],
+}; // biome-ignore format: one table
+const LINE = {
+  row: "5", label: "5", column: "v", name: "v", base: { text: "0" }, ours: { text: "9" },
+  theirs: { text: "7" }, take: null, value: null,
+}; // biome-ignore format: one line
+
+test("cells are chosen while the rest of the preview is planned again", async () => {
+  const { ctx, page, element } = merging();
+  page.open({ source: "dev", into: "main" });
+  const rows = { kind: "rows", text: "1 row", resolution: null, remedy: "", num_rows: 1 };
+  await ctx.kernel
+    .last("refs.plan")
+    .answer({ ...PLAN, unresolved: 1, conflicts: [rows], cells: CELLS });
+  await settled();
+  ctx.kernel.last("refs.cells").answer({ lines: [LINE] });
+  assert.match(shown(element), /\(Merge into main\)\|1 row to choose first$/);
+  const message = element.querySelector(".lnb-mp-acts input");
+  message.value = "mine";
+  button(element, "7").click();
+  mock.timers.tick(300);
+  const choices = [{ row: "5", column: "v", take: "theirs" }];
+  assert.deepEqual(ctx.kernel.last("refs.plan").args.choices, choices);
+  const table = element.querySelector(".lnb-ct-table");
+  await ctx.kernel.last("refs.plan").answer({ ...PLAN, plan: 8, cells: { ...CELLS, open: 0 } });
+  await settled();
+  assert.equal(element.querySelector(".lnb-ct-table"), table, "the table stays");
+  assert.equal(ctx.kernel.count("refs.cells"), 1);
+  assert.equal(message.value, "mine", "what was typed stays");
+  assert.equal(ctx.announced.at(-1), "every conflict is decided");
+  button(element, "Merge into").click();
+  assert.deepEqual(ctx.kernel.last("refs.merge").args, { plan: 8, message: "mine" });
 });
 
 test("what is shown belongs to what is asked", async () => {

@@ -19,7 +19,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, TOO_LONG, Python, literal, magic, split
 from lance_nb.explorer.models.filter_conditions import value_condition
-from lance_nb.explorer.models.ref_preview import change_code, merge_code
+from lance_nb.explorer.models.merge_preview import merge_code
+from lance_nb.explorer.models.ref_preview import change_code
 from lance_nb.explorer.models.row_query import RowQuery, query_code
 from lance_nb.explorer.staging.card_view import stage_code
 from lance_nb.explorer.staging.edit_forms import EditForm

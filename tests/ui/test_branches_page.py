@@ -209,7 +209,7 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     merge = panel(page).get_by_role("region", name="merge")
     expect(merge).to_contain_text("merging dev:4 into main:4")
     expect(merge).to_contain_text("three-way")
-    expect(merge).to_contain_text("5 rows changed on both sides")
+    expect(merge).to_contain_text("Both sides changed 5 cells in 5 rows")
     commit = merge.get_by_role("button", name="merge into main")
     expect(commit).to_be_disabled()
     cell = merge.get_by_role(
@@ -219,7 +219,7 @@ def test_a_merge_is_previewed_decided_raced_and_done(
     expect(merge.locator(".lnb-cg-readout")).to_contain_text("both change fragment 0")
     page.keyboard.press("ArrowRight")
     expect(merge.locator(".lnb-cg-readout")).to_contain_text("dev:3 Update against main:4 Append")
-    expect(merge.locator(".lnb-mp-row").first).to_contain_text("7")
+    expect(merge.get_by_role("grid", name="cells in conflict")).to_contain_text("7")
     screenshot(page, "conflict")
     merge.get_by_role("combobox", name="conflict resolution").select_option("theirs")
     expect(merge).to_contain_text("The source's is taken.")

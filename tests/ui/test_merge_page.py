@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+import lance_nb
 from lance_nb.explorer.app import Explorer
 from tests.support.explorer_datasets import forked_dataset, forked_rows
 from tests.support.requirements import require_pylance
@@ -76,3 +77,70 @@ def test_a_branch_label_is_dragged_onto_another_to_merge_it(
     screenshot(page, "keyboard")
     page.keyboard.press("Enter")
     expect(merge_page(page)).to_contain_text("merging main:4 into dev:4")
+
+
+def open_merge(open_widget: OpenWidget, dataset: Any, **how: Any) -> Page:
+    """Open the merge of dev into main, with the lock open."""
+    page = open_widget(Explorer(dataset), **how).page
+    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("group", name="branches").get_by_role("button", name="dev").focus()
+    for key in ("m", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    return page
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_cells_in_conflict_are_chosen_in_place_and_merged_as_one_version(
+    open_widget: OpenWidget, screenshot: Screenshot, dataset: Any, dark: bool
+) -> None:
+    import lance
+
+    lance.dataset(dataset.uri).delete("id = 6")  # dev updated it
+    page = open_merge(open_widget, lance_nb.dataset(dataset.uri), dark=dark)
+    merge = merge_page(page)
+    table = merge.get_by_role("region", name="conflicts")
+    expect(table).to_contain_text("5 cells in 5 rows, 1 row of them deleted on one side")
+    commit = merge.get_by_role("button", name="Merge into main")
+    expect(commit).to_be_disabled()
+    expect(merge).to_contain_text("5 rows to choose first")
+    everything = table.get_by_role("group", name="all conflicts")
+    everything.get_by_role("button", name="dev").click()
+    expect(table.get_by_role("row", name="7").first).to_contain_text("dev:4")
+    expect(commit).to_be_enabled()
+
+    def cell(row: str, words: str) -> Locator:
+        line = table.get_by_role("row").filter(has=page.get_by_role("rowheader", name=row))
+        return line.get_by_role("button", name=words, exact=True)
+
+    cell("8", "9").click()  # as main has it
+    cell("9", "write a value for v of row 9").click()
+    box = table.get_by_role("textbox", name="value of v for row 9")
+    box.fill("seventy")
+    box.press("Enter")
+    expect(table).to_contain_text("'seventy' is no value of column 'v', which is int64")
+    screenshot(page, "refused value")
+    box.fill("70")
+    box.press("Enter")
+    expect(table).to_contain_text("✎ 70")
+    cell("5", "7").focus()
+    page.keyboard.press("b")  # as the base has it
+    code = page.locator(".lnb-code-line")
+    expect(code).to_contain_text("resolve=['theirs', '8.v=ours', '9.v:=70', '5.v=base']")
+    expect(commit).to_be_enabled()
+    message = merge.get_by_role("textbox", name="commit message")
+    expect(message).to_have_value("Merge dev:4 into main")
+    message.fill("Take dev, three cells apart")
+    screenshot(page, "chosen")
+    commit.click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:6")
+
+    made = lance.dataset(dataset.uri)
+    made.validate()
+    found = made.to_table(columns=["id", "v"], filter="id >= 4 and id < 11").to_pylist()
+    values = {row["id"]: row["v"] for row in found}
+    assert values == {4: 7, 5: 0, 6: 7, 7: 7, 8: 9, 9: 70, 10: 9}
+    info = lance_nb.dataset(dataset.uri).version_info(6)
+    assert info.message == "Take dev, three cells apart"
+    assert info.properties["lance_nb.merge.choices"] == (
+        '["theirs", "8.v=ours", "9.v:=70", "5.v=base"]'
+    )

@@ -128,3 +128,10 @@ def test_names_with_commas_cannot_be_listed() -> None:
     assert not can_be_listed(["a,b"])
     assert not can_be_listed(["", "b"])
     assert not can_be_listed([])
+
+
+def test_an_option_with_several_values_is_repeated() -> None:
+    line = magic("merge", "dev", options={"--resolve": ["theirs", "a b=ours"], "-m": ""})
+    assert line == "%lance merge dev --resolve theirs --resolve 'a b=ours' -m ''"
+    words = [one.text for one in split(line.removeprefix("%lance "))]
+    assert words == ["merge", "dev", "--resolve", "theirs", "--resolve", "a b=ours", "-m", ""]

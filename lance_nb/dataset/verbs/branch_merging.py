@@ -50,6 +50,7 @@ from lance_nb.transactions.branch_merge.merge_plan import (
     plan_merge,
 )
 from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
+from lance_nb.transactions.branch_merge.row_replay import ConflictCells
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import operation_name
@@ -183,9 +184,33 @@ class MergePlan:
         """
         return self.planned.conflicting_rows(num_rows)
 
+    @property
+    def cells(self) -> ConflictCells | None:
+        """The cells that both sides changed, None without ``resolve``: then rows count as a whole.
+
+        ``len(plan.cells)``, ``plan.cells.columns()`` and ``plan.cells.window(0, 20)``, which lists
+        ``ConflictCell``: row, column, base, ours, theirs and what was chosen.
+        """
+        merged = self.planned.merged
+        return None if merged is None or self.planned.request.resolve is None else merged.cells
+
+    @property
+    def message(self) -> str:
+        """The message of the commit if none is given."""
+        source, target = self.source.branch or refs.MAIN, self.target.branch or refs.MAIN
+        made = max(self.source.version or 0, self.base.version or 0)
+        if self.kind == PICK:
+            return f"Cherry-pick {source}:{made}"
+        if self.kind == REVERT:
+            return f"Revert {source}:{made}"
+        if self.strategy == FAST_FORWARD:
+            return f"Fast-forward {target} to {source}:{self.source.version}"
+        return f"Merge {source}:{self.source.version} into {target}"
+
     def commit(self, message: str | None = None, *, progress: Progress | None = None) -> MergePlan:
         """Commit, and return the plan with the version that it made.
 
+        ``message`` None is ``self.message``, an empty text is none.
         When somebody else has committed to the target since, the merge is planned again. Raises
         CommitConflictError for conflicts that are not decided, TooMuchWriteContentionError,
         CommitStateUnknownError, StorageError; the target is as it was then.
@@ -195,7 +220,9 @@ class MergePlan:
         self.check()
         if self.strategy == UP_TO_DATE:
             return self
-        made = self.committer(self, message, progress)
+        made = self.committer(
+            self, (self.message if message is None else message) or None, progress
+        )
         return self._as(made.version)
 
     def _as(self, version: int) -> MergePlan:

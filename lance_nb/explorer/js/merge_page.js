@@ -1,6 +1,7 @@
 // Merge, cherry-pick, revert: what it would do, then doing it.
 
 import { conflictGrid } from "./conflict_grid.js";
+import { conflictTable } from "./conflict_table.js";
 import { count, h, plural, show } from "./dom.js";
 import { longAction } from "./long_action.js";
 import { refBox } from "./ref_form.js";
@@ -61,14 +62,18 @@ export function mergePage(ctx, tools) {
   const message = h("input", {
     class: "lnb-input lnb-rf-note",
     "aria-label": "commit message",
-    placeholder: "commit message (optional)",
+    placeholder: "no commit message",
     maxlength: "2000",
   });
   const kinds = Object.entries(KINDS).map(([kind, words]) =>
     h("button", { class: "lnb-choice", type: "button", on: { click: () => setKind(kind) } }, words),
   );
   const [first, second] = [h("span", {}), h("span", {})];
+  // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
+  const [head, rest, acts, checking] = ["", "", "", ""].map(() => h("div", {}));
+  const table = conflictTable(ctx, (choices) => check(choices));
   const out = h("div", { class: "lnb-mp-out" });
+  let proposed = "";
   const form = h(
     "form",
     {
@@ -121,8 +126,21 @@ export function mergePage(ctx, tools) {
   /** What is shown belongs to other words: it goes. */
   function stale() {
     asked += 1;
+    table.reset();
     show(out);
   }
+
+  /** @param {import("./conflict_table.js").Choice[] | null} choices */
+  const request = (choices) => ({
+    kind: state.kind,
+    source: source.input.value,
+    into: into.input.value.trim() || null,
+    strategy: strategy.value,
+    on_conflict: conflicts.value,
+    key: key.value,
+    copy: copy.checked,
+    choices,
+  });
 
   async function preview() {
     if (!source.input.value.trim()) return source.input.focus();
@@ -130,49 +148,49 @@ export function mergePage(ctx, tools) {
     const mine = asked;
     const place = h("div", {});
     show(out, place);
-    const args = {
-      kind: state.kind,
-      source: source.input.value,
-      into: into.input.value.trim() || null,
-      strategy: strategy.value,
-      on_conflict: conflicts.value,
-      key: key.value,
-      copy: copy.checked,
-    };
     const plan = await longAction(ctx, place, {
       type: "refs.plan",
-      args,
+      args: request(null),
       words: "Reading the changes of both sides…",
       again: preview,
     });
     if (!plan || mine !== asked) return undefined;
-    ctx.code(plan.code);
     ctx.announce(plan.unresolved ? plural(plan.unresolved, "conflict") : plan.words);
-    return show(out, ...outcome(plan));
+    show(out, head, plan.cells ? table.element : null, rest, acts, checking);
+    return outcome(plan);
   }
 
-  /** @param {Lnb.Json} plan see models/ref_preview.py */
+  /**
+   * Plan again with what was chosen: the table stays as it is.
+   * @param {import("./conflict_table.js").Choice[]} choices
+   */
+  async function check(choices) {
+    asked += 1;
+    const mine = asked;
+    const plan = await longAction(ctx, checking, {
+      type: "refs.plan",
+      args: request(choices),
+      words: "Checking the choices…",
+      again: preview,
+    });
+    if (!plan || mine !== asked) return;
+    const open = plan.cells?.open ?? 0;
+    ctx.announce(open ? `${plural(open, "row")} to choose` : "every conflict is decided");
+    outcome(plan);
+  }
+
+  /** @param {Lnb.Json} plan see models/merge_preview.py */
   function outcome(plan) {
+    ctx.code(plan.code);
     const names = { source: plan.source.label, target: plan.target.label };
     const nothing = plan.strategy === "up-to-date";
-    const place = h("div", {});
-    const words =
-      plan.kind === "merge"
-        ? `Merge into ${plan.target.branch ?? "main"}`
-        : `Commit to ${plan.target.branch ?? "main"}`;
-    const merge = async () => {
-      const result = await longAction(ctx, place, {
-        type: "refs.merge",
-        args: { plan: plan.plan, message: message.value },
-        words: "Committing…",
-        again: preview,
-        noun: "file",
-      });
-      if (!result) return;
-      tools.close();
-      tools.done(result, { travel: true });
-    };
-    return [
+    const left = plan.conflicts.filter(
+      (/** @type {Lnb.Json} */ one) => !plan.cells || one.kind !== "rows",
+    );
+    if (plan.cells) table.put(plan);
+    show(
+      head,
+      plan.refusal ? h("p", { class: "lnb-cq-stop" }, `${plan.refusal}.`) : null,
       h(
         "p",
         { class: "lnb-mp-title" },
@@ -184,35 +202,11 @@ export function mergePage(ctx, tools) {
       plan.unresolved
         ? h("small", { class: "lnb-faint" }, "Rows in conflict are not counted.")
         : null,
-      plan.conflicts.length
-        ? h(
-            "ul",
-            { class: "lnb-cq" },
-            plan.conflicts.map((/** @type {Lnb.Json} */ one) =>
-              h(
-                "li",
-                { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" },
-                h("i", { "aria-hidden": "true" }, one.resolution ? "!" : "✕"),
-                h(
-                  "span",
-                  {},
-                  h("b", {}, one.kind),
-                  ` ${one.text}. `,
-                  one.resolution
-                    ? h(
-                        "em",
-                        {},
-                        one.resolution === "ours"
-                          ? "The target's is kept."
-                          : "The source's is taken.",
-                      )
-                    : one.remedy,
-                ),
-              ),
-            ),
-            plan.hidden_conflicts ? h("li", {}, `and ${count(plan.hidden_conflicts)} more`) : null,
-          )
-        : null,
+      left.length ? conflictList(plan, left) : null,
+      plan.offers.length ? h("p", { class: "lnb-rf-acts" }, plan.offers.map(offerButton)) : null,
+    );
+    show(
+      rest,
       conflictGrid(plan.grid, names),
       plan.sample.rows.length ? sample(plan.sample, names, plan.base.label) : null,
       plan.notes.length
@@ -222,23 +216,57 @@ export function mergePage(ctx, tools) {
             plan.notes.map((/** @type {string} */ note) => h("li", {}, note)),
           )
         : null,
-      nothing
-        ? null
-        : h(
-            "p",
-            { class: "lnb-rf-acts lnb-mp-acts" },
-            message,
-            tools.guard.button(words, merge, { refused: plan.unresolved > 0 }),
-            plan.unresolved
-              ? h(
-                  "small",
-                  { class: "lnb-cq-stop" },
-                  `${plural(plan.unresolved, "conflict")} to decide first`,
-                )
-              : null,
-          ),
-      place,
+    );
+    if (message.value === proposed) message.value = plan.message;
+    proposed = plan.message;
+    show(acts, nothing ? null : actions(plan));
+  }
+
+  /** A button that sets fields of the form, and previews again. @param {Lnb.Json} offer */
+  function offerButton(offer) {
+    /** @type {Record<string, HTMLInputElement | HTMLSelectElement>} */
+    const fields = { key, on_conflict: conflicts, strategy };
+    const act = () => {
+      for (const [name, value] of Object.entries(offer.set)) fields[name].value = value;
+      preview();
+    };
+    return h("button", { class: "lnb-button", type: "button", on: { click: act } }, offer.label);
+  }
+
+  /** @param {Lnb.Json} plan */
+  function actions(plan) {
+    const words =
+      plan.kind === "merge"
+        ? `Merge into ${plan.target.branch ?? "main"}`
+        : `Commit to ${plan.target.branch ?? "main"}`;
+    const merge = async () => {
+      const result = await longAction(ctx, checking, {
+        type: "refs.merge",
+        args: { plan: plan.plan, message: message.value },
+        words: "Committing…",
+        again: preview,
+        noun: "file",
+      });
+      if (!result) return;
+      proposed = message.value = "";
+      tools.close();
+      tools.done(result, { travel: true });
+    };
+    const open = plan.cells?.open ?? 0;
+    const others = plan.unresolved - (open ? 1 : 0);
+    const missing = [
+      open && `${plural(open, "row")} to choose first`,
+      others && `${plural(others, "conflict")} to decide first`,
     ];
+    return h(
+      "p",
+      { class: "lnb-rf-acts lnb-mp-acts" },
+      message,
+      tools.guard.button(words, merge, { refused: plan.unresolved > 0 }),
+      plan.unresolved
+        ? h("small", { class: "lnb-cq-stop" }, missing.filter(Boolean).join(", "))
+        : null,
+    );
   }
 
   return {
@@ -254,6 +282,32 @@ export function mergePage(ctx, tools) {
       (from ? element : source.input).focus({ preventScroll: true });
     },
   };
+}
+
+/** @type {Record<string, string>} */
+const DECIDED = { ours: "The target's is kept.", theirs: "The source's is taken." };
+
+/** @param {Lnb.Json} plan @param {Lnb.Json[]} conflicts */
+function conflictList(plan, conflicts) {
+  return h(
+    "ul",
+    { class: "lnb-cq" },
+    conflicts.map((one) =>
+      h(
+        "li",
+        { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" },
+        h("i", { "aria-hidden": "true" }, one.resolution ? "!" : "✕"),
+        h(
+          "span",
+          {},
+          h("b", {}, one.kind),
+          ` ${one.text}. `,
+          one.resolution ? h("em", {}, DECIDED[one.resolution] ?? "") : `${one.remedy}.`,
+        ),
+      ),
+    ),
+    plan.hidden_conflicts ? h("li", {}, `and ${count(plan.hidden_conflicts)} more`) : null,
+  );
 }
 
 /** @param {Lnb.Json} plan */

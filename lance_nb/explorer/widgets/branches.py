@@ -21,18 +21,13 @@ refs.create   kind, name, place, note                          words, place, par
 refs.move     name, place, seen                                the same
 refs.note     kind, name, note, before                         the same
 refs.delete   kind, name, seen, typed (long work)              the same
-refs.plan     kind (merge, cherry-pick, revert), source (a     models.ref_preview.MergePreview,
-              ref), into (a branch or null), strategy,         ``plan`` (its number), ``code``
-              on_conflict, copy, key (long work)
-refs.merge    plan, message (long work)                        words, place, code, parts
 ============= ================================================ =================================
 
 ``parts`` are for ``ctx.refresh``; ``seen`` is the state that was shown: a tag or branch that has
 changed since is left alone, and the answer is an error. ``place`` is null where there is no version
 to go to. Nothing is written while the lock is closed.
 
-The plan of a merge, cherry-pick or revert is committed only while its target is still at the
-version it was planned for: what was shown is what is done. Only the last plan is kept.
+Merges, cherry-picks and reverts: ``explorer/merging.py``.
 
 Limits: the static rendering lists ``MAX_RENDERED`` branches and as many tags.
 """
@@ -40,18 +35,15 @@ Limits: the static rendering lists ``MAX_RENDERED`` branches and as many tags.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.verbs.branch_merging import MergePlan
 from lance_nb.errors import (
-    CommitConflictError,
     InvalidInputError,
     LanceError,
     RefConflictError,
     RefNotFoundError,
 )
+from lance_nb.explorer.merging import MergeHandlers, logged
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import ref_preview as consequences
 from lance_nb.explorer.models import refs, text
@@ -73,7 +65,7 @@ from lance_nb.explorer.models.ref_list import (
     tag_place,
     whole_note,
 )
-from lance_nb.explorer.models.ref_preview import change_code, list_code, merge_code, merge_preview
+from lance_nb.explorer.models.ref_preview import change_code, list_code
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
 from lance_nb.explorer.pictures import screen
@@ -81,7 +73,7 @@ from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session, place
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch
 from lance_nb.explorer.staging.actions import undo_of_branch_deletion
 from lance_nb.explorer.staging.operations_log import operations_log_of
-from lance_nb.explorer.staging.undo import BranchUndo, NoteUndo, RestoreUndo, TagUndo, Undo
+from lance_nb.explorer.staging.undo import BranchUndo, NoteUndo, TagUndo, Undo
 from lance_nb.explorer.static_rendering import StaticRendering, render_table
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.format.refs import check_branch_name, check_tag_name
@@ -460,166 +452,4 @@ class RefsManager(LanceWidget):
         """Return the requests about tags and branches."""
         handlers = (RefHandlers, RefChangeHandlers, MergeHandlers)
         found = {kind: do for one in handlers for kind, do in session.keep(one).handlers().items()}
-        return found | {"refs.merge": _logged(session, found["refs.merge"])}
-
-
-def _logged(session: Session, merge: Handler) -> Handler:
-    """Return the handler of merges, with what it commits recorded in the log of operations."""
-
-    def handle(args: Mapping[str, Any]) -> Answer | Job:
-        job = merge(args)
-        if not isinstance(job, Job):
-            return job
-
-        def work(progress: Progress) -> Answer:
-            answer = job.work(progress)
-            place = answer.result["place"]
-            made = place["branch"], place["version"]
-            what = text.line(answer.result["words"].partition(": ")[2], 200)
-            log = operations_log_of(session.dataset.uri)
-            log.record(what, answer.result["code"], RestoreUndo(*made, what), made)
-            return answer
-
-        return Job(work)
-
-    return handle
-
-
-MAX_MESSAGE = 2000
-MAX_KEYS = 500
-MERGE_KINDS = ("merge", "cherry-pick", "revert")
-
-
-@dataclass(frozen=True, slots=True)
-class MergeForm:
-    """What is to be brought where, and how."""
-
-    kind: str
-    source: str
-    into: str | None
-    options: Mapping[str, Any]
-
-
-class MergeHandlers(RequestHandlers):
-    """Plans, and commits the last one."""
-
-    requests: ClassVar[Mapping[str, str]] = {"refs.plan": "on_plan", "refs.merge": "on_merge"}
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._number = 0
-        self._last: tuple[int, MergePlan, MergeForm] | None = None
-
-    def on_plan(self, args: Mapping[str, Any]) -> Job:
-        """Find out what it would do; nothing is written."""
-        form = _form_of(args)
-        dataset = writable_dataset(self.session.dataset)
-
-        def work(progress: Progress) -> Answer:
-            plan = _plan(dataset, form, progress)
-            self._number += 1
-            self._last = self._number, plan, form
-            found = merge_preview(plan).to_json()
-            code = _code(dataset, form, dry_run=True)
-            return Answer({**found, "plan": self._number, "code": code})
-
-        return Job(work)
-
-    def on_merge(self, args: Mapping[str, Any]) -> Job:
-        """Commit the plan that was shown."""
-        self.session.check_unlocked()
-        number = integer(args, "plan", low=0, high=MAX_COUNT)
-        message = words(args, "message", MAX_MESSAGE).strip() or None
-        if self._last is None or self._last[0] != number:
-            raise InvalidInputError("a newer preview replaced this one; preview the change again")
-        _, plan, form = self._last
-        dataset = writable_dataset(self.session.dataset)
-
-        def work(progress: Progress) -> Answer:
-            _check_target(dataset, plan)
-            made = plan.commit(message, progress=progress)
-            self._last = None
-            branch, version = made.target.branch, made.version or 0
-            place = {"branch": branch, "version": version}
-            shown = text.ref_label(branch, version)
-            return Answer(
-                {
-                    "words": f"{shown} was created: {text.line(made.title, 300)}",
-                    "place": place,
-                    "code": _code(dataset, form, message=message),
-                    "parts": self.session.parts_json(("timeline", "card")),
-                }
-            )
-
-        return Job(work)
-
-
-def _form_of(args: Mapping[str, Any]) -> MergeForm:
-    kind = words(args, "kind", 20)
-    if kind not in MERGE_KINDS:
-        raise InvalidInputError(f"kind must be one of {', '.join(MERGE_KINDS)}")
-    source = words(args, "source", refs.MAX_CHARS).strip()
-    if not source:
-        what = "branch" if kind == "merge" else "version"
-        raise InvalidInputError(f"name the {what} to take changes from")
-    into = None if args.get("into") is None else words(args, "into", refs.MAX_CHARS)
-    key = words(args, "key", MAX_KEYS).strip()
-    options: dict[str, Any] = {"on_conflict": words(args, "on_conflict", 20)}
-    if key:
-        options["key"] = [one.strip() for one in key.split(",")]
-    if kind == "merge":
-        options["strategy"] = words(args, "strategy", 20)
-    if kind != "revert" and args.get("copy") is True:
-        options["copy"] = True
-    return MergeForm(kind, source, None if into == refs.MAIN else into, options)
-
-
-def _plan(dataset: LanceDataset, form: MergeForm, progress: Progress) -> MergePlan:
-    if form.kind == "merge":
-        source = _source(dataset, form.source)
-        into = form.into or refs.MAIN
-        return dataset.branches.plan_merge(source, into, progress=progress, **form.options)
-    target = writable_dataset(dataset.checkout_version((form.into, None)))
-    place = _place(target, form.source)
-    do = target.revert if form.kind == "revert" else target.cherry_pick
-    return do(place, dry_run=True, progress=progress, **form.options)
-
-
-def _source(dataset: LanceDataset, source: str) -> str | Place:
-    """Return what to merge: the name of a branch stays one, anything else is a version."""
-    if source == refs.MAIN or source in dataset.branches.names():
-        return source
-    branch, version = _place(dataset, source)
-    return branch or refs.MAIN, version
-
-
-def _place(dataset: LanceDataset, source: str) -> Place:
-    found = refs.resolve(dataset, source)
-    return found.branch, found.version
-
-
-def _check_target(dataset: LanceDataset, plan: MergePlan) -> None:
-    """Raise CommitConflictError when somebody has committed since the preview."""
-    try:
-        now = dataset.checkout_version((plan.target.branch, None)).version
-    except RefNotFoundError as error:
-        raise CommitConflictError(f"nothing was changed: {error}") from error
-    if now != plan.target.version:
-        shown = text.ref_label(plan.target.branch, plan.target.version or 0)
-        raise CommitConflictError(
-            f"nothing was changed: version {now} was committed after this preview of {shown} was "
-            "made; refresh the preview"
-        )
-
-
-def _code(
-    dataset: LanceDataset, form: MergeForm, *, message: str | None = None, dry_run: bool = False
-) -> dict[str, str]:
-    source: str | Place = form.source
-    if form.kind != "merge":
-        source = _place(writable_dataset(dataset.checkout_version((form.into, None))), form.source)
-    elif form.source != refs.MAIN and form.source not in dataset.branches.names():
-        source = _source(dataset, form.source)
-    return merge_code(
-        dataset, form.kind, source, form.into, form.options, message=message, dry_run=dry_run
-    )
+        return found | {"refs.merge": logged(session, found["refs.merge"])}

@@ -3,7 +3,8 @@
 A choice is for one cell, for a row, for a column, or for all that is left open; the narrower one
 counts, and of two alike the later one. Its text form, for records and command lines, is
 ``[ROW.][COLUMN]=SIDE`` or ``ROW.COLUMN:=VALUE``, where an empty row or column means every one, and
-rows and values are JSON: ``theirs``, ``price=ours``, ``12.=base``, ``12.price:=9.5``.
+rows and values are JSON: ``theirs``, ``price=ours``, ``12.=base``, ``12.price:=9.5``. The row
+``null`` is every one, too.
 
 Limits: a key of several columns is written as a JSON list. At most ``CHOICES_MAX`` choices.
 Source: our own.
@@ -68,11 +69,19 @@ class CellChoice:
     def __str__(self) -> str:
         if self.row is None and self.column is None:
             return self.take
-        row = "" if self.row is None else f"{json.dumps(self.row, default=str)}."
-        place = row + (self.column or "")
+        column = self.column or ""
+        row = "" if self.row is None else f"{row_text(self.row)}."
+        if not row and _place(column) != (None, self.column):
+            row = "null."  # else a column like "12.price" would be read as one of row 12
+        place = row + column
         if self.take == VALUE:
             return f"{place}:={json.dumps(self.value, default=str)}"
         return f"{place}={self.take}"
+
+
+def row_text(row: object) -> str:
+    """Return the text of a row in a choice: the JSON of its key or row id."""
+    return json.dumps(row, default=str)
 
 
 def choices_of(resolve: object) -> tuple[CellChoice, ...] | None:

@@ -43,6 +43,8 @@ class MergeConflict:
     "columns", "fragments" (rewritten on one side, changed on the other), "settings", "content" (all
     of it was replaced on one side). ``fragments`` are ids of the base, ``fields`` of the target.
     ``resolution`` is what was decided ("ours", "theirs", or "by choice"), None if nothing was.
+    ``choices`` are the sides that can be taken as a whole; ``needs_key``: it can be decided once
+    columns that identify a row are named.
     """
 
     kind: str
@@ -53,6 +55,8 @@ class MergeConflict:
     keys: tuple[str, ...] = ()
     num_rows: int = 0
     resolution: str | None = None
+    choices: tuple[str, ...] = ()
+    needs_key: bool = False
 
     def __str__(self) -> str:
         decided = f" [{self.resolution}]" if self.resolution else f". {self.remedy}"
@@ -85,6 +89,7 @@ class Findings:
         fields: Iterable[int] = (),
         keys: Iterable[str] = (),
         num_rows: int = 0,
+        needs_key: bool = False,
     ) -> str:
         """Take note of a conflict; return the side to go on with ("ours" when undecided)."""
         possible = tuple(choices)
@@ -93,7 +98,16 @@ class Findings:
             shown = " or ".join(f"on_conflict={one!r}" for one in possible)
             remedy = f"Decide with {shown}"
         found = MergeConflict(
-            kind, text, remedy, tuple(fragments), tuple(fields), tuple(keys), num_rows, decided
+            kind,
+            text,
+            remedy,
+            tuple(fragments),
+            tuple(fields),
+            tuple(keys),
+            num_rows,
+            decided,
+            possible,
+            needs_key,
         )
         self.conflicts.append(found)
         return decided or OURS

@@ -299,7 +299,7 @@ def _plan(
         on_conflict=decided,
         is_copied=bool(merged.outcome.copies),
         choices=tuple(map(str, chosen or ())),
-        key=choices.keys if merged.by_value else None,
+        key=choices.keys if merged.cells is not None else None,
     )
     return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
 

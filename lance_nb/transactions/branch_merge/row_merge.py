@@ -485,6 +485,7 @@ class RowMerge:
             remedy="" if choices else _WITHOUT_NAMES,
             fragments=fragments,
             num_rows=count,
+            needs_key=not choices,
         )
 
     def _check_lacking(self, lacking: Sequence[Lacking]) -> None:

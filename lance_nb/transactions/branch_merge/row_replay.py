@@ -15,8 +15,9 @@ Source: our own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
@@ -32,7 +33,14 @@ from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, selected_table
 from lance_nb.table.projection import project
-from lance_nb.transactions.branch_merge.choices import BASE, OURS, THEIRS, VALUE, CellChoice
+from lance_nb.transactions.branch_merge.choices import (
+    BASE,
+    OURS,
+    THEIRS,
+    VALUE,
+    CellChoice,
+    row_text,
+)
 from lance_nb.transactions.branch_merge.conflicts import FAIL, KEYS, ROWS, Findings
 from lance_nb.transactions.branch_merge.file_locations import files_by_field, same_deletions
 from lance_nb.transactions.branch_merge.fragments import Matches
@@ -69,7 +77,100 @@ class Replayed:
     rows: pa.Table
     row_ids: U64s | None
     conflicts: ConflictingRows
-    undecided: int = 0
+    cells: ConflictCells
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCell:
+    """One cell that both sides changed, or a row that one side changed and the other deleted.
+
+    ``row`` is the value of the key or the row id, ``column`` None for a whole row. ``base``,
+    ``ours`` (the target's) and ``theirs`` (the source's) are scalars, of a whole row structs, None
+    where a side has no such row. ``take`` is what was chosen, None while nothing is, and ``value``
+    what was written by hand.
+    """
+
+    row: object
+    column: str | None
+    base: pa.Scalar | None
+    ours: pa.Scalar | None
+    theirs: pa.Scalar | None
+    take: str | None = None
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictCells:
+    """All cells that both sides changed; their values are read when a window of them is.
+
+    ``places``: where base, target and source have the rows, (fragment id, offset); ``clash`` marks
+    cells, ``gone`` rows that one side deleted, ``sides`` what was chosen, all by row and column.
+    """
+
+    replay: RowReplay = field(repr=False)
+    places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+    clash: Mask
+    gone: Mask
+    sides: Ints
+
+    def __len__(self) -> int:
+        return int(self._counts().sum())
+
+    @property
+    def num_rows(self) -> int:
+        """Rows with a cell in conflict."""
+        return len(self.gone)
+
+    @property
+    def num_deleted_rows(self) -> int:
+        """Rows that one side deleted and the other changed."""
+        return int(self.gone.sum())
+
+    def columns(self) -> dict[str, int]:
+        """Return the columns with cells in conflict, and how many."""
+        counts = self.clash[~self.gone].sum(axis=0).tolist()
+        return {name: count for name, count in zip(self.replay.names, counts, strict=True) if count}
+
+    def _counts(self) -> Ints:
+        return np.where(self.gone, 1, self.clash.sum(axis=1)).astype(np.int64)
+
+    def window(self, first: int, count: int) -> list[ConflictCell]:
+        """Read some cells, by row."""
+        ends = np.cumsum(self._counts())
+        start, stop = np.searchsorted(ends, (first, first + count - 1), side="right").tolist()
+        rows = np.arange(start, min(stop + 1, self.num_rows))
+        before = int(ends[start - 1]) if start else 0
+        cells = self._read(rows)
+        return cells[first - before : first - before + count]
+
+    def _read(self, rows: Ints) -> list[ConflictCell]:
+        places = [one[rows] for one in self.places]
+        labels = self.replay.labels(places)
+        tables = [self.replay.values(number, one) for number, one in enumerate(places)]
+        there = [one[:, 0] != NOWHERE for one in places]
+        whole = [table.to_struct_array() for table in tables]
+        found = []
+        for at, row in enumerate(rows.tolist()):
+            is_gone = bool(self.gone[row])
+            for column in (None,) if is_gone else np.flatnonzero(self.clash[row]).tolist():
+                base, ours, theirs = (
+                    None
+                    if not is_[at]
+                    else every[at]
+                    if column is None
+                    else table.column(column)[at]
+                    for table, every, is_ in zip(tables, whole, there, strict=True)
+                )
+                name = None if column is None else self.replay.names[column]
+                taken = self._taken(row, column or 0)
+                found.append(ConflictCell(labels[at], name, base, ours, theirs, *taken))
+        return found
+
+    def _taken(self, row: int, column: int) -> tuple[str | None, object]:
+        side = int(self.sides[row, column])
+        if side == _AT_VALUE:
+            return VALUE, self.replay.written(row, column)
+        return next((name for name, at in _SIDES.items() if at == side), None), None
 
 
 NEW = np.uint64(2**64 - 1)
@@ -100,6 +201,7 @@ class RowReplay:
         self._ends, self._matches, self._schema = ends, matches, schema
         self._keys, self._choices = tuple(keys), choices
         self._hand: dict[tuple[int, int], object] = {}  # values written by hand: (row, column)
+        self._conflicts: Ints = np.empty(0, np.int64)  # rows in conflict among all that are merged
         sides = (ends.base, ends.source, ends.target)
         self._by_id = not self._keys and all(one.has_row_ids for one in sides)
         base_fields = {
@@ -138,9 +240,9 @@ class RowReplay:
         places = [
             _placed(one, where) for one, where in zip((base, target, source), at, strict=True)
         ]
-        tables = [self._values(number, one) for number, one in enumerate(places)]
+        tables = [self.values(number, one) for number, one in enumerate(places)]
         there = [one[:, 0] != NOWHERE for one in places]
-        taken, exists, conflicts, undecided = self._merged(names, places, tables, findings)
+        taken, exists, cells = self._merged(names, places, tables, findings)
         changed = self._differs_from_target(tables, taken, exists, there[1])
         gone = there[1] & (changed | ~exists)
         written = np.flatnonzero(changed & exists)
@@ -150,8 +252,8 @@ class RowReplay:
             if self._ends.target.has_row_ids
             else None
         )
-        rows = ConflictingRows(*(places[one][conflicts] for one in (0, 2, 1)))
-        return Replayed(_by_fragment(places[1][gone]), table, ids, rows, undecided)
+        rows = ConflictingRows(cells.places[0], cells.places[2], cells.places[1])
+        return Replayed(_by_fragment(places[1][gone]), table, ids, rows, cells)
 
     # --- which rows -------------------------------------------------------------------------------
 
@@ -308,8 +410,25 @@ class RowReplay:
         )
         return base, ours, theirs
 
-    def _values(self, number: int, places: npt.NDArray[np.int64]) -> pa.Table:
-        """Read rows of a side in the columns of the outcome, null where there is none."""
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row, none where row ids do."""
+        return self._keys
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the outcome."""
+        return list(self._schema.schema.names)
+
+    def written(self, row: int, column: int) -> object:
+        """Return the value that was written by hand for a cell of a row in conflict."""
+        return self._hand.get((int(self._conflicts[row]), column))
+
+    def values(self, number: int, places: npt.NDArray[np.int64]) -> pa.Table:
+        """Read rows of a side in the columns of the outcome, null where there is none.
+
+        ``number``: 0 the base, 1 the target, 2 the source.
+        """
         sides = (self._ends.base, self._ends.target, self._ends.source)
         wanted = self._schema.schema.to_arrow()
         names = [self._name_on(number, one.id) for one in self._schema.schema.fields]
@@ -335,7 +454,7 @@ class RowReplay:
         places: list[npt.NDArray[np.int64]],
         tables: list[pa.Table],
         findings: Findings,
-    ) -> tuple[list[Ints], Mask, Ints, int]:
+    ) -> tuple[list[Ints], Mask, ConflictCells]:
         """Choose for each cell which side it is taken from, and which rows exist."""
         base, ours, theirs = (_is_there(one) for one in places)
         differ = [_columns_differ(tables[a], tables[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
@@ -360,10 +479,9 @@ class RowReplay:
         taken = np.where(other & ~clash, _AT_THEIRS, _AT_OURS).astype(np.int64)
         taken[~ours & theirs] = _AT_THEIRS
         exists = _as_mask(np.where(base, ours & theirs, ours | theirs))
-        undecided = 0
+        sides = np.full(clash.shape, NOWHERE, np.int64)
         if conflict.any():
-            sides = self._decided(places, tables, clash, gone_clash, findings)
-            undecided = int((sides[conflict] == NOWHERE).any(axis=1).sum())
+            sides = self._decided(places, clash, gone_clash, findings)
             if self._choices is None:
                 whole_rows = _as_mask(clash.any(axis=1))
                 chosen = np.where(sides == NOWHERE, _AT_OURS, sides)
@@ -378,12 +496,14 @@ class RowReplay:
             by_base = ((sides == _AT_BASE) | ~clash).all(axis=1) & clash.any(axis=1)
             exists &= ~(twice & by_base)  # the base has no such row
         columns = [taken[:, at] for at in range(taken.shape[1])]
-        return columns, exists, np.flatnonzero(conflict), undecided
+        rows = self._conflicts = np.flatnonzero(conflict)
+        where = (places[0][rows], places[1][rows], places[2][rows])
+        masks = _as_mask(clash[rows]), _as_mask(gone_clash[rows])
+        return columns, exists, ConflictCells(self, where, *masks, sides[rows])
 
     def _decided(
         self,
         places: list[npt.NDArray[np.int64]],
-        tables: list[pa.Table],
         clash: Mask,
         gone: Mask,
         findings: Findings,
@@ -398,10 +518,8 @@ class RowReplay:
             if decided != FAIL:
                 sides[rows] = _SIDES[decided]
             return sides
-        names = self._schema.schema.names
-        index = (
-            self._labels(places, rows) if any(one.row is not None for one in self._choices) else {}
-        )
+        names = self.names
+        index = self._index(places, rows)
         for choice in sorted(self._choices, key=lambda one: one.rank):
             where = rows if choice.row is None else self._row_of(index, choice.row)
             if choice.column is None:
@@ -410,6 +528,8 @@ class RowReplay:
             if choice.column not in names:
                 raise InvalidInputError(f"there is no column {choice.column!r} to choose for")
             at = names.index(choice.column)
+            if choice.take == VALUE:
+                hand_value(choice.value, self._schema.schema.to_arrow().field(at))
             whole = where[~gone[where]]
             sides[whole, at] = _AT_VALUE if choice.take == VALUE else _SIDES[choice.take]
             if choice.take == VALUE:
@@ -448,39 +568,44 @@ class RowReplay:
             findings.report(KEYS, text, num_rows=num_added)
 
     def _example(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
-        labels = self._labels(places, rows)
         keys = ", ".join(self._keys) or "row id"
-        return [f"{keys} = {one!r}" for one in labels]
+        return [f"{keys} = {one!r}" for one in self.labels([one[rows] for one in places])]
 
-    def _labels(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> dict[object, int]:
-        """Return rows by what a person calls them: the value of the key, or the row id."""
-        if self._by_id:
-            ids = self._side_ids(places, rows)
-            return dict(zip(ids, rows.tolist(), strict=True))
-        found: dict[object, int] = {}
-        for number, side in ((1, self._ends.target), (2, self._ends.source), (0, self._ends.base)):
-            left = rows[~np.isin(rows, list(found.values()))]
-            mine = left[places[number][left, 0] != NOWHERE]
-            order = mine[np.lexsort((places[number][mine, 1], places[number][mine, 0]))]
-            table = _read(side, self._key_fields(number), places[number][order])
-            for at, values in zip(order.tolist(), _tuples(table), strict=True):
-                found[values[0] if len(values) == 1 else values] = at
-        return found
+    def labels(self, places: Sequence[npt.NDArray[np.int64]]) -> list[object]:
+        """Return what people call rows: the value of the key, or the row id.
 
-    def _side_ids(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> list[object]:
+        ``places``: where base, target and source have them.
+        """
         sides = (self._ends.base, self._ends.target, self._ends.source)
-        found: list[object] = []
-        for at in rows.tolist():
-            number = next(one for one in (0, 1, 2) if places[one][at, 0] != NOWHERE)
-            fragment, offset = places[number][at].tolist()
-            found.append(int(all_row_ids(sides[number].fragments[fragment])[offset]))
+        found: list[object] = [None] * len(places[0])
+        left = np.ones(len(found), np.bool_)
+        for number in (0, 1, 2):
+            mine = np.flatnonzero(left & (places[number][:, 0] != NOWHERE))
+            left[mine] = False
+            mine = mine[np.lexsort((places[number][mine, 1], places[number][mine, 0]))]
+            there = places[number][mine]
+            if self._by_id:
+                names: list[object] = _ids_at(sides[number], there).tolist()
+            else:
+                values = _tuples(_read(sides[number], self._key_fields(number), there))
+                names = [one[0] if len(one) == 1 else one for one in values]
+            for at, name in zip(mine.tolist(), names, strict=True):
+                found[at] = name
         return found
 
-    def _row_of(self, index: Mapping[object, int], row: object) -> Ints:
-        if row not in index:
+    def _index(self, places: list[npt.NDArray[np.int64]], rows: Ints) -> dict[str, int]:
+        """Return the rows in conflict by their names in text; nothing if no choice names one."""
+        if not any(one.row is not None for one in self._choices or ()):
+            return {}
+        names = self.labels([one[rows] for one in places])
+        return {row_text(name): at for name, at in zip(names, rows.tolist(), strict=True)}
+
+    def _row_of(self, index: Mapping[str, int], row: object) -> Ints:
+        found = index.get(row_text(row))
+        if found is None:
             keys = ", ".join(self._keys) or "row id"
             raise InvalidInputError(f"row {keys} = {row!r} is not in conflict")
-        return np.array([index[row]], np.int64)
+        return np.array([found], np.int64)
 
     # --- what is written --------------------------------------------------------------------------
 
@@ -505,22 +630,23 @@ class RowReplay:
         taken: list[Ints],
         written: Ints,
     ) -> pa.Table:
-        wanted = self._schema.schema.to_arrow()
+        schema = self._schema.schema.to_arrow()
         columns = []
-        for at, (column, field) in enumerate(zip(taken, wanted, strict=True)):
+        for at, (column, wanted) in enumerate(zip(taken, schema, strict=True)):
             pool = [one.column(at).take(pa.array(written)) for one in tables]
             index = column * written.size + np.arange(written.size)
             mine = {row: value for (row, where), value in self._hand.items() if where == at}
             if mine:
-                pool.append(pa.chunked_array([_typed(list(mine.values()), field)]))
+                written_values = [hand_value(one, wanted) for one in mine.values()]
+                pool.append(pa.chunked_array(written_values, wanted.type))
                 spot = {row: number for number, row in enumerate(mine)}
                 for number, row in enumerate(written.tolist()):
                     if column[number] == _AT_VALUE and row in spot:
                         index[number] = 3 * written.size + spot[row]
             chunks = [chunk for one in pool for chunk in one.chunks]
-            joined = pa.chunked_array(chunks, field.type)
+            joined = pa.chunked_array(chunks, wanted.type)
             columns.append(joined.take(pa.array(index)).combine_chunks())
-        return pa.Table.from_arrays(columns, schema=wanted)
+        return pa.Table.from_arrays(columns, schema=schema)
 
     def _ids(self, ours: npt.NDArray[np.int64], base: npt.NDArray[np.int64]) -> U64s:
         """Return the row ids of rows in the target, ``NEW`` for rows that it never had.
@@ -623,12 +749,25 @@ def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         ) from exc
 
 
-def _typed(values: list[object], field: pa.Field) -> pa.Array:
+def hand_value(value: object, column: pa.Field) -> pa.Array:
+    """Return a value that a person wrote for a column as an array of one, in the column's type.
+
+    A text is read as the type has it: ``"2024-05-01"`` is a date, ``"[1, 2]"`` a list. Raises
+    InvalidInputError for what is no such value, and for a null where the column takes none.
+    """
+    if value is None and not column.nullable:
+        raise InvalidInputError(f"column {column.name!r} takes no nulls")
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     try:
-        return pa.array(values, field.type)
-    except (pa.ArrowException, TypeError, ValueError) as exc:
+        if not isinstance(value, str) or is_text:
+            return pa.array([value], column.type)
+        if pa.types.is_nested(column.type):
+            return pa.array([json.loads(value)], column.type)
+        return pa.array([value.strip()]).cast(column.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
+        shown = value if isinstance(value, str) else repr(value)
         raise InvalidInputError(
-            f"a value written for column {field.name!r} is no {field.type}: {exc}"
+            f"{shown[:80]!r} is no value of column {column.name!r}, which is {column.type}"
         ) from exc
 
 

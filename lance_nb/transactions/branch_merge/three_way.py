@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
@@ -50,7 +50,13 @@ from lance_nb.transactions.branch_merge.row_merge import (
     RowMerge,
     rewritten_files,
 )
-from lance_nb.transactions.branch_merge.row_replay import NEW, Replayed, RowReplay
+from lance_nb.transactions.branch_merge.row_replay import (
+    NEW,
+    ConflictCells,
+    NoIdentityError,
+    Replayed,
+    RowReplay,
+)
 from lance_nb.transactions.branch_merge.schemas import MergedSchema, SchemaMerge, merge_maps
 from lance_nb.transactions.conflict_rules import enumerate_ids
 from lance_nb.transactions.deletion_files import PendingDeletions
@@ -75,11 +81,14 @@ class MergeChoices:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The outcome, and the rows that both sides changed. ``by_value``: see row_replay.py."""
+    """The outcome, and the rows that both sides changed.
+
+    ``cells``: the cells that both changed, where rows were merged by value (row_replay.py).
+    """
 
     outcome: Outcome
     conflicting_rows: ConflictingRows = NO_CONFLICTS
-    by_value: bool = False
+    cells: ConflictCells | None = None
 
 
 def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
@@ -119,7 +128,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
             if moved or choices.has_moved:
                 rest = [one for one in by_files.conflicts if one.kind != FRAGMENTS]
                 by_files.conflicts = rest
-                _report_moved(moved, str(error), by_files)
+                _report_moved(moved, error, by_files)
     findings.extend(by_files)
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
@@ -143,7 +152,7 @@ def _check_names(ends: Ends) -> None:
             )
 
 
-def _report_moved(moved: Sequence[MergeConflict], why: str, findings: Findings) -> None:
+def _report_moved(moved: Sequence[MergeConflict], error: LanceError, findings: Findings) -> None:
     """Report once that compacted rows cannot be found again."""
     numbers = sorted({number for one in moved for number in one.fragments})
     text = "an earlier merge wrote rows anew, which cannot be found again"
@@ -156,8 +165,9 @@ def _report_moved(moved: Sequence[MergeConflict], why: str, findings: Findings) 
         FRAGMENTS,
         text,
         choices=(),
-        remedy=why[:1].upper() + why[1:],
+        remedy=str(error)[:1].upper() + str(error)[1:],
         fragments=numbers,
+        needs_key=isinstance(error, NoIdentityError),
     )
 
 
@@ -170,7 +180,7 @@ def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merge
     if rows.rows.num_rows:
         outcome = _with_rows(outcome, rows)
     builder.check_nulls(outcome, findings)
-    return Merged(outcome, rows.conflicts, by_value=True)
+    return Merged(outcome, rows.conflicts, rows.cells)
 
 
 def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:

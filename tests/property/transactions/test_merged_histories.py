@@ -188,7 +188,7 @@ def _history(rng: random.Random) -> str:
     model = Model({one: {0: 0, 1: 0} for one in ids}, {0: "v", 1: "w"})
     main = lance_nb.write_dataset(
         pa.table(table),
-        f"memory://merged-histories/{next(_NUMBERS)}",
+        f"memory://merged-history-{next(_NUMBERS)}/rows",
         max_rows_per_file=4,
         enable_stable_row_ids=stable,
     )

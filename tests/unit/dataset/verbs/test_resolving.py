@@ -92,7 +92,7 @@ def test_what_has_no_choice_stops_the_merge(stable: bool) -> None:
         ([7], "a choice is 'ours'"),
         ("99.=ours", "is not in conflict"),
         ("nope=ours", "there is no column 'nope'"),
-        ('1.v:="x"', "column 'v' is no int64"),
+        ('1.v:="x"', "'x' is no value of column 'v', which is int64"),
         (7, "no list of choices"),
     ],
 )

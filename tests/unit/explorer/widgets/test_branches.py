@@ -139,34 +139,6 @@ def test_who_deletes_the_branch_in_view_is_taken_to_its_fork(session: Session) -
     assert session.open(("dev", 1)).count_rows() == 10
 
 
-def test_a_plan_is_committed_as_it_was_seen(session: Session) -> None:
-    plan = ask(session, "plan", kind="merge", source="dev", into="main", **HOW)
-    assert plan["rows"] == (20, 25)
-    assert "preview" in ask(session, "merge", plan=plan["plan"] + 1, message="")["error"]
-    other(session).insert(rows(60, 1))
-    stale = ask(session, "merge", plan=plan["plan"], message="")
-    assert "version 4 was committed after" in stale["error"]
-    plan = ask(session, "plan", kind="merge", source="tag:v1", into="dev", **HOW)
-    assert plan["strategy"] == "up-to-date"
-    plan = ask(session, "plan", kind="merge", source="dev:3", into=None, **HOW)
-    done = ask(session, "merge", plan=plan["plan"], message="all of dev")
-    assert done["place"] == {"branch": None, "version": 5}
-    assert done["code"]["python"].endswith(
-        ".branches.merge(('dev', 3), 'main', message='all of dev')"
-    )
-    assert other(session).version_info(5).message == "all of dev"
-
-
-def test_changes_are_picked_and_reverted(session: Session) -> None:
-    plan = ask(session, "plan", kind="cherry-pick", source="dev:3", into="main", **HOW)
-    ask(session, "merge", plan=plan["plan"], message="")
-    assert other(session).count_rows() == 25
-    plan = ask(session, "plan", kind="revert", source="3", into="main", **HOW)
-    assert plan["title"] == "reverting main:3 on main:4"
-    ask(session, "merge", plan=plan["plan"], message="")
-    assert other(session).count_rows() == 20
-
-
 def test_nothing_is_written_while_the_lock_is_shut(session: Session) -> None:
     plan = ask(session, "plan", kind="merge", source="dev", into="main", **HOW)
     session.lock(locked=True)
