@@ -2215,13 +2215,20 @@ class LanceDataset(OpenedVersion):
     ) -> None:
         """Build an index on a column and commit it; filters use it from then on.
 
-        Memory holds the values of the column while they are sorted.
+        Values are sorted in runs of 256 MB, which wait in temporary files; memory holds about three
+        of them, and all rows of one value.
         ``lance_nb.spark.create_scalar_index`` builds an index in parts. An exception in
         ``progress_callback`` ends the work; then no file of the index is left.
 
         Args:
             column: the column to index.
             index_type: "BTREE": numbers, texts, bytes and times, for comparisons and IN.
+                "BITMAP": the same types, with few different values. "LABEL_LIST": lists, for
+                array_has, array_has_any and array_has_all. "NGRAM": texts, for contains and LIKE.
+                "ZONEMAP": bounds of each 8,192 rows (parameter rows_per_zone), for values that are
+                nearly in order. "BLOOMFILTER": for = and IN (parameters number_of_items, 8,192
+                rows by default, and probability, 0.00057). An object with index_type and
+                parameters, such as pylance's IndexConfig, will do too.
             name: its name; ``<column>_idx`` by default.
             replace: build an index of that name anew.
             progress_callback: called with ``IndexProgress`` events.
@@ -2239,6 +2246,9 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import indexing
 
+        if hasattr(index_type, "index_type"):
+            parameters = {**index_type.parameters, **parameters}
+            index_type = index_type.index_type
         kind = str(index_type)
         given = {
             "train": None if train else train,

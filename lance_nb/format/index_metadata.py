@@ -391,3 +391,11 @@ def _fields(message: Any) -> dict[str, Any]:
         else None
         for descriptor in message.DESCRIPTOR.fields
     }
+
+
+def zone_map_details(rows_per_zone: int, *, use_seeds: bool) -> bytes:
+    """Return the details of a zone map with a set of null rows."""
+    details = index_pb.ZoneMapIndexDetails(
+        rows_per_zone=rows_per_zone, use_seeds=use_seeds, has_null_bitmap=True
+    )
+    return details.SerializeToString(deterministic=True)

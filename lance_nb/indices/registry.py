@@ -14,6 +14,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata, index_type
 from lance_nb.indices.kinds import bitmap, bloomfilter, btree, label_list, ngram, zonemap
 from lance_nb.indices.reader import IndexReader
+from lance_nb.table.projection import ROW_ADDRESS
 
 if TYPE_CHECKING:
     from lance_nb.indices.building import IndexBuilder
@@ -66,6 +67,21 @@ def builders() -> dict[str, IndexBuilder]:
 
     return {
         "BTREE": IndexBuilder(btree.DETAILS_URL, btree.check, no_parameters, btree.write),
+        "BITMAP": IndexBuilder(bitmap.DETAILS_URL, bitmap.check, no_parameters, bitmap.write),
+        "LABEL_LIST": IndexBuilder(
+            label_list.DETAILS_URL, label_list.check, no_parameters, label_list.write
+        ),
+        "ZONEMAP": IndexBuilder(
+            zonemap.DETAILS_URL, zonemap.check, zonemap.parameters_of, zonemap.write, ROW_ADDRESS
+        ),
+        "BLOOMFILTER": IndexBuilder(
+            bloomfilter.DETAILS_URL,
+            bloomfilter.check,
+            bloomfilter.parameters_of,
+            bloomfilter.write,
+            ROW_ADDRESS,
+        ),
+        "NGRAM": IndexBuilder(ngram.DETAILS_URL, ngram.check, no_parameters, ngram.write),
         **{kind: of_vectors(kind) for kind in (vectors.FLAT, vectors.PQ, vectors.SQ)},
     }
 

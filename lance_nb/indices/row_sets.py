@@ -8,6 +8,10 @@ Layout (little endian)::
 
 The key is the upper half of the numbers: of a row address the fragment.
 
+Roaring is written without runs: u32 12346; u32 number of containers; per container u16 upper half
+of the low word and u16 cardinality - 1; per container u32 offset; then the containers: up to 4,096
+rows as u16, more as 65,536 bits. Many sets are written at once.
+
 Source: files that pylance 14.0.2 writes; https://github.com/RoaringBitmap/RoaringFormatSpec
 """
 
@@ -18,6 +22,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
@@ -116,3 +121,109 @@ def common(one: U64s, other: U64s) -> U64s:
 def without(rows: U64s, gone: U64s) -> U64s:
     """Return the numbers that are not ``gone``; both ascending."""
     return rows[~among(rows, gone)]
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+_COOKIE = 12346
+_ARRAY_MAX = 4096
+_WORDS = 4096  # u16 in a container of bits
+_BYTES_MAX = (1 << 31) - 1
+Words = npt.NDArray[np.uint16]
+Places = npt.NDArray[np.int64]
+
+
+def tree_maps(sets: Places, rows: U64s, count: int) -> pa.BinaryArray:
+    """Return ``count`` tree maps, together below 2 GB: row i is in set ``sets[i]``.
+
+    ``sets`` are ascending, and the rows of a set ascending and different.
+    """
+    return _serialized(sets, rows, count, is_wide=False)
+
+
+def sets_64(sets: Places, rows: U64s, count: int) -> pa.BinaryArray:
+    """Return ``count`` 64-bit sets, like ``tree_maps``."""
+    return _serialized(sets, rows, count, is_wide=True)
+
+
+def _serialized(sets: Places, rows: U64s, count: int, *, is_wide: bool) -> pa.BinaryArray:
+    """Compute all sizes, then the places of all words, in units of two bytes."""
+    high = (rows >> np.uint64(16)).astype(np.int64)
+    container_at = _starts((sets[1:] != sets[:-1]) | (high[1:] != high[:-1]), rows.size)
+    cards = np.diff(np.append(container_at, rows.size))
+    container_high, container_set = high[container_at], sets[container_at]
+    entry_at = _starts(
+        (container_set[1:] != container_set[:-1])
+        | (container_high[1:] >> 16 != container_high[:-1] >> 16),
+        container_at.size,
+    )
+    num_containers = np.diff(np.append(entry_at, container_at.size))
+    entry_set = container_set[entry_at]
+    sizes = np.where(cards <= _ARRAY_MAX, cards, _WORDS)
+    payload = _sums(sizes, entry_at)
+    bitmap_words = 4 + 4 * num_containers + payload
+    head = 2 if is_wide else 4
+    set_head = 4 if is_wide else 2
+    entries = np.bincount(entry_set, minlength=count).astype(np.int64)
+    set_words = set_head + np.bincount(entry_set, head + bitmap_words, count).astype(np.int64)
+    set_start = _before(set_words)
+    # An entry begins behind the entries before it, and the heads of the sets up to its own.
+    entry_start = _before(head + bitmap_words) + set_head * (entry_set + 1)
+    out = np.zeros(int(set_words.sum()), np.uint16)
+    _put(out, set_start, entries)
+    _put(out, entry_start, container_high[entry_at] >> 16)
+    if not is_wide:
+        _put(out, entry_start + 2, 2 * bitmap_words)
+    bitmap_start = entry_start + head
+    _put(out, bitmap_start, np.full(entry_at.size, _COOKIE, np.int64))
+    _put(out, bitmap_start + 2, num_containers)
+    entry_of = np.repeat(np.arange(entry_at.size), num_containers)
+    inside = np.arange(container_at.size) - entry_at[entry_of]
+    header = bitmap_start[entry_of] + 4 + 2 * inside
+    out[header] = container_high & 0xFFFF
+    out[header + 1] = cards - 1
+    data = _before(sizes) - _before(payload)[entry_of]
+    data += 4 + 4 * num_containers[entry_of]  # from the beginning of the bitmap
+    _put(out, bitmap_start[entry_of] + 4 + 2 * num_containers[entry_of] + 2 * inside, 2 * data)
+    data += bitmap_start[entry_of]
+    low = (rows & np.uint64(0xFFFF)).astype(np.uint16)
+    is_array = cards <= _ARRAY_MAX
+    if is_array.all():
+        out[np.repeat(data - container_at, cards) + np.arange(rows.size)] = low
+    else:
+        kept = np.repeat(is_array, cards)
+        out[(np.repeat(data - container_at, cards) + np.arange(rows.size))[kept]] = low[kept]
+        for place in np.flatnonzero(~is_array).tolist():
+            first = int(container_at[place])
+            bits = np.zeros(1 << 16, np.bool_)
+            bits[low[first : first + int(cards[place])]] = True
+            start = int(data[place])
+            out[start : start + _WORDS] = np.packbits(bits, bitorder="little").view("<u2")
+    offsets = 2 * np.append(set_start, out.size)
+    if offsets[-1] > _BYTES_MAX:
+        raise NotSupportedError(f"sets of rows of {offsets[-1]:,} bytes are not written at once")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+    return pa.Array.from_buffers(pa.binary(), count, buffers)
+
+
+def _starts(differs: npt.NDArray[np.bool_], count: int) -> Places:
+    """Return where runs begin, given where a value differs from the one before it."""
+    if not count:
+        return np.zeros(0, np.int64)
+    return np.concatenate([[0], np.flatnonzero(differs) + 1]).astype(np.int64)
+
+
+def _before(sizes: Places) -> Places:
+    """Return for each size the sum of those before it."""
+    return np.cumsum(sizes) - sizes
+
+
+def _sums(sizes: Places, starts: Places) -> Places:
+    """Return the sum of each run."""
+    return np.add.reduceat(sizes, starts) if starts.size else sizes[:0]
+
+
+def _put(out: Words, places: Places, values: Places) -> None:
+    """Write 32-bit numbers as two words each."""
+    out[places] = values & 0xFFFF
+    out[places + 1] = values >> 16

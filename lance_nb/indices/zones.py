@@ -2,17 +2,31 @@
 
 Columns: ``fragment_id``, ``zone_start``, ``zone_length``; the setting ``null_bitmap`` names a
 global buffer with the set of rows that are null. Rows are named by address, whatever ids the
-dataset has.
+dataset has. A zone is built of as many live rows as the settings say, and ends with its fragment;
+its length counts deleted rows between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.indices.index_file import IndexFile, numbers
-from lance_nb.indices.row_sets import NO_ROWS, ROWS_MAX, U64s, joined, tree_map_rows
+from lance_nb.indices.row_sets import (
+    NO_ROWS,
+    ROWS_MAX,
+    U64s,
+    ascending,
+    joined,
+    tree_map_rows,
+    tree_maps,
+)
 
 ZONES_MAX = 1 << 22
 _OFFSETS = 1 << 32
@@ -49,3 +63,92 @@ class Zones:
         before = np.cumsum(lengths) - lengths
         inside = np.arange(int(lengths.sum()), dtype=np.int64) - np.repeat(before, lengths)
         return joined([np.repeat(starts, lengths) + inside.astype(np.uint64)])
+
+
+# --- building -------------------------------------------------------------------------------------
+
+ZONE_ROWS = 8192
+_ZONE_ROWS_MAX = 1 << 24
+ZONE_FIELDS = (
+    pa.field("fragment_id", pa.uint64(), nullable=False),
+    pa.field("zone_start", pa.uint64(), nullable=False),
+    pa.field("zone_length", pa.uint64(), nullable=False),
+)
+
+
+class Zone(NamedTuple):
+    """A zone, and the values of its live rows."""
+
+    fragment_id: int
+    start: int
+    length: int
+    values: pa.Array
+
+
+class NullRows:
+    """Collect the rows of null values; they are in memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[U64s] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the null values of a batch of values and rows."""
+        if batch.column(0).null_count:
+            gone = batch.column(1).filter(batch.column(0).is_null())
+            self._parts.append(np.frombuffer(gone.buffers()[1], np.uint64, len(gone)))
+
+    def tree_map(self) -> bytes:
+        """Return the set of all of them."""
+        rows = ascending(np.concatenate(self._parts)) if self._parts else NO_ROWS
+        data: bytes = tree_maps(np.zeros(rows.size, np.int64), rows, 1)[0].as_py()
+        return data
+
+
+def zones_of(batches: Iterable[pa.RecordBatch], zone_rows: int, nulls: NullRows) -> Iterator[Zone]:
+    """Cut rows, which come fragment by fragment with their addresses, into zones."""
+    waiting: pa.RecordBatch | None = None
+    for batch in batches:
+        nulls.add(batch)
+        for part in _by_fragment(batch):
+            if waiting is not None and _fragment(waiting) != _fragment(part):
+                yield _zone(waiting)
+                waiting = None
+            rows = part if waiting is None else pa.concat_batches([waiting, part])
+            whole = rows.num_rows - rows.num_rows % zone_rows
+            for start in range(0, whole, zone_rows):
+                yield _zone(rows.slice(start, zone_rows))
+            waiting = rows.slice(whole) if whole < rows.num_rows else None
+    if waiting is not None:
+        yield _zone(waiting)
+
+
+def _rows_of(batch: pa.RecordBatch) -> U64s:
+    rows = batch.column(1)
+    return np.frombuffer(rows.buffers()[1], np.uint64, len(rows), rows.offset * 8)
+
+
+def _fragment(batch: pa.RecordBatch) -> int:
+    return int(_rows_of(batch)[0] >> np.uint64(32))
+
+
+def _by_fragment(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    fragments = _rows_of(batch) >> np.uint64(32)
+    cuts = [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), batch.num_rows]
+    for start, stop in pairwise(cuts):
+        if stop > start:
+            yield batch.slice(start, stop - start)
+
+
+def _zone(batch: pa.RecordBatch) -> Zone:
+    rows = _rows_of(batch)
+    first, last = int(rows[0]), int(rows[-1])
+    start = first & (_OFFSETS - 1)
+    return Zone(first >> 32, start, last - first + 1, batch.column(0))
+
+
+def checked_zone_rows(value: object, name: str) -> int:
+    """Return a number of rows per zone. Raises InvalidInputError."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, int) or not is_number or not 0 < value <= _ZONE_ROWS_MAX:
+        raise InvalidInputError(f"{name} is a number from 1 to {_ZONE_ROWS_MAX}, not {value!r}")
+    return value

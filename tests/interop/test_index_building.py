@@ -106,3 +106,57 @@ def test_an_index_of_the_dataset_itself_is_one_segment(tmp_path: Path) -> None:
     ours.delete("true")
     ours.create_scalar_index("a", "BTREE", "mine")
     assert require_pylance().dataset(uri).to_table(filter="a = 2").num_rows == 0
+
+
+KINDS = {
+    "BITMAP": ["text", "fraction", "flag", "day", "price", "bytes"],
+    "ZONEMAP": ["id", "text", "fraction", "day", "price", "half"],
+    "BLOOMFILTER": ["id", "text", "fraction", "day"],
+    "NGRAM": ["text"],
+    "LABEL_LIST": ["tags"],
+}
+MORE_QUESTIONS = {
+    "text": ["contains(text, 'n11')", "text LIKE '%n36%'"],
+    "fraction": ["fraction = 0.0", "fraction = 5.0"],
+    "tags": [
+        "array_has(tags, 3)", "array_has_any(tags, [3, 6])", "array_has_all(tags, [1, 2])",
+        "NOT array_has(tags, 3)", "tags IS NULL",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stable", [False, True])
+def test_pylance_finds_by_our_index_of_any_kind(tmp_path: Path, kind: str, stable: bool) -> None:
+    lance = require_pylance()
+    uri = str(tmp_path / "t.lance")
+    tags = [
+        None if at % 9 == 0 else [] if at % 8 == 0 else [at % 4, None, at % 7] for at in range(3000)
+    ]
+    rows = table().slice(0, 3000).append_column("tags", [tags])
+    made = lance.write_dataset(rows, uri, max_rows_per_file=1300, enable_stable_row_ids=stable)
+    made.delete("id = 14")
+    ours = lance_nb.dataset(uri)
+    for column in KINDS[kind]:
+        ours.create_scalar_index(column, kind)
+    found: dict[str, bool] = {}
+
+    def check(when: str) -> None:
+        theirs = lance.dataset(uri)
+        newest = lance_nb.dataset(uri)
+        for column in KINDS[kind]:
+            for question in QUESTIONS.get(column, []) + MORE_QUESTIONS.get(column, []):
+                plain = theirs.to_table(["id"], filter=question)["id"].to_pylist()
+                scanned = newest.scanner(["id"], filter=question, use_scalar_index=False).to_table()
+                assert sorted(plain) == sorted(scanned["id"].to_pylist()), (when, question)
+                mine = newest.to_table(["id"], filter=question)
+                assert mine.equals(scanned), (when, question)
+                plan = theirs.scanner(["id"], filter=question).explain_plan()
+                found[column] = found.get(column, False) or "ScalarIndexQuery" in plan
+
+    check("as built")
+    assert all(found.values())
+    ours.insert(rows.slice(0, 50))
+    ours.delete("id = 5")
+    check("after an append and a delete")
+    assert ours.verify().verdict == "whole"

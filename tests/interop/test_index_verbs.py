@@ -136,8 +136,8 @@ def test_what_is_refused_names_the_call_that_works(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     ours = lance_nb.write_dataset(table(0, 50), uri)
     with pytest.raises(NotSupportedError) as refused:
-        ours.create_scalar_index("number", "BITMAP")
-    call = f"lance.dataset({uri!r}).create_scalar_index('number', 'BITMAP')"
+        ours.create_scalar_index("number", "RTREE")
+    call = f"lance.dataset({uri!r}).create_scalar_index('number', 'RTREE')"
     assert call in str(refused.value)
     lance.dataset(uri).create_scalar_index("number", "BITMAP")
     ours.checkout_latest()

@@ -3,23 +3,33 @@
 ``bitmap_page_lookup.lance`` has a row per value: ``keys`` and ``bitmaps``, sets of rows; the null
 key has the rows without a value. Any condition on the column alone is computed for the keys.
 
-Limits: ``KEYS_MAX`` different values.
+Limits: ``KEYS_MAX`` different values are searched.
 Source: files that pylance 14.0.2 writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import BYTES_MAX, IndexFile
 from lance_nb.indices.leaf import Leaf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS, U64s, joined, tree_map_rows
 
+if TYPE_CHECKING:
+    from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
+
 FILES = ("bitmap_page_lookup.lance",)
+DETAILS_URL = "/lance.table.BitmapIndexDetails"
 KEYS_MAX = 1 << 22
 Mask = npt.NDArray[np.bool_]
 
@@ -60,3 +70,60 @@ class Bitmap:
         if sets.null_count:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
         return joined(tree_map_rows(one.as_buffer(), self._file.path) for one in sets)
+
+
+# --- building -------------------------------------------------------------------------------------
+
+_HELD: tuple[Callable[[pa.DataType], bool], ...] = (
+    pt.is_integer,
+    pt.is_floating,
+    pt.is_boolean,
+    pt.is_string,
+    pt.is_large_string,
+    pt.is_binary,
+    pt.is_large_binary,
+    pt.is_fixed_size_binary,
+    pt.is_temporal,
+    pt.is_decimal,
+)
+
+
+def check(field: pa.Field, parameters: Parameters) -> Parameters:
+    """Refuse a column that has no sets of values, and parameters. Raises InvalidInputError."""
+    if not any(fits(field.type) for fits in _HELD):
+        raise InvalidInputError(
+            f"a BITMAP index holds numbers, texts, bytes, times and decimals: column "
+            f"{field.name!r} is {field.type}"
+        )
+    if parameters:
+        raise InvalidInputError(f"a BITMAP index has no parameter {min(parameters)!r}")
+    return {}
+
+
+def write(
+    rows: SegmentRows,
+    files: SegmentFiles,
+    _parameters: Parameters,
+    _existing: Sequence[IndexMetadata],
+) -> SegmentDetails:
+    """Write the different values with their rows."""
+    from lance_nb.indices.building import SegmentDetails
+    from lance_nb.indices.sorted_rows import grouped_rows, sorted_rows
+
+    schema = pa.schema([pa.field("keys", rows.field.type), pa.field("bitmaps", pa.binary())])
+    count = 0
+    with files.create(FILES[0], schema) as file:
+        for keys, sets in grouped_rows(sorted_rows(rows.batches(), rows.schema)):
+            file.write(pa.RecordBatch.from_arrays([_positive_zero(keys), sets], schema=schema))
+            count += len(keys)
+        file.add_schema_metadata({"lance:index_stats": f'{{"num_bitmaps":{count}}}'.encode()})
+    return SegmentDetails()
+
+
+def _positive_zero(keys: pa.Array) -> pa.Array:
+    """Return the keys with 0.0 in the place of -0.0, which no reader would look up."""
+    if not (pt.is_float32(keys.type) or pt.is_float64(keys.type)):
+        return keys
+    import pyarrow.compute as pc
+
+    return pc.add(keys, pa.scalar(0.0, keys.type))

@@ -11,14 +11,15 @@ are read, and the condition itself is computed for their values. A page that end
 read for a comparison, because NaN has its own place in the order. ``ids`` are row addresses, or row
 ids where these are stable.
 
-Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read. To build a segment,
-its values are sorted in memory.
+Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read. What is sorted to
+build a segment is bounded, see ``sorted_rows``.
 Source: files that pylance 14.0.2 writes; message ``BTreeIndexDetails`` of lance.table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
@@ -204,41 +206,62 @@ def write(
 ) -> SegmentDetails:
     """Write the pages in order, and their first and last values."""
     from lance_nb.indices.building import SegmentDetails
+    from lance_nb.indices.sorted_rows import sorted_rows
 
-    data = _by_value(pa.Table.from_batches(rows.batches(), rows.schema))
-    files.write("page_data.lance", data, data.schema)
-    pages = _pages(data)
-    files.write("page_lookup.lance", pages, pages.schema)
+    kind = rows.field.type
+    schema = pa.schema([pa.field("values", kind), pa.field("ids", pa.uint64(), nullable=False)])
+    pages: list[pa.RecordBatch] = []
+    with files.create("page_data.lance", schema) as file:
+        ordered = sorted_rows(rows.batches(), rows.schema)
+        first = next(ordered, None)  # the values are read before the first of them is known
+        ordered = iter(()) if first is None else chain([first], ordered)
+        with rows.progress.stage("write_pages", rows.num_rows, "rows") as add:
+            for batch in _whole_pages(ordered):
+                file.write(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+                first_page = sum(one.num_rows for one in pages)
+                pages.append(_bounds(batch.column(0), first_page))
+                add(batch.num_rows)
+    bounds = _bounds_schema(kind)
+    files.write("page_lookup.lance", pages, bounds)
     return SegmentDetails()
 
 
-def _by_value(rows: pa.Table) -> pa.Table:
-    import pyarrow.compute as pc
+def _whole_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches of whole pages; only the last page may be short."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= PAGE_ROWS:
+            joined_rows = pa.concat_batches(waiting)
+            whole = count - count % PAGE_ROWS
+            yield joined_rows.slice(0, whole)
+            count -= whole
+            waiting = [joined_rows.slice(whole)] if count else []
+    if count:
+        yield pa.concat_batches(waiting)
 
-    values = rows.column(0).combine_chunks()
-    order = pc.array_sort_indices(_ordered(values), null_placement="at_end")  # NaN between the two
-    first_null = len(order) - values.null_count
-    order = pa.concat_arrays([order[first_null:], order[:first_null]])
-    schema = pa.schema(
-        [pa.field("values", values.type), pa.field("ids", pa.uint64(), nullable=False)]
-    )
-    return pa.table([values.take(order), rows.column(1).take(order)], schema=schema)
 
-
-def _pages(data: pa.Table) -> pa.Table:
-    starts = np.arange(0, data.num_rows, PAGE_ROWS)
-    ends = np.minimum(starts + PAGE_ROWS, data.num_rows)
-    values = data.column(0)
-    num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
-    counts = [pa.array(one.astype(np.uint32)) for one in (num_nulls, np.arange(len(starts)))]
-    schema = pa.schema(
+def _bounds_schema(kind: pa.DataType) -> pa.Schema:
+    return pa.schema(
         [
-            pa.field("min", values.type),
-            pa.field("max", values.type),
+            pa.field("min", kind),
+            pa.field("max", kind),
             pa.field("null_count", pa.uint32(), nullable=False),
             pa.field("page_idx", pa.uint32(), nullable=False),
         ],
         {"batch_size": str(PAGE_ROWS), "range_partitioned": "false"},
     )
-    ends_of = [values.take(pa.array(one)) for one in (starts, ends - 1)]
-    return pa.table([*ends_of, *counts], schema=schema)
+
+
+def _bounds(values: pa.Array, first_page: int) -> pa.RecordBatch:
+    """Return what the lookup says of pages of sorted values, nulls first."""
+    starts = np.arange(0, len(values), PAGE_ROWS)
+    ends = np.minimum(starts + PAGE_ROWS, len(values))
+    num_nulls = np.clip(values.null_count - starts, 0, ends - starts)
+    pages = np.arange(first_page, first_page + starts.size)
+    counts = [from_integers(one.astype(np.uint32)) for one in (num_nulls, pages)]
+    first_last = [values.take(from_integers(one)) for one in (starts, ends - 1)]
+    columns = [*first_last, *counts]
+    return pa.RecordBatch.from_arrays(columns, schema=_bounds_schema(values.type))

@@ -4,27 +4,43 @@
 with a null item. The rows whose list itself is null are a set in the global buffer that the setting
 ``lance:label_list_nulls`` names; older files have none, and then NOT is not answered.
 
-Limits: ``KEYS_MAX`` different items.
+Limits: ``KEYS_MAX`` different items are searched. To build a segment, the rows of null lists are in
+memory.
 Source: files that pylance 14.0.2 writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile
 from lance_nb.indices.leaf import HasItems, IsNull, Leaf
 from lance_nb.indices.reader import Found
-from lance_nb.indices.row_sets import NO_ROWS, U64s, common, joined, tree_map_rows
+from lance_nb.indices.row_sets import (
+    NO_ROWS,
+    U64s,
+    ascending,
+    common,
+    joined,
+    tree_map_rows,
+    tree_maps,
+)
 from lance_nb.table.predicate.comparison import as_mask, in_set
 
+if TYPE_CHECKING:
+    from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
+
 FILES = ("bitmap_page_lookup.lance",)
+DETAILS_URL = "/lance.table.LabelListIndexDetails"
 KEYS_MAX = 1 << 22
 _NULLS = "lance:label_list_nulls"
 
@@ -88,3 +104,65 @@ class LabelList:
         if sets.null_count:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
         return [tree_map_rows(one.as_buffer(), self._file.path) for one in sets]
+
+
+# --- building -------------------------------------------------------------------------------------
+
+
+def check(field: pa.Field, parameters: Parameters) -> Parameters:
+    """Refuse a column that is no list of plain values, and parameters. Raises InvalidInputError."""
+    kind = field.type
+    is_list = pt.is_list(kind) or pt.is_large_list(kind)
+    if not is_list or pt.is_nested(kind.value_type) or pt.is_dictionary(kind.value_type):
+        raise InvalidInputError(
+            f"a LABEL_LIST index holds lists of values that are not nested: column "
+            f"{field.name!r} is {kind}"
+        )
+    if parameters:
+        raise InvalidInputError(f"a LABEL_LIST index has no parameter {min(parameters)!r}")
+    return {}
+
+
+def write(
+    rows: SegmentRows,
+    files: SegmentFiles,
+    _parameters: Parameters,
+    _existing: Sequence[IndexMetadata],
+) -> SegmentDetails:
+    """Write the different items with the rows of the lists that have them, and the null lists."""
+    from lance_nb.indices.building import SegmentDetails
+    from lance_nb.indices.sorted_rows import grouped_rows, sorted_rows
+
+    kind = rows.field.type.value_type
+    items = pa.schema([pa.field("item", kind), pa.field("row", pa.uint64(), nullable=False)])
+    schema = pa.schema([pa.field("keys", kind), pa.field("bitmaps", pa.binary())])
+    null_lists: list[U64s] = []
+    count = 0
+    with files.create(FILES[0], schema) as file:
+        ordered = sorted_rows(_items(rows.batches(), items, null_lists), items)
+        for keys, sets in grouped_rows(ordered):
+            file.write(pa.RecordBatch.from_arrays([keys, sets], schema=schema))
+            count += len(keys)
+        nulls = ascending(np.concatenate(null_lists)) if null_lists else NO_ROWS
+        (data,) = tree_maps(np.zeros(nulls.size, np.int64), nulls, 1)
+        number = file.add_global_buffer(data.as_py())
+        settings = {_NULLS: str(number), "lance:index_stats": f'{{"num_bitmaps":{count}}}'}
+        file.add_schema_metadata({name: text.encode() for name, text in settings.items()})
+    return SegmentDetails(index_version=1)
+
+
+def _items(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, null_lists: list[U64s]
+) -> Iterator[pa.RecordBatch]:
+    """Yield each item with the row of its list; keep the rows of null lists."""
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        lists, rows = batch.columns
+        if lists.null_count:
+            gone = rows.filter(lists.is_null())
+            null_lists.append(np.frombuffer(gone.buffers()[1], np.uint64, len(gone)))
+            lists, rows = lists.drop_null(), rows.filter(lists.is_valid())
+        values = pc.list_flatten(lists)
+        owners = rows.take(pc.list_parent_indices(lists))
+        yield pa.RecordBatch.from_arrays([values, owners], schema=schema)

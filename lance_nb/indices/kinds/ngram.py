@@ -5,6 +5,10 @@ lower-cased and folded to ASCII, and cut into all pieces of three characters; th
 that is no letter or digit are dropped. A token is the number of its characters in base 37: digits
 are 1 to 10, letters 11 to 36.
 
+Folding replaces a character by the ASCII characters of its compatibility decomposition, and some
+letters that have none by their usual spelling; capitals that come of folding stay capitals, and
+their numbers are those of letters minus 32, modulo 256. Token 0 has the rows without a text.
+
 A text that contains a piece contains its three-letter pieces, so what is found may pass and is
 computed again. Only pieces of ASCII letters and digits are looked up.
 
@@ -13,17 +17,29 @@ Source: files that pylance 14.0.2 writes.
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterator, Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
 
-from lance_nb.errors import CorruptFileError
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
 from lance_nb.indices.leaf import Contains, Leaf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS, U64s, common, set64_rows
 
+if TYPE_CHECKING:
+    from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
+
 FILES = ("ngram_postings.lance",)
+DETAILS_URL = "/lance.table.NGramIndexDetails"
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _BASE = len(_LETTERS) + 1
 _TOKENS_MAX = _BASE**3
@@ -78,3 +94,125 @@ def _tokens(leaf: Leaf) -> list[int]:
             if all(codes):
                 found[(codes[0] * _BASE + codes[1]) * _BASE + codes[2]] = None
     return list(found)
+
+
+# --- building -------------------------------------------------------------------------------------
+
+_SPELLINGS = {
+    "\u00e6": "ae", "\u00f0": "d", "\u00f8": "o", "\u00fe": "th", "\u00df": "ss", "\u0111": "d",
+    "\u0127": "h", "\u0131": "i", "\u0138": "k", "\u0142": "l", "\u014b": "n", "\u0153": "oe",
+    "\u0167": "t", "\u00c6": "AE", "\u0126": "H",
+}  # fmt: skip
+Tokens = npt.NDArray[np.uint32]
+
+
+def check(field: pa.Field, parameters: Parameters) -> Parameters:
+    """Refuse a column without texts, and parameters. Raises InvalidInputError."""
+    if not pt.is_string(field.type) and not pt.is_large_string(field.type):
+        raise InvalidInputError(
+            f"an NGRAM index holds texts: column {field.name!r} is {field.type}"
+        )
+    if parameters:
+        raise InvalidInputError(f"an NGRAM index has no parameter {min(parameters)!r}")
+    return {}
+
+
+def write(
+    rows: SegmentRows,
+    files: SegmentFiles,
+    _parameters: Parameters,
+    _existing: Sequence[IndexMetadata],
+) -> SegmentDetails:
+    """Write the rows of each three-letter piece."""
+    from lance_nb.indices.building import SegmentDetails
+    from lance_nb.indices.sorted_rows import grouped_rows, sorted_rows
+
+    pairs = pa.schema(
+        [pa.field("token", pa.uint32()), pa.field("row", pa.uint64(), nullable=False)]
+    )
+    lists = pa.field(
+        "posting_list", pa.binary(), nullable=False, metadata={"lance-encoding:compression": "none"}
+    )
+    schema = pa.schema([pa.field("tokens", pa.uint32()), lists])
+    with files.create(FILES[0], schema) as file:
+        ordered = sorted_rows(_pairs(rows.batches(), pairs), pairs)
+        for tokens, sets in grouped_rows(ordered, is_wide=True):
+            file.write(pa.RecordBatch.from_arrays([tokens, sets], schema=schema))
+    return SegmentDetails()
+
+
+def _pairs(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield each token of each text with the row of the text; 0 for no text."""
+    for batch in batches:
+        texts, rows = batch.columns
+        if texts.null_count:
+            gone = rows.filter(texts.is_null())
+            zeros = from_integers(np.zeros(len(gone), np.uint32))
+            yield pa.RecordBatch.from_arrays([zeros, gone], schema=schema)
+            texts, rows = texts.drop_null(), rows.filter(texts.is_valid())
+        tokens, owners = _tokens_of(texts)
+        columns = [from_integers(tokens), rows.take(from_integers(owners))]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _tokens_of(texts: pa.Array) -> tuple[Tokens, npt.NDArray[np.int64]]:
+    """Return the tokens of texts without nulls, and the position of the text of each."""
+    import pyarrow.compute as pc
+
+    texts = pc.ascii_lower(texts)
+    is_other = pc.invert(pc.string_is_ascii(texts))
+    if pc.any(is_other).as_py():
+        texts = pc.replace_with_mask(texts, is_other, _folded(texts.filter(is_other)))
+    count = len(texts)
+    width = 8 if pt.is_large_string(texts.type) else 4
+    buffers = texts.buffers()
+    offsets = np.frombuffer(buffers[1], f"<i{width}", count + 1, texts.offset * width)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if last - first < 3:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    codes = _CODES[np.frombuffer(buffers[2], np.uint8)[first:last]]
+    starts = offsets.astype(np.int64) - first
+    is_whole = (codes[:-2] >= 0) & (codes[1:-1] >= 0) & (codes[2:] >= 0)
+    # A piece does not go on into the next text.
+    inner = starts[1:-1]
+    for back in (1, 2):
+        ends = inner - back
+        is_whole[ends[(ends >= 0) & (ends < is_whole.size)]] = False
+    places = np.flatnonzero(is_whole)
+    tokens = (codes[places] * _BASE + codes[places + 1]) * _BASE + codes[places + 2]
+    owners = np.searchsorted(starts, places, "right") - 1
+    return tokens.astype(np.uint32), owners
+
+
+def _folded(texts: pa.Array) -> pa.Array:
+    """Return the texts in lower case and folded to ASCII; what has no ASCII form is a blank."""
+    listed = [text.lower().translate(_FOLDING) for text in texts.to_pylist()]
+    return pa.array(listed, texts.type)
+
+
+class _Folding(dict[int, str]):
+    """The ASCII form of each character, computed when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        form = letter
+        if code > 127:
+            parts = unicodedata.normalize("NFKD", letter)
+            form = "".join(one if one.isascii() else _SPELLINGS.get(one, "") for one in parts)
+        self[code] = form = form or " "
+        return form
+
+
+_FOLDING = _Folding()
+
+
+def _codes() -> npt.NDArray[np.int64]:
+    codes = np.full(256, -1, np.int64)
+    for place, letter in enumerate(_LETTERS):
+        codes[ord(letter)] = place + 1
+    for letter in _LETTERS[10:]:
+        codes[ord(letter.upper())] = (codes[ord(letter)] - 32) % 256
+    return codes
+
+
+_CODES = _codes()

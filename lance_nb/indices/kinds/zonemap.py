@@ -9,19 +9,37 @@ Source: files that pylance 14.0.2 writes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.indices.index_file import IndexFile, numbers
+from lance_nb.errors import InvalidInputError
+from lance_nb.format.index_metadata import IndexMetadata, zone_map_details
+from lance_nb.indices.index_file import IndexFile, numbers, open_file
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import NO_ROWS
-from lance_nb.indices.zones import Zones
+from lance_nb.indices.zones import (
+    ZONE_FIELDS,
+    ZONE_ROWS,
+    NullRows,
+    Zone,
+    Zones,
+    checked_zone_rows,
+    zones_of,
+)
 from lance_nb.table.predicate.comparison import as_mask
+from lance_nb.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
 
 FILES = ("zonemap.lance",)
+DETAILS_URL = "/lance.table.ZoneMapIndexDetails"
 _MEMBERS_MAX = 64
 Mask = npt.NDArray[np.bool_]
 
@@ -82,3 +100,110 @@ class ZoneMap:
         if high is not None:
             inside &= as_mask(pc.less_equal(self._low, high), count)
         return inside | is_open
+
+
+# --- building -------------------------------------------------------------------------------------
+
+_BATCH_ZONES = 1024
+_ORDERED: tuple[Callable[[pa.DataType], bool], ...] = (
+    pt.is_integer,
+    pt.is_floating,
+    pt.is_boolean,
+    pt.is_string,
+    pt.is_large_string,
+    pt.is_binary,
+    pt.is_large_binary,
+    pt.is_fixed_size_binary,
+    pt.is_temporal,
+    pt.is_decimal,
+)
+
+
+def check(field: pa.Field, parameters: Parameters) -> Parameters:
+    """Refuse a column without an order, and unknown parameters. Raises InvalidInputError."""
+    if not any(fits(field.type) for fits in _ORDERED):
+        raise InvalidInputError(
+            f"a ZONEMAP index holds numbers, texts, bytes, times and decimals: column "
+            f"{field.name!r} is {field.type}"
+        )
+    others = sorted(parameters.keys() - {"rows_per_zone"})
+    if others:
+        raise InvalidInputError(
+            f"a ZONEMAP index has the parameter 'rows_per_zone', not {others[0]!r}"
+        )
+    given = parameters.get("rows_per_zone")
+    rows = ZONE_ROWS if given is None else checked_zone_rows(given, "rows_per_zone")
+    return {"rows_per_zone": rows}
+
+
+def parameters_of(snapshot: Snapshot, index: IndexMetadata) -> Parameters:
+    """Return the rows of a zone of a segment. Raises LanceError."""
+    file = open_file(snapshot, index, FILES[0])
+    return {"rows_per_zone": file.number("rows_per_zone", ZONE_ROWS, 1 << 24)}
+
+
+def write(
+    rows: SegmentRows,
+    files: SegmentFiles,
+    parameters: Parameters,
+    _existing: Sequence[IndexMetadata],
+) -> SegmentDetails:
+    """Write the least and the greatest value of each zone."""
+    from lance_nb.indices.building import SegmentDetails
+
+    zone_rows, kind, nulls = parameters["rows_per_zone"], rows.field.type, NullRows()
+    schema = pa.schema(
+        [
+            pa.field("min", kind),
+            pa.field("max", kind),
+            pa.field("null_count", pa.uint32(), nullable=False),
+            pa.field("nan_count", pa.uint32(), nullable=False),
+            *ZONE_FIELDS,
+        ],
+        {"rows_per_zone": str(zone_rows)},
+    )
+    waiting: list[list[Any]] = []
+    with files.create(FILES[0], schema) as file:
+        for zone in zones_of(rows.batches(), zone_rows, nulls):
+            waiting.append(_bounds(zone))
+            if len(waiting) == _BATCH_ZONES:
+                file.write(_batch(waiting, schema))
+                waiting.clear()
+        if waiting:
+            file.write(_batch(waiting, schema))
+        number = file.add_global_buffer(nulls.tree_map())
+        file.add_schema_metadata({"null_bitmap": str(number).encode()})
+    is_long = pt.is_large_binary(kind) or pt.is_large_string(kind)
+    has_seeds = is_long or pt.is_binary(kind) or pt.is_string(kind) or pt.is_decimal(kind)
+    return SegmentDetails(zone_map_details(zone_rows, use_seeds=has_seeds))
+
+
+def _bounds(zone: Zone) -> list[Any]:
+    """Return the row of a zone; NaN is the greatest value, and the least only of NaN alone."""
+    import pyarrow.compute as pc
+
+    values, kind = zone.values, zone.values.type
+    num_nan = 0
+    if pt.is_floating(kind):
+        is_nan = pc.is_nan(values.cast(pa.float32()) if pt.is_float16(kind) else values)
+        num_nan = pc.sum(is_nan).as_py() or 0
+    numbers_only = values
+    if num_nan:
+        numbers_only = values.filter(pc.invert(is_nan))
+    if pt.is_float16(kind):
+        numbers_only = numbers_only.cast(pa.float32())
+    elif pt.is_duration(kind):
+        numbers_only = numbers_only.view(pa.int64())
+    found = pc.min_max(numbers_only)
+    low, high = found["min"].cast(kind), found["max"].cast(kind)
+    if num_nan:
+        nan = pa.scalar(float("nan"), pa.float64()).cast(kind)
+        low, high = (low if low.is_valid else nan), nan
+    return [low, high, values.null_count, num_nan, zone.fragment_id, zone.start, zone.length]
+
+
+def _batch(zones: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        pa.array([one[place] for one in zones], field.type) for place, field in enumerate(schema)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -555,6 +555,8 @@ class Zones(NamedTuple):
         values, rows = values.filter(pa.array(known)), rows[known]
         zones = pa.array(at[known])
         low, high = self.lowest.take(zones), self.highest.take(zones)  # type: ignore[union-attr]
+        if pa.types.is_float16(values.type):  # Arrow does not compare these
+            values, low, high = (one.cast(pa.float32()) for one in (values, low, high))
         outside = pc.or_(pc.less(values, low), pc.greater(values, high))
         found = rows[pc.fill_null(outside, fill_value=False).to_numpy(zero_copy_only=False)]
         return int(found[0]) if found.size else None

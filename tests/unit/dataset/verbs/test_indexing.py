@@ -2,10 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import IndexNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.dataset.verbs import indexing
+from lance_nb.errors import (
+    CommitConflictError,
+    IndexNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+)
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.support.versions import index
@@ -112,7 +119,7 @@ def test_the_fragment_reuse_index_alone_can_be_dropped(indexed):
 
 def test_what_is_not_offered_says_what_to_do_instead(indexed):
     for refused in (
-        lambda: indexed.create_scalar_index("id", "BITMAP"),
+        lambda: indexed.create_scalar_index("id", "RTREE"),
         lambda: indexed.create_index(["id"], "IVF_RQ", num_partitions=2),
         indexed.optimize.optimize_indices,
     ):
@@ -124,3 +131,65 @@ def test_what_is_not_offered_says_what_to_do_instead(indexed):
         indexed.prewarm_index("none")
     with pytest.raises(lance_nb.ColumnNotFoundError):
         indexed.create_scalar_index("none", "BTREE")
+
+
+KINDS = {
+    "BTREE": "id", "BITMAP": "id", "ZONEMAP": "id", "BLOOMFILTER": "id", "NGRAM": "name",
+    "LABEL_LIST": "tags",
+}  # fmt: skip
+
+
+@pytest.fixture
+def plain(tmp_path):
+    rows = 40
+    table = pa.table(
+        {
+            "id": pa.array(range(rows)),
+            "name": [f"name {one % 9}" for one in range(rows)],
+            "tags": [[one % 3, one % 4] for one in range(rows)],
+        }
+    )
+    return lance_nb.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_an_error_of_the_callback_ends_the_work_and_leaves_nothing(plain, tmp_path, kind, after):
+    def files():
+        return sorted(str(one) for one in (tmp_path / "t.lance").rglob("*") if one.is_file())
+
+    before = files()
+    events = []
+
+    def stop(event):
+        events.append(event)
+        if len(events) > after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plain.create_scalar_index(KINDS[kind], kind, progress_callback=stop)
+    assert files() == before
+    assert not plain.has_index
+    events.clear()
+    plain.create_scalar_index(KINDS[kind], kind, progress_callback=events.append)
+    assert events[0] == lance_nb.IndexProgress("start", "load_data", 0, 40, "rows")
+    (loaded,) = [one for one in events if (one.event, one.stage) == ("complete", "load_data")]
+    assert loaded.fraction == 1
+
+
+def test_a_refused_commit_leaves_no_files_of_the_index(plain, tmp_path, monkeypatch):
+    def refuse(*_args, **_options):
+        raise CommitConflictError("somebody dropped the column")
+
+    monkeypatch.setattr(indexing, "commit_operation", refuse)
+    with pytest.raises(CommitConflictError):
+        plain.create_scalar_index("id", "BITMAP")
+    assert not [one for one in (tmp_path / "t.lance" / "_indices").rglob("*") if one.is_file()]
+
+
+def test_a_parameter_without_meaning_is_refused(plain):
+    for kind, column in KINDS.items():
+        with pytest.raises(InvalidInputError, match="parameter"):
+            plain.create_scalar_index(column, kind, rows=5)
+    with pytest.raises(InvalidInputError, match="rows_per_zone is a number from 1"):
+        plain.create_scalar_index("id", "ZONEMAP", rows_per_zone=0)

@@ -8,6 +8,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.indices.kinds import btree
+from lance_nb.indices.sorted_rows import order_of
 
 SORTABLE = (
     pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
@@ -31,32 +32,21 @@ def test_values_without_an_order_are_refused(type_: pa.DataType) -> None:
         btree.check(pa.field("a", type_), {})
 
 
-def test_rows_are_sorted_with_nulls_first_and_nan_last() -> None:
-    values = pa.array([2.0, None, float("nan"), -1.0, None])
-    ids = pa.array([10, 11, 12, 13, 14], pa.uint64())
-
-    made = btree._by_value(pa.table([values, ids], ["v", "id"]))
-
-    assert made["ids"].to_pylist() == [11, 14, 13, 10, 12]
-    assert made["values"].to_pylist()[:4] == [None, None, -1.0, 2.0]
-    assert not made.schema.field("ids").nullable
-
-
 @pytest.mark.parametrize("type_", [pa.float16(), pa.float32()], ids=str)
 def test_pages_say_their_bounds_and_how_many_nulls_they_hold(
     monkeypatch: pytest.MonkeyPatch, type_: pa.DataType
 ) -> None:
     monkeypatch.setattr(btree, "PAGE_ROWS", 2)
     values = pa.array([4, None, 3, None, 1, None, 2], pa.float32()).cast(type_)
-    data = btree._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
+    ordered = values.take(pa.array(order_of(values)))
 
-    pages = btree._pages(data)
+    pages = btree._bounds(ordered, 5)
 
     assert pages.to_pydict() == {
         "min": [None, None, 2.0, 4.0],
         "max": [None, 1.0, 3.0, 4.0],
         "null_count": [2, 1, 0, 0],
-        "page_idx": [0, 1, 2, 3],
+        "page_idx": [5, 6, 7, 8],
     }
     assert pages.schema.metadata == {b"batch_size": b"2", b"range_partitioned": b"false"}
 
@@ -74,6 +64,15 @@ def test_a_segment_is_recorded_with_its_files_and_what_it_covers() -> None:
 def test_nulls_fill_one_page_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(btree, "PAGE_ROWS", 2)
     values = pa.array([None] * 5 + [1, 2], pa.int64())
-    data = btree._by_value(pa.table([values, pa.array(range(7), pa.uint64())], ["v", "id"]))
 
-    assert btree._pages(data)["null_count"].to_pylist() == [2, 2, 1, 0]
+    assert btree._bounds(values, 0)["null_count"].to_pylist() == [2, 2, 1, 0]
+
+
+def test_only_the_last_page_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(btree, "PAGE_ROWS", 4)
+    parts = [pa.record_batch({"v": pa.array(range(n), pa.int64())}) for n in (3, 3, 0, 9, 1, 1)]
+
+    sizes = [one.num_rows for one in btree._whole_pages(parts)]
+
+    assert sum(sizes) == 17
+    assert all(size % 4 == 0 for size in sizes[:-1])
