@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import compile_column
-from lance_nb.table.predicate.arithmetic import number
+from lance_nb.table.predicate.arithmetic import modulo, number
 from tests.support.expressions import values_of
 
 TABLE = pa.table({
@@ -91,3 +92,24 @@ def test_the_remainder_of_decimals_of_256_bits_is_one():
     assert values_of("a % b", table) == [Decimal("1.500"), Decimal("-1.500"), None]
     assert compile_column("v", "a % b", table.schema).field.type == pa.decimal256(7, 3)
     assert compile_column("v", "b % b", table.schema).field.type == pa.decimal128(5, 1)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("prefix", ["int", "uint"])
+def test_a_remainder_has_the_sign_of_the_dividend(prefix: str, bits: int) -> None:
+    type_ = pa.type_for_alias(f"{prefix}{bits}")
+    kind = np.iinfo(type_.to_pandas_dtype())
+    low, high = int(kind.min), int(kind.max)
+    random = np.random.default_rng(7)
+    edges = [low, low + 1, high, high - 1, 0, 1, None, low // 2]
+    many = random.integers(low, high, 20_000, type_.to_pandas_dtype(), endpoint=True).tolist()
+    column = pa.chunked_array([edges, many, random.integers(0, 100, 20_000).tolist()], type_)
+    for divisor in (1, 2, 7, 100, high):
+        found = modulo(column.slice(1), pa.scalar(divisor, type_)).to_pylist()
+        for value, remainder in zip(column.to_pylist()[1:], found, strict=True):
+            if value is None:
+                assert remainder is None
+            else:
+                assert remainder == (abs(value) % divisor) * (-1 if value < 0 else 1)
+    with pytest.raises(pa.ArrowInvalid, match="divide by zero"):
+        modulo(column, pa.scalar(0, type_))
