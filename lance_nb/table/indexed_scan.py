@@ -55,18 +55,18 @@ def is_worthwhile(snapshot: Snapshot, answer: IndexAnswer) -> bool:
 
 
 def indexed_selections(
-    snapshot: Snapshot, choice: RowChoice, wanted: Projection, first_rows: int
+    snapshot: Snapshot, choice: RowChoice, wanted: Projection, most: int | None
 ) -> Iterator[Selected]:
     """Yield the rows that pass the filter, in parts; see ``filtered_scan.select_rows``."""
     plain = replace(choice, answer=None)
     answer, condition = choice.answer, choice.filter
     if answer is None or condition is None or not is_worthwhile(snapshot, answer):
-        yield from plain_selections(snapshot, plain, wanted, first_rows)
+        yield from plain_selections(snapshot, plain, wanted, most)
         return
     for fragments, first in _parts(snapshot, choice, answer):
         if first is None:
             part = replace(plain, fragments=tuple(fragments))
-            yield from plain_selections(snapshot, part, wanted, first_rows)
+            yield from plain_selections(snapshot, part, wanted, most)
             continue
         (fragment,) = fragments
         for found in _named_rows(snapshot, fragment, first, answer, wanted):
@@ -85,7 +85,7 @@ def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
         return count_selected(snapshot, plain)
     if not answer.is_exact:
         columns = filter_projection(snapshot.manifest.schema, condition)
-        parts = indexed_selections(snapshot, choice, columns, 1 << 20)
+        parts = indexed_selections(snapshot, choice, columns, None)
         return sum(part.num_rows for part in parts)
     if choice.fragments is None:
         ids = snapshot.manifest.fragments.counts().ids

@@ -1495,50 +1495,60 @@ cdef bint _find(
     const uint8_t* data, Py_ssize_t size, const offset_t* offsets, Py_ssize_t rows,
     const uint8_t* piece, Py_ssize_t length, uint8_t* found,
 ) noexcept nogil:
-    """Look for the first and the last byte at many places at once, through all texts together."""
+    """Look for the first two bytes and the last at many places at once, through all texts together.
+
+    One match in a text is enough: the search goes on in the next one.
+    """
     cdef uint8_t[SEARCHED_AT_ONCE] flags
-    cdef uint8_t first = piece[0], last = piece[length - 1], is_any
+    cdef uint8_t first = piece[0], second = piece[min(1, length - 1)], last = piece[length - 1]
+    cdef uint8_t is_any
     cdef uint64_t eight
-    cdef int64_t at, stop, place, skipped
-    cdef Py_ssize_t row, index, group, count
+    cdef int64_t at, stop, place, after
+    cdef Py_ssize_t row, index, group, count, next_byte = min(1, length - 1)
     if rows and (offsets[0] < 0 or offsets[rows] > size):
         return False
     for row in range(rows):
         if offsets[row + 1] < offsets[row]:
             return False
     row = 0
-    at = skipped = offsets[0]
+    at = offsets[0]
     stop = offsets[rows] - length  # where the last match may begin
     while at <= stop:
         count = min(<int64_t>SEARCHED_AT_ONCE, stop - at + 1)
         is_any = 0
         if count == SEARCHED_AT_ONCE:
             for index in range(SEARCHED_AT_ONCE):
-                flags[index] = (data[at + index] == first) & (data[at + index + length - 1] == last)
+                flags[index] = (
+                    (data[at + index] == first) & (data[at + index + next_byte] == second)
+                    & (data[at + index + length - 1] == last)
+                )
                 is_any |= flags[index]
         else:
             for index in range(SEARCHED_AT_ONCE):
                 flags[index] = 0
             for index in range(count):
-                flags[index] = (data[at + index] == first) & (data[at + index + length - 1] == last)
+                flags[index] = (
+                    (data[at + index] == first) & (data[at + index + next_byte] == second)
+                    & (data[at + index + length - 1] == last)
+                )
                 is_any |= flags[index]
-        if not is_any:
-            at += count
-            continue
-        for group in range(0, SEARCHED_AT_ONCE // 8):
-            memcpy(&eight, flags + 8 * group, 8)
-            if not eight:
-                continue
-            for index in range(8 * group, 8 * group + 8):
-                place = at + index
-                if not flags[index] or place < skipped or memcmp(data + place, piece, length):
-                    continue
-                while offsets[row + 1] <= place:
-                    row += 1
-                if place + length <= offsets[row + 1]:
-                    found[row] = 1
-                    skipped = offsets[row + 1]  # one match in a text is enough
-        at = max(at + count, skipped)
+        after = at + count
+        if is_any:
+            for group in range(0, SEARCHED_AT_ONCE // 8):
+                memcpy(&eight, flags + 8 * group, 8)
+                index = 8 * group
+                while eight and after == at + count:
+                    place = at + index
+                    if eight & 1 and not memcmp(data + place, piece, length):
+                        while offsets[row + 1] <= place:
+                            row += 1
+                        if place + length <= offsets[row + 1]:
+                            found[row] = 1
+                            after = offsets[row + 1]
+                            break
+                    eight >>= 8
+                    index += 1
+        at = after
     return True
 
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import lance_nb
 from lance_nb.table import filtered_scan
 from lance_nb.table.filtered_scan import (
     RowChoice,
@@ -205,3 +206,47 @@ def test_columns_of_no_rows_are_empty_and_of_their_type(at):
 
     assert [len(one) for one in columns] == [0, 0]
     assert [one.type for one in columns] == projection.schema.types
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory):
+    """A fragment of 60,000 rows, every 50th deleted, and one of 9; every other row passes."""
+    path = str(tmp_path_factory.mktemp("limit") / "d.lance")
+    numbers = np.arange(60_000)
+    lance_nb.write_dataset(pa.table({"x": numbers, "y": numbers % 2}), path)
+    dataset = lance_nb.dataset(path)
+    dataset.delete("x % 50 = 1")
+    lance_nb.write_dataset(pa.table({"x": numbers[:9], "y": numbers[:9] % 2}), path, mode="append")
+    return lance_nb.dataset(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["y = 1", "x > 29000 AND y = 1", "x = 59999", "x < 0", "y IN (0, 1)"]
+)
+@pytest.mark.parametrize(
+    ("limit", "offset"), [(1, 0), (3, 2), (4000, 3000), (9000, 20_000), (28_700, 100), (99_999, 7)]
+)
+def test_a_limit_gives_the_first_rows_of_all(halves, text, limit, offset):
+    every = halves.to_table(filter=text, with_row_address=True)
+    found = halves.to_table(filter=text, with_row_address=True, limit=limit, offset=offset)
+    assert found.equals(every.slice(offset, limit))
+    address = halves.to_table(
+        columns=[], filter=text, with_row_address=True, limit=limit, offset=offset
+    )
+    assert address["_rowaddr"].equals(found["_rowaddr"])
+
+
+def test_a_limit_decodes_few_rows_where_few_are_needed(halves, monkeypatch):
+    decoded = []
+    read = filtered_scan.read_rows
+
+    def counted(snapshot, fragment, columns, rows):
+        decoded.append(rows.num_rows)
+        return read(snapshot, fragment, columns, rows)
+
+    monkeypatch.setattr(filtered_scan, "read_rows", counted)
+    assert halves.to_table(filter="y = 1", limit=10).num_rows == 10
+    assert sum(decoded) < 9000
+    decoded.clear()
+    assert halves.to_table(filter="x = 59998", limit=1).num_rows == 1
+    assert len(decoded) < 6  # windows grow
