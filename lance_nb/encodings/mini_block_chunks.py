@@ -445,6 +445,10 @@ def number_rows(index: RowIndex, chunks: Ints, begins: Mask, num_levels: Ints) -
 
 def flat_positions(table: ChunkTable, chunks: Ints, rows: Rows) -> Ints:
     """Return where each range of rows begins among the values of some chunks (no lists)."""
+    if chunks.size == 1:
+        only = int(chunks[0])
+        first = int(table.value_ends[only]) - int(table.num_values[only])
+        return rows.starts - first
     counts = table.num_values[chunks]
     decoded_starts = np.cumsum(counts) - counts
     page_starts = table.value_ends[chunks] - counts

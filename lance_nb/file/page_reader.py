@@ -204,13 +204,18 @@ class PageRun:
     @property
     def whole_bytes(self) -> int:
         """Bytes of the pages in the file."""
+        if len(self.parts) == 1:
+            return sum(self.parts[0].metadata.buffer_sizes)
         return sum(sum(part.metadata.buffer_sizes) for part in self.parts)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the pages in the file, the share of the wanted rows."""
-        num_rows = sum(part.metadata.num_rows for part in self.parts)
-        return self.whole_bytes * self.rows.num_rows // max(num_rows, 1)
+        return self._share(self.whole_bytes)
+
+    def _share(self, size_bytes: int) -> int:
+        num_rows = sum([part.metadata.num_rows for part in self.parts])
+        return size_bytes * self.rows.num_rows // max(num_rows, 1)
 
     @property
     def offset_bytes(self) -> int | None:
@@ -222,7 +227,8 @@ class PageRun:
         """View the bytes of the pages in a mapped file; the share of the wanted rows is counted."""
         one = self.parts[0] if len(self.parts) == 1 else None
         requests = len(one.metadata.buffer_sizes) if one else 1
-        source.count_view(self.whole_bytes, self.size_bytes, requests)
+        whole = self.whole_bytes
+        source.count_view(whole, self._share(whole), requests)
         if one:
             return whole_buffers(source, one)
         last = self.parts[-1].metadata

@@ -57,6 +57,8 @@ class InlineBitpacking:
         word_bits = _checked_word_bits(encoding)
         values = chunks.buffers[0]
         _check_counts(chunks.num_values)
+        if chunks.num_values.size == 1 and chunks.num_values[0]:
+            return _unpacked(values, int(chunks.num_values[0]), word_bits)
         filled = np.flatnonzero(chunks.num_values)
         if filled.size != chunks.num_values.size:
             values = ChunkBuffer(values.data, values.starts[filled], values.sizes[filled])
@@ -105,6 +107,23 @@ class InlineBitpacking:
     ) -> FixedWidth:
         """Unpack all blocks."""
         return self.decode_chunks(encoding, blocks, codecs)
+
+
+def _unpacked(values: ChunkBuffer, num_values: int, word_bits: int) -> FixedWidth:
+    """Unpack a single chunk: all that a small read decodes of a page."""
+    word, start, size = word_bits // 8, int(values.starts[0]), int(values.sizes[0])
+    if size < word:
+        raise corrupt(f"a bit-packed chunk of at least {word} bytes", f"{size} bytes")
+    width = int.from_bytes(values.data[start : start + word], "little")
+    if width > word_bits:
+        raise corrupt(f"a bit width of at most {word_bits}", f"width {width}")
+    right = word + width * (bitpack.VALUES // 8)
+    if size != right:
+        raise corrupt(f"{right} bytes for 1024 values of {width} bits", f"{size} bytes")
+    out = memory.allocate(word * bitpack.VALUES)
+    block = out.view(f"u{word}").reshape(1, bitpack.VALUES)
+    bitpack.unpack(values.data, np.array([start + word]), width, block)
+    return FixedWidth(word_bits, num_values, out[: num_values * word])
 
 
 def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:
