@@ -12,7 +12,12 @@ from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review, ReviewFolder
-    from lance_nb.dataset.verbs.branch_merging import MergePlan, MergeSource, Resolve
+    from lance_nb.dataset.verbs.branch_merging import (
+        BranchComparison,
+        MergePlan,
+        MergeSource,
+        Resolve,
+    )
     from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
@@ -378,6 +383,34 @@ class Branches(VersionPart):
         from lance_nb.dataset.verbs import branching
 
         branching.branch_writer(self._session).replace_metadata(branch, metadata)
+
+    def compare(
+        self, source: MergeSource, into: str | None = None, *, progress: Progress | None = None
+    ) -> BranchComparison:
+        """Count the versions that a branch and another one do not have in common. Not in pylance.
+
+        Args:
+            source: a branch, a tag or ``(branch, version)``; "main" is main.
+            into: the branch to compare with; the one that is open by default.
+            progress: called with the versions read, and those known to be needed so far.
+
+        Raises RefNotFoundError, VersionNotFoundError.
+
+        Examples:
+            >>> experiment = ds.create_branch("experiment")
+            >>> experiment.insert(rows)
+            >>> ds.branches.compare("experiment").ahead
+            1
+            >>> _ = ds.branches.merge("experiment")
+            >>> ds.branches.compare("experiment").status
+            'identical'
+        """
+        from lance_nb.dataset.verbs import branch_merging, branching
+
+        there = branch_merging.source_of(self._session, source)
+        name = (self._snapshot.branch or refs.MAIN) if into is None else into
+        target = branching.target_of(self._session, self._snapshot, (name, None))
+        return branch_merging.compare_branches(self._session, there, target, progress)
 
     def plan_merge(
         self,

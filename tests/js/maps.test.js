@@ -763,6 +763,22 @@ test("branches are listed with what is read of their newest versions", () => {
   assert.match(part.element.getAttribute("aria-activedescendant"), /-0$/);
 });
 
+test("a branch that was merged says so, and a guess is marked as one", () => {
+  const { ctx, part, asked, rows } = list();
+  part.set({ kind: "branch" });
+  asked().answer({ matching: 2, first: 0, lines: [branch("dev"), branch("old")] });
+  nextFrame();
+  const head = { rows: 3, time_ms: null, version: 5, merged: { label: "dev:5" } };
+  const heads = [
+    { ...head, name: "dev", ahead: 0, behind: 1, exact: true },
+    { ...head, name: "old", ahead: 900, behind: 7, exact: false },
+  ];
+  ctx.kernel.last("refs.heads").answer({ heads });
+  nextFrame();
+  assert.match(rows()[0], /✓ merged · −1/);
+  assert.match(rows()[1], /≤ \+900 · ≤ −7/);
+});
+
 test("a list is sorted by its titles and walked by keys", () => {
   const { ctx, did, part, asked, rows, key } = list();
   part.set({ kind: "tag" });

@@ -46,6 +46,7 @@ from lance_nb.transactions.branch_merge.merge_plan import (
     MergeRequest,
     Planned,
     commit_merge,
+    divergence,
     plan_change,
     plan_merge,
 )
@@ -353,6 +354,50 @@ def _transaction(source: VersionSource, version: int) -> Transaction | None:
 
 
 MergeSource = str | tuple[str | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchComparison:
+    """How a branch stands to another one. Created by ``branches.compare``.
+
+    ``ahead`` counts the versions of the source that the target lacks, ``behind`` those of the
+    target that the source lacks; merges of what the other side has do not count. ``base`` is where
+    a merge would begin, ``merged`` the newest version of the source that was merged into the
+    target, None if none was.
+    """
+
+    source: Target
+    target: Target
+    base: Target
+    ahead: int
+    behind: int
+    merged: Target | None = None
+
+    @property
+    def status(self) -> str:
+        """Return "identical", "ahead", "behind" or "diverged"."""
+        if self.ahead and self.behind:
+            return "diverged"
+        return "ahead" if self.ahead else "behind" if self.behind else "identical"
+
+
+def compare_branches(
+    session: Session, source: Target, into: Target, progress: Progress | None = None
+) -> BranchComparison:
+    """Compare two branches. Raises RefNotFoundError, VersionNotFoundError."""
+    counter = VersionReadProgress(progress)
+    repository = SessionRepository(session, counter)
+    ends = tuple(
+        (one.branch, session.load(one).version if one.version is None else one.version)
+        for one in (source, into)
+    )
+    parted = divergence(repository, ends[0], ends[1])
+    counter.stop()
+    base = Target(parted.base.line.branch, parted.base.line.version)
+    is_merged = not parted.base.in_target and not parted.base.line.is_gone
+    ahead, behind = map(len, parted.steps)
+    merged = base if is_merged else None
+    return BranchComparison(Target(*ends[0]), Target(*ends[1]), base, ahead, behind, merged)
 
 
 # --- plans ----------------------------------------------------------------------------------------

@@ -17,6 +17,13 @@ const since = (ms) => (ms ? ageOf(ms) : "");
  *   RefColumn
  */
 
+/** How a branch stands to the one that it started from. @param {Lnb.Json} head */
+function standing({ ahead, behind, merged, exact }) {
+  const most = exact === false ? "≤ " : "";
+  const mine = merged && !ahead ? "✓ merged" : `${most}+${count(ahead)}`;
+  return `${mine} · ${most}−${behind === null ? "?" : count(behind)}`;
+}
+
 /** @type {Record<string, RefColumn[]>} */
 const COLUMNS = {
   branch: [
@@ -36,10 +43,7 @@ const COLUMNS = {
     [
       "",
       "ahead · behind",
-      (_line, head) =>
-        head?.ahead === undefined || head.ahead === null
-          ? ""
-          : `+${count(head.ahead)} · −${head.behind === null ? "?" : count(head.behind)}`,
+      (_line, head) => (head?.ahead === undefined || head.ahead === null ? "" : standing(head)),
     ],
     ["", "changed", (_line, head) => since(head?.time_ms)],
     ["created", "created", (line) => since(line.created_ms)],

@@ -11,9 +11,12 @@ Name and fork of main are null, because it has no record; ``name`` is for reques
 shown. ``unfinished``: it has a record and no version. Versions, rows and ages need a manifest per
 branch, so ``branch_heads`` is requested for some branches only::
 
-    {name, version, rows, time_ms, ahead, behind}        or {name, problem}
+    {name, version, rows, time_ms, ahead, behind, merged, exact}     or {name, problem}
 
-``ahead`` counts the versions since the fork, ``behind`` those of the parent since then.
+``ahead`` counts the versions that the branch it started from lacks, ``behind`` those of it that the
+branch lacks, both without what merges brought over; ``merged`` is the newest version that was
+merged there, null if none was. Beyond ``MAX_COMPARED`` versions since the fork nothing is read:
+``exact`` is false, and all of them are counted.
 
 Layout of ``RefDetail.to_json``: ``kind``, ``name``, ``label``, ``place`` (the version it names; of
 a branch its newest one), ``fork`` (of a branch, else null), ``facts`` and ``metadata`` ``[{label,
@@ -31,15 +34,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
 
+if TYPE_CHECKING:
+    from lance_nb.dataset import LanceDataset
+
 MAX_LINES = 120
 MAX_HEADS = 40
+MAX_COMPARED = 500
 NOTE = "note"
 _NOTE_CHARS = 200
 Line = Mapping[str, Any]
@@ -286,13 +293,33 @@ def _head(
         "time_ms": text.milliseconds(moment),
         "ahead": None,
         "behind": None,
+        "merged": None,
+        "exact": True,
     }
     if record is not None:
         parent, fork = fork_of(record)
         newest = latest_of(parent)
         found["ahead"] = head.version - fork
         found["behind"] = None if newest is None else max(0, newest - fork)
+        if newest is not None and hasattr(dataset, "opened"):
+            found["exact"] = found["ahead"] + found["behind"] <= MAX_COMPARED
+            if found["exact"]:
+                found |= _compared(writable_dataset(dataset), name or MAIN, parent or MAIN)
     return found
+
+
+def _compared(dataset: LanceDataset, name: str, parent: str) -> Line:
+    """Count the versions that a branch and its parent do not have in common."""
+    try:
+        known = dataset.branches.compare(name, parent)
+    except LanceError:  # what a side did is not known any more
+        return {"exact": False}
+    merged = known.merged
+    return {
+        "ahead": known.ahead,
+        "behind": known.behind,
+        "merged": None if merged is None else place_json((merged.branch, merged.version or 0)),
+    }
 
 
 def _moment(head: Source) -> datetime | None:
@@ -405,12 +432,17 @@ def _fork_facts(fork: Json | None, head: Json, record: Record) -> list[Json]:
         return []
     created = int(record.get("create_at") or 0)
     facts = [_fact("started from", fork["label"])]
+    parent = text.name(fork["branch"] or MAIN)
+    most = "" if head.get("exact", True) else "at most "
+    if head.get("merged") is not None:
+        rest = "" if head["ahead"] else ", which is all of it"
+        facts.append(_fact("merged", f"{head['merged']['label']} into {parent}{rest}"))
     if head.get("ahead") is not None:
-        facts.append(_fact("ahead", f"{text.plural(head['ahead'], 'version')} since then"))
+        ahead = text.plural(head["ahead"], "version")
+        facts.append(_fact("ahead", f"{most}{ahead} that {parent} lacks"))
     if head.get("behind") is not None:
-        facts.append(
-            _fact("behind", f"{text.plural(head['behind'], 'version')} of its parent since then")
-        )
+        behind = text.plural(head["behind"], "version")
+        facts.append(_fact("behind", f"{most}{behind} of {parent} that it lacks"))
     return [*facts, _fact("created", text.moment(datetime.fromtimestamp(created, UTC)))]
 
 

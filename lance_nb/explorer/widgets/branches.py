@@ -153,13 +153,14 @@ class RefHandlers(RequestHandlers):
 
         return self._beside(work) if fresh else work()
 
-    def on_heads(self, args: Mapping[str, Any]) -> Answer:
+    def on_heads(self, args: Mapping[str, Any]) -> Job:
         """Describe the newest versions of some branches."""
         names = args.get("names")
         if not isinstance(names, list) or len(names) > MAX_HEADS:
             raise InvalidInputError(f"names must be a list of up to {MAX_HEADS}")
         checked = [_name_or_main({"name": one}) for one in names]
-        return Answer({"heads": branch_heads(self.session.dataset, self._records(), checked)})
+        dataset, book = self.session.dataset, self._records()
+        return Job(lambda _progress: Answer({"heads": branch_heads(dataset, book, checked)}))
 
     def on_show(self, args: Mapping[str, Any]) -> Answer | Job:
         """Describe one ref, as it is now."""

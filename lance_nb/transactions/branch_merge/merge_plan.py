@@ -41,6 +41,7 @@ from lance_nb.transactions.branch_merge.file_locations import FileCopy
 from lance_nb.transactions.branch_merge.merge_base import (
     ALL_SHARED,
     Ancestry,
+    Base,
     Ends,
     History,
     Line,
@@ -124,6 +125,41 @@ class Planned:
         return conflict_table(self.ends, rows, num_rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """How two versions parted, of the source and the target each.
+
+    ``lines`` lead to them from where they ``fork``, ``base`` is where a merge of them begins;
+    ``steps`` are the versions of each side that the other does not hold.
+    """
+
+    lines: tuple[Ancestry, Ancestry]
+    fork: Line
+    base: Base
+    since_fork: tuple[tuple[Step, ...], tuple[Step, ...]]
+    steps: tuple[tuple[Step, ...], tuple[Step, ...]]
+
+
+def divergence(
+    repository: Repository, source: tuple[str | None, int], target: tuple[str | None, int]
+) -> Divergence:
+    """Find out how two versions parted; reads the transactions of both sides since their fork.
+
+    Raises RefNotFoundError, InvalidInputError.
+    """
+    branches = repository.branches()
+    lines = ancestry(branches, *source), ancestry(branches, *target)
+    fork = fork_of(*lines)
+    mine, theirs = (steps_from(repository, side, fork) for side in lines)
+    merges = Merges.of(records_of(mine)), Merges.of(records_of(theirs))
+    base = base_of(*lines, merges)
+    steps = (
+        own_steps((mine, theirs), lines, base, holds_base=base.in_source),
+        own_steps((theirs, mine), lines[::-1], base, holds_base=base.in_target),
+    )
+    return Divergence(lines, fork, base, (mine, theirs), steps)
+
+
 def plan_merge(
     repository: Repository, source: Side, target: Side, request: MergeRequest
 ) -> Planned:
@@ -131,19 +167,10 @@ def plan_merge(
     if source.branch == target.branch:
         name = source.branch or "main"
         raise InvalidInputError(f"branch {name!r} cannot be merged into itself")
-    branches = repository.branches()
-    lines = (
-        ancestry(branches, source.branch, source.version),
-        ancestry(branches, target.branch, target.version),
+    parted = divergence(
+        repository, (source.branch, source.version), (target.branch, target.version)
     )
-    fork = fork_of(*lines)
-    since_fork = tuple(steps_from(repository, side, fork) for side in lines)
-    merges = tuple(Merges.of(records_of(steps)) for steps in since_fork)
-    base = base_of(*lines, (merges[0], merges[1]))
-    steps = (
-        own_steps(since_fork, lines, base, holds_base=base.in_source),
-        own_steps(since_fork[::-1], lines[::-1], base, holds_base=base.in_target),
-    )
+    lines, fork, base, steps = parted.lines, parted.fork, parted.base, parted.steps
     fork_side = load_line(repository, fork, lines)
     base_side = fork_side if base.line == fork else load_line(repository, base.line, lines)
     shared = shared_since(fork_side)
@@ -172,7 +199,7 @@ def plan_merge(
         transactions=uuids_of(steps[0]),
     )
     inherited = tuple(repository.home_uri(one.branch) for one in lines[1] if not one.is_gone)
-    known = [one for steps in since_fork for _, one in records_of(steps) if one is not None]
+    known = [one for part in parted.since_fork for _, one in records_of(part) if one is not None]
     return _plan(ends, record, request, inherited, known)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import lance_nb
 from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models import ref_list
 from lance_nb.explorer.registry import RefsManager
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets import branches
@@ -54,6 +55,29 @@ def test_lists_and_heads(session: Session) -> None:
     assert [(one["version"], one["rows"], one["ahead"], one["behind"]) for one in heads] == [
         (3, 20, None, None), (3, 20, 1, 1)
     ]  # fmt: skip
+
+
+def test_heads_know_what_was_merged(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    main = other(session)
+    main.branches.merge("dev")
+
+    def head() -> Any:
+        return ask(session, "heads", names=["dev"])["heads"][0]
+
+    found = head()
+    assert (found["ahead"], found["behind"], found["exact"]) == (0, 1, True)
+    assert found["merged"]["label"] == "dev:3"
+    facts = {
+        one["label"]: one["value"]
+        for one in ask(session, "show", kind="branch", name="dev")["facts"]
+    }
+    assert facts["merged"] == "dev:3 into main, which is all of it"
+    assert facts["behind"] == "1 version of main that it lacks"
+    main.checkout_version(("dev", None)).insert(rows(70, 1))
+    assert (head()["ahead"], head()["merged"]["label"]) == (1, "dev:3")
+    monkeypatch.setattr(ref_list, "MAX_COMPARED", 2)
+    found = head()
+    assert (found["ahead"], found["behind"], found["exact"]) == (2, 2, False)
 
 
 def test_details_tell_what_stands_on_a_ref(session: Session) -> None:
