@@ -20,6 +20,7 @@ import getpass
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,7 @@ from lance_nb.transactions.ref_writer import create_record, delete_record
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.checks.evaluation import Progress
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.session import Session
     from lance_nb.storage.base import Store
@@ -94,6 +96,8 @@ class Review:
         self.source = source
         self.target = target
         self._diff: Diff | None = None
+        self._base: LanceDataset | None = None
+        self._read: dict[str, ReviewComment] = {}  # comments never change
         self._problems: list[str] = []
         # Taken once: the branch may be deleted, and created again, while a review is open.
         self._identifier = identifier_of(source.opened[0], source.branch)
@@ -143,10 +147,25 @@ class Review:
             1
         """
         if self._diff is None:
-            self._diff = self.source.diff(self._base())
+            self._diff = self.source.diff(self.base)
         return self._diff
 
-    def _base(self) -> LanceDataset:
+    @property
+    def base(self) -> LanceDataset:
+        """The version that the branch is compared with: the last one that both have in common.
+
+        Raises InvalidInputError where the branches have no version in common.
+
+        Examples:
+            >>> _ = ds.create_branch("dev").delete("id = 5")
+            >>> ds.branches.review("dev").base.version
+            1
+        """
+        if self._base is None:
+            self._base = self._merge_base()
+        return self._base
+
+    def _merge_base(self) -> LanceDataset:
         branch, into = self.source.branch, self.target.branch
         try:
             plan = self.target.branches.plan_merge((branch, self.source.version), into)
@@ -168,13 +187,24 @@ class Review:
             >>> ds.branches.review("dev").checks.ok
             True
         """
+        return self.check()
+
+    def check(self, progress: Progress | None = None) -> CheckResult:
+        """Evaluate the expectations of the target at the branch, as ``checks`` does.
+
+        Args:
+            progress: called with expectations evaluated and their number.
+
+        Raises StorageError.
+        """
         from lance_nb.dataset.checks.evaluation import Checker
 
         configured = ConfiguredExpectations.of(self.target.config())
         checker = Checker(self.source, configured=configured)
-        found = checker.at(self.source)
-        checker.save()
-        return found
+        try:
+            return checker.at(self.source, progress)
+        finally:
+            checker.save()
 
     # --- discussion -------------------------------------------------------------------------------
 
@@ -245,7 +275,7 @@ class Review:
             >>> ds.branches.review("dev").comments()
             []
         """
-        found = read_comments(self._session.root, self.branch, self.identifier)
+        found = read_comments(self._session.root, self.branch, self.identifier, self._read)
         self._problems = [str(one) for one in found if isinstance(one, FormatError)]
         return [one for one in found if isinstance(one, ReviewComment)]
 
@@ -276,7 +306,7 @@ class Review:
     ) -> ReviewComment:
         made = ReviewComment(
             uuid.uuid4().hex, kind, self.branch, self.source.version, self.into,
-            author or _author(), time.time_ns(), text, reply_to,
+            author or default_author(), time.time_ns(), text, reply_to,
         )  # fmt: skip
         return write_comment(self._session.root, made, self.identifier)
 
@@ -322,17 +352,25 @@ class Review:
         )
 
 
-def is_approved(comments: list[ReviewComment], version: int) -> bool:
+def is_approved(comments: Sequence[ReviewComment], version: int) -> bool:
     """Return whether a version is approved by the last word of each author, and nobody objects."""
-    last: dict[str, ReviewComment] = {}
-    for one in comments:
-        if one.kind != "comment":
-            last[one.author] = one
-    objects = any(one.kind == "changes-requested" for one in last.values())
-    return not objects and any(one.version == version for one in last.values())
+    return not objects(comments) and any(
+        one.version == version for one in _last_words(comments) if one.kind == "approval"
+    )
 
 
-def _author() -> str:
+def objects(comments: Sequence[ReviewComment]) -> bool:
+    """Return whether the last word of somebody asks for changes."""
+    return any(one.kind == "changes-requested" for one in _last_words(comments))
+
+
+def _last_words(comments: Sequence[ReviewComment]) -> list[ReviewComment]:
+    """Return the newest approval or request for changes of each author."""
+    return list({one.author: one for one in comments if one.kind != "comment"}.values())
+
+
+def default_author() -> str:
+    """Return who writes comments by default: the person of the provenance, or the user."""
     known = provenance.properties().get(provenance.AUTHOR)
     if known:
         return known
@@ -365,11 +403,21 @@ def storable_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def read_comments(root: Store, branch: str, identifier: str) -> list[ReviewComment | FormatError]:
-    """Read the comments of a branch, oldest first; what is damaged is its error."""
+def read_comments(
+    root: Store, branch: str, identifier: str, known: dict[str, ReviewComment] | None = None
+) -> list[ReviewComment | FormatError]:
+    """Read the comments of a branch, oldest first; what is damaged is its error.
+
+    Comments in ``known``, by path, are not read again; those that are read are added to it.
+    """
+    known = {} if known is None else known
     folder = review_folder(branch, identifier)
     names = sorted(one for one in root.list_names(folder) if is_comment_name(one))
-    found = run_all([partial(_read, root, f"{folder}/{one}") for one in names[-COMMENTS_MAX:]])
+    paths = [f"{folder}/{one}" for one in names[-COMMENTS_MAX:]]
+    missing = [path for path in paths if path not in known]
+    read = dict(zip(missing, run_all([partial(_read, root, one) for one in missing]), strict=True))
+    known |= {path: one for path, one in read.items() if isinstance(one, ReviewComment)}
+    found = (known.get(path) or read[path] for path in paths)
     return [one for one in found if one is not None]
 
 

@@ -25,7 +25,7 @@ from lance_nb.explorer.messages import Answer, Handler, words
 from lance_nb.explorer.models.refs import open_source
 from lance_nb.explorer.models.source import Ref
 from lance_nb.explorer.pictures import screen
-from lance_nb.explorer.registry import TABS, RetentionHandlers
+from lance_nb.explorer.registry import TABS, RetentionHandlers, ReviewHandlers
 from lance_nb.explorer.session import Session, Target, check_target
 from lance_nb.explorer.widget import LanceWidget
 
@@ -62,6 +62,7 @@ class Explorer(LanceWidget):
         """Return the requests of all tabs, and the one that loads the views of a tab."""
         own = {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
         simulator = session.keep(RetentionHandlers).handlers()
+        own |= session.keep(ReviewHandlers).handlers()
         return own | simulator | {"views.load": _load_views}
 
     @property

@@ -268,6 +268,7 @@ LATE_VIEWS = (
     "widgets/expectations.js",
     "widgets/operations_log.js",
     "widgets/retention.js",
+    "widgets/review.js",
     "widgets/stage.js",
 )
 REGISTRATION = "js/view_registration.js"

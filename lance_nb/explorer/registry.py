@@ -1,7 +1,8 @@
 """Every view by name, and what stands in the tabs; the only module that imports the views.
 
 ``ValueView`` shows single values, no dataset, and is therefore none of ``VIEWS``.
-``RetentionHandlers`` are of the simulator that opens below the timeline of the explorer.
+``RetentionHandlers`` are of the simulator that opens below the timeline of the explorer,
+``ReviewHandlers`` of the page that opens from the card of a branch.
 
 A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the tabs.
 """
@@ -21,6 +22,7 @@ from lance_nb.explorer.widgets.metadata import (
 )
 from lance_nb.explorer.widgets.operations_log import OperationsLogView
 from lance_nb.explorer.widgets.retention import RetentionHandlers
+from lance_nb.explorer.widgets.review import ReviewHandlers
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
@@ -36,6 +38,7 @@ __all__ = [
     "Overview",
     "RefsManager",
     "RetentionHandlers",
+    "ReviewHandlers",
     "RowGrid",
     "SchemaTree",
     "SpaceView",

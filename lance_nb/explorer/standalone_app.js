@@ -8,6 +8,7 @@ import { mountChanges } from "./widgets/changes.js";
 import { mountExpectations } from "./widgets/expectations.js";
 import { mountOperationsLog } from "./widgets/operations_log.js";
 import { mountRetention } from "./widgets/retention.js";
+import { mountReview } from "./widgets/review.js";
 import { mountStage } from "./widgets/stage.js";
 
 /** @type {Record<string, Lnb.Mount>} */
@@ -17,6 +18,7 @@ const LATE = {
   "widgets/expectations.js": mountExpectations,
   "widgets/operations_log.js": mountOperationsLog,
   "widgets/retention.js": mountRetention,
+  "widgets/review.js": mountReview,
   "widgets/stage.js": mountStage,
 };
 for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });

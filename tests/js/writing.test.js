@@ -24,7 +24,7 @@ function tools(ctx) {
     (name) =>
     (...what) =>
       did.push([name, ...what.filter((one) => one?.type !== "click")]);
-  const names = ["done", "close", "again", "show", "create", "merge"];
+  const names = ["done", "close", "again", "show", "create", "merge", "review"];
   return { did, guard: writeGuard(ctx), ...Object.fromEntries(names.map((n) => [n, note(n)])) };
 }
 
@@ -154,15 +154,16 @@ test("a branch has its facts, its tags and what can be done with it", () => {
   assert.equal(
     shown(element),
     "a note|rows|7|[Go to it]|[Compare with fork]{what changed from main:3 to dev:5}|[Merge…]" +
-      "|[New tag…]|[New branch…]|[Note…]|[Delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
+      "|[Review…]{what it changes, checks, and the discussion}|[New tag…]|[New branch…]|[Note…]|[Delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
   );
-  for (const words of ["Go to it", "Compare", "Merge", "New tag", "New branch", "v1"])
+  for (const words of ["Go to it", "Compare", "Merge", "Review", "New tag", "New branch", "v1"])
     button(element, words).click();
   assert.deepEqual(ctx.travels, [{ branch: "dev", version: 5 }]);
   const pair = { a: { branch: null, version: 3 }, b: { branch: "dev", version: 5 } };
   assert.deepEqual(ctx.went, [["changes", pair]]);
   assert.deepEqual(did, [
     ["merge", { source: "dev", into: "main" }],
+    ["review", { branch: "dev", into: null }],
     ["create", "tag", "dev:5"],
     ["create", "branch", "dev:5"],
     ["show", "tag", "v1"],

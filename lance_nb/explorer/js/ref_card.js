@@ -11,6 +11,7 @@ import { refForm } from "./ref_form.js";
  * @property {(kind: string, name: string | null) => void} show open another card
  * @property {(kind: string, at?: string) => void} create
  * @property {(target: {source?: string, into?: string}) => void} merge
+ * @property {(of: import("../widgets/review.js").ReviewOf) => void} review
  * @typedef {import("./ref_form.js").RefTools & CardActions} CardTools
  */
 
@@ -195,6 +196,15 @@ export function refCard(ctx, model, tools) {
         tools.merge(
           name === null ? { into: "main" } : { source: name, into: fork?.branch ?? "main" },
         ),
+      ),
+    name !== null &&
+      isBranch &&
+      ctx.has("refs") &&
+      ctx.kernel.state !== "static" &&
+      button(
+        "Review…",
+        () => tools.review({ branch: name, into: fork?.branch ?? null }),
+        "what it changes, checks, and the discussion",
       ),
     place && button("New tag…", () => tools.create("tag", placeText(place))),
     place && button("New branch…", () => tools.create("branch", placeText(place))),

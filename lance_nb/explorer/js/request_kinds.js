@@ -75,6 +75,9 @@ const LONG_READS = [
   "checks.run",
   "checks.bisect",
   "checks.rows",
+  "review.open",
+  "review.section",
+  "review.news",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */
@@ -100,6 +103,7 @@ const LONG_WRITES = [
   "checks.add",
   "checks.remove",
   "checks.gate",
+  "review.write",
 ];
 
 const ONLY_READ = new Set([...READS, ...LONG_READS]);

@@ -6,6 +6,7 @@ import { mergePage } from "../js/merge_page.js";
 import { placeText, refCard } from "../js/ref_card.js";
 import { refForm } from "../js/ref_form.js";
 import { branchesWord, refList } from "../js/ref_list.js";
+import { loadViews } from "../js/tab_host.js";
 import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
 
@@ -19,7 +20,7 @@ export function mountBranches(el, ctx) {
   /** @param {string} words @param {() => void} act @param {string} [title] */
   const button = (words, act, title) =>
     h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
-  const tools = { guard, done, close: () => show(form), show: open, create, merge };
+  const tools = { guard, done, close: () => show(form), show: open, create, merge, review };
   const list = refList(ctx, {
     open: (kind, line) => open(kind, line.name),
     listed: (page) => {
@@ -68,12 +69,15 @@ export function mountBranches(el, ctx) {
     problem,
     list.element,
   );
-  el.append(h("div", { class: "lnb-branches" }, status, lists, merges.element));
+  const reviews = h("div", { class: "lnb-br-review", hidden: true });
+  el.append(h("div", { class: "lnb-branches" }, status, lists, merges.element, reviews));
 
   const merging = () => !merges.element.hidden;
 
   /** @param {boolean} merge */
   function showPage(merge) {
+    reviews.hidden = true;
+    show(reviews);
     merges.element.hidden = !merge;
     lists.hidden = merge;
     if (!merge) list.refresh();
@@ -127,6 +131,28 @@ export function mountBranches(el, ctx) {
     showPage(true);
     show(status);
     merges.open(target);
+  }
+
+  /** The review of a branch is a view that is loaded when the first one is opened.
+   * @param {import("./review.js").ReviewOf} of
+   */
+  async function review(of, again = false) {
+    showPage(true);
+    merges.element.hidden = true;
+    reviews.hidden = false;
+    ctx.detail.clear();
+    show(status);
+    show(reviews, h("p", { class: "lnb-loading" }, "Loading…"));
+    try {
+      const views = await loadViews(ctx.kernel, "widgets/review.js", again);
+      if (reviews.hidden) return;
+      show(reviews);
+      const mount = /** @type {(...args: unknown[]) => unknown} */ (views.mount);
+      mount(reviews, ctx, { ...of, merge, close: () => showPage(false) });
+    } catch (error) {
+      const retry = () => review(of, true);
+      show(reviews, ctx.problem(/** @type {Lnb.Failure} */ (error), retry));
+    }
   }
 
   /**
@@ -186,8 +212,12 @@ export function mountBranches(el, ctx) {
     ["timeline"],
   );
   return {
-    /** @param {{tag?: string, branch?: string, merge?: {source?: string, into?: string}}} target */
-    open({ tag, branch, merge: wanted }) {
+    /**
+     * @param {{tag?: string, branch?: string, merge?: {source?: string, into?: string},
+     *   review?: import("./review.js").ReviewOf}} target
+     */
+    open({ tag, branch, merge: wanted, review: reviewed }) {
+      if (reviewed) return review(reviewed);
       if (wanted) return merge(wanted);
       setKind(tag === undefined ? "branch" : "tag", tag ?? branch ?? "");
       return open(tag === undefined ? "branch" : "tag", tag ?? branch ?? null);
