@@ -1,5 +1,5 @@
-// The review of a branch against its target: what it changes, old and new side by side with pictures
-// and marked words, checks, and a discussion that others take part in at the same time.
+// The review of a branch against its target: what it changes, old and new side by side with
+// pictures and marked words, checks, and a discussion that others take part in at the same time.
 
 import { ageOf, h, plural, show } from "../js/dom.js";
 import { longAction } from "../js/long_action.js";
@@ -7,6 +7,7 @@ import { widget } from "../js/view.js";
 import { writeGuard } from "../js/write_guard.js";
 
 const EVERY_MS = 4000;
+const PICTURE = /^image\/(png|jpeg|gif|webp)$/; // only these are ever shown
 /** @type {Record<string, string>} */
 const SAID = { comment: "", approval: "✓ approved", "changes-requested": "✗ asks for changes" };
 /** @type {Record<string, string>} */
@@ -345,7 +346,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
 
   /** @param {Lnb.Json} value @param {Lnb.Buffer[]} buffers @param {"del" | "ins"} mark */
   function contentOf(value, buffers, mark) {
-    if (value.image !== undefined) {
+    if (value.image !== undefined && PICTURE.test(value.mime)) {
       const bytes = /** @type {BlobPart} */ (buffers[value.image]);
       const src = URL.createObjectURL(new Blob([bytes], { type: value.mime }));
       pictures.push(src);
