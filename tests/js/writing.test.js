@@ -154,7 +154,8 @@ test("a branch has its facts, its tags and what can be done with it", () => {
   assert.equal(
     shown(element),
     "a note|rows|7|[Go to it]|[Compare with fork]{what changed from main:3 to dev:5}|[Merge…]" +
-      "|[Review…]{what it changes, checks, and the discussion}|[New tag…]|[New branch…]|[Note…]|[Delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
+      "|[Review…]{what it changes, checks, and the discussion}|[New tag…]|[New branch…]" +
+      "|[Note…]|[Delete…]|Metadata|key|v|Tags on it|[v1]|dev:4|and 2 more",
   );
   for (const words of ["Go to it", "Compare", "Merge", "Review", "New tag", "New branch", "v1"])
     button(element, words).click();
