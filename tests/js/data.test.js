@@ -3,7 +3,7 @@
 import "./light_page.js";
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { conditionOf, slotsOf } from "../../lance_nb/explorer/js/bar_selection.js";
+import { conditionOf, conditionOfOdd, slotsOf } from "../../lance_nb/explorer/js/bar_selection.js";
 import { decodePage } from "../../lance_nb/explorer/js/columns.js";
 import { dragCounts } from "../../lance_nb/explorer/js/drag_counts.js";
 import { gridSelection } from "../../lance_nb/explorer/js/grid_selection.js";
@@ -497,6 +497,21 @@ test("bars of a profile become a condition", async () => {
   assert.deepEqual(await range(0, 1), [null, 4, false, 4, 3]);
   assert.deepEqual(await range(2, 3), [4, null, false, 4, 3]);
   assert.deepEqual(await range(0, 3), [null, null, false, 4, 3]);
+  const others = [{ kind: "nan" }, { kind: "inf" }, { kind: "below" }];
+  PROFILE.odd = others;
+  assert.deepEqual(await range(0, 3), [0, 8, true, 4, 3]);
+  assert.deepEqual(await range(1, 2), [2, 6, false, 4, 3]);
+  for (const [at, place] of [
+    [0, 8],
+    [2, 0],
+  ]) {
+    const condition = conditionOfOdd(ctx, { version: 3 }, PROFILE, others[at]);
+    const { args } = ctx.kernel.last("rows.range");
+    assert.deepEqual(args, { version: 3, column: 4, odd: others[at].kind, place });
+    ctx.kernel.last("rows.range").answer({ where: "odd" });
+    assert.equal(await condition, "odd");
+  }
+  delete PROFILE.odd;
   assert.equal(await conditionOf(ctx, {}, { ...PROFILE, edges: null }, 0, 0), "x = 1");
   assert.equal(await conditionOf(ctx, {}, { ...PROFILE, edges: null }, 7, 7), "");
   assert.equal(slotsOf(PROFILE), 4);

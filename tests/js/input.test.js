@@ -145,6 +145,32 @@ test("bars of a histogram are chosen by dragging", () => {
   assert.equal(at("pointerdown", 125).defaultPrevented, false);
 });
 
+test("odd values beside a histogram are chosen by a click", () => {
+  const [chosen, odd] = [[], []];
+  const element = h("div");
+  element.getBoundingClientRect = () => ({ left: 0, width: 100 });
+  const profile = { bars: [1, 1, 1, 1], kind: "number", odd: [{ kind: "null" }, { kind: "nan" }] };
+  selectBars(
+    element,
+    () => profile,
+    (...bars) => chosen.push(bars),
+    (one) => odd.push(one.kind),
+  );
+  for (const x of [93, 97, 90, 87]) {
+    send(element, "pointerdown", { clientX: x, button: 0, pointerId: 1 });
+    send(element, "pointerup", { clientX: x });
+  }
+  assert.deepEqual(odd, ["null", "nan"]);
+  assert.deepEqual(chosen, [
+    [3, 3],
+    [3, 3],
+  ]);
+  profile.bars = [];
+  assert.equal(send(element, "pointerdown", { clientX: 10, button: 0 }).defaultPrevented, false);
+  assert.equal(send(element, "pointerdown", { clientX: 93, button: 0 }).defaultPrevented, true);
+  assert.equal(odd.length, 3);
+});
+
 test("a drag over bars leaves no listener behind", () => {
   const element = h("div");
   element.getBoundingClientRect = () => ({ left: 0, width: 80 });

@@ -379,6 +379,16 @@ const PROFILE = {
   edges: [0, 10],
   wheres: ["n = 1", ""],
   exact: false,
+  sample: "random",
+  estimated: false,
+  odd: [
+    { kind: "null", label: "null", count: 2, height: 40 },
+    { kind: "above", label: "more", count: 1, height: 20 },
+  ],
+  statistics: [
+    ["mean", "4.5"],
+    ["median", "5"],
+  ],
 };
 
 function pane(profile = PROFILE, { waits = false, order = null } = {}) {
@@ -409,11 +419,21 @@ test("a column has its values, bounds and orders in the pane", async () => {
     shown(content),
     /^int64\|.*<from: >\|to\|<to: >\|\[Filter\]\|\[a\]\{.* value\}\|1,500\|\(empty text\)/,
   );
-  assert.match(shown(content), /\[null\]\|25\.0 %\|\[Count every row\]\|\[Clear filter\]/);
+  assert.match(
+    shown(content),
+    /\[null\].*\|2 · 20\.0 %\|.*more than.*\|1 · 10\.0 %\|\[Count every row\]\|\[Clear filter\]/,
+  );
+  assert.deepEqual(texts(content, "dt"), ["mean", "median"]);
+  assert.deepEqual(texts(content, "dd"), ["4.5", "5"]);
   button(content, "a").click();
   await ctx.kernel.last("rows.range").answer({ where: "n = 1" });
   button(content, "null").click();
-  assert.deepEqual(ctx.kernel.last("rows.range").args, { version: 3, column: 2, null: true });
+  assert.deepEqual(ctx.kernel.last("rows.range").args, {
+    version: 3,
+    column: 2,
+    odd: "null",
+    place: 10,
+  });
   await ctx.kernel.last("rows.range").answer({ where: "n IS NULL" });
   const [from] = content.querySelectorAll("input");
   from.value = "2.5";
@@ -465,7 +485,7 @@ test("every row of a column is counted when it is asked for", async () => {
 test("a profile that is on its way is painted when it comes", () => {
   const waiting = pane(null, { waits: true });
   assert.match(shown(waiting.content), /^int64\|Computing column statistics…\|\[Clear filter\]/);
-  waiting.arrive({ ...PROFILE, kind: "time", nulls: 0 });
+  waiting.arrive({ ...PROFILE, kind: "time", nulls: 0, odd: [] });
   assert.match(shown(waiting.content), /<from: >/);
   assert.equal(waiting.content.querySelector("input").getAttribute("type"), "date");
   assert.doesNotMatch(shown(waiting.content), /\[null\]/);

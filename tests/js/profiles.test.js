@@ -39,21 +39,30 @@ const PROFILE = {
   edges: [0, 1],
   wheres: [],
   exact: false,
+  sample: "random",
+  estimated: false,
+  odd: [],
+  statistics: [],
 };
 
 test("profiles as words and as bars", () => {
-  assert.equal(profileWords(PROFILE), "1,000 rows sampled · 25.0 % null · 7 distinct · 1 to 9");
+  assert.equal(
+    profileWords(PROFILE),
+    "a random sample of 1,000 rows · 25.0 % null · at least 7 distinct · 1 to 9",
+  );
   assert.equal(
     profileWords({
       ...PROFILE,
       exact: true,
+      sample: "all",
       nulls: 0,
-      distinct: -1,
+      estimated: true,
+      distinct: 123456,
       low: "",
       kind: "text",
       labels: ["a", "b", "c", "d", "e"],
     }),
-    "all 1,000 rows · no nulls · over 100,000 distinct · commonest: a, b, c, d",
+    "all 1,000 rows · no nulls · about 123,456 distinct · commonest: a, b, c, d",
   );
   assert.doesNotMatch(profileWords({ ...PROFILE, labels: ["a"] }), /commonest/);
   const bars = (profile) =>
@@ -61,11 +70,24 @@ test("profiles as words and as bars", () => {
       ["x", "y", "width", "height"].map((name) => Number(rect.getAttribute(name))),
     );
   assert.deepEqual(bars(PROFILE), [
-    [0, 14, 24, 0],
-    [25, 1, 24, 13],
-    [0, 15, 25, 2],
+    [0, 16, 24, 0],
+    [25, 1, 24, 15],
   ]);
-  assert.deepEqual(bars({ ...PROFILE, bars: [], nulls: 0 }), []);
+  assert.deepEqual(bars({ ...PROFILE, bars: [] }), []);
+  const odd = [
+    { kind: "null", label: "null", count: 250, height: 255 },
+    { kind: "nan", label: "NaN", count: 3, height: 51 },
+  ];
+  const picture = profilePicture({ ...PROFILE, odd });
+  assert.deepEqual(bars({ ...PROFILE, odd }), [
+    [0, 16, 21, 0],
+    [22, 1, 21, 15],
+    [92, 1, 3, 15],
+    [96, 13, 3, 3],
+  ]);
+  assert.equal(picture.querySelectorAll(".lnb-profile-null").length, 1);
+  assert.equal(picture.querySelectorAll(".lnb-profile-odd").length, 1);
+  assert.match(profileWords({ ...PROFILE, odd, sample: "first" }), /^the first 1,000 .* · 3 NaN$/);
 });
 
 test("profiles are asked for after a pause, some columns at once", async () => {

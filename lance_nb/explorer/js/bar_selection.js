@@ -1,30 +1,45 @@
-// Choosing bars of a histogram by dragging over it, or by clicking one.
+// Where the bars of a histogram are, and choosing them by dragging over it, or by clicking one.
+
+export const ODD_WIDE = 4; // of 100: a bar for nulls, NaN and the like, on the right
+
+/**
+ * How much of the width, of 100, the histogram takes beside bars for odd values.
+ * @param {Lnb.Profile} profile
+ */
+export const barsWide = ({ odd = [] }) => (odd.length ? 100 - ODD_WIDE * (odd.length + 1) : 100);
 
 /**
  * @param {HTMLElement} element shows a profile @param {() => Lnb.Profile|null} profileOf
  * @param {(from: number, to: number) => void} chosen first and last bar
+ * @param {(odd: Lnb.OddValues) => void} [chosenOdd]
  */
-export function selectBars(element, profileOf, chosen) {
+export function selectBars(element, profileOf, chosen, chosenOdd) {
   element.addEventListener("pointerdown", (event) => {
     const profile = profileOf();
-    if (!profile?.bars.length || event.button) return;
-    event.preventDefault();
-    element.setPointerCapture(event.pointerId);
+    if (!profile || event.button) return;
     const box = element.getBoundingClientRect();
+    const wide = barsWide(profile);
+    /** @param {number} x */
+    const share = (x) => (100 * (x - box.left)) / box.width;
+    const odd = oddAt(profile, share(event.clientX));
+    if (!odd && !profile.bars.length) return;
+    event.preventDefault();
+    if (odd) {
+      chosenOdd?.(odd);
+      return;
+    }
+    element.setPointerCapture(event.pointerId);
     const slots = slotsOf(profile);
     /** @param {number} x */
     const barAt = (x) =>
-      Math.max(
-        0,
-        Math.min(profile.bars.length - 1, Math.floor(((x - box.left) / box.width) * slots)),
-      );
+      Math.max(0, Math.min(profile.bars.length - 1, Math.floor((share(x) / wide) * slots)));
     const start = barAt(event.clientX);
     let end = start;
     const ranged = profile.kind === "number" || profile.kind === "time";
     const draw = () => {
       const [from, to] = [Math.min(start, end), Math.max(start, end)];
-      element.style.setProperty("--lnb-from", `${(100 * from) / slots}%`);
-      element.style.setProperty("--lnb-to", `${(100 * (to + 1)) / slots}%`);
+      element.style.setProperty("--lnb-from", `${(wide * from) / slots}%`);
+      element.style.setProperty("--lnb-to", `${(wide * (to + 1)) / slots}%`);
     };
     /** @param {PointerEvent} at */
     const move = (at) => {
@@ -48,6 +63,14 @@ export function selectBars(element, profileOf, chosen) {
 }
 
 /**
+ * The odd values whose bar is at a place.
+ * @param {Lnb.Profile} profile @param {number} at of 100
+ */
+function oddAt({ odd = [] }, at) {
+  return odd[Math.floor((at - (100 - ODD_WIDE * odd.length)) / ODD_WIDE)] ?? null;
+}
+
+/**
  * How many bars fit in the width: few bars are not drawn wider than a quarter.
  * @param {Lnb.Profile} profile
  */
@@ -63,16 +86,35 @@ export async function conditionOf(ctx, args, profile, from, to) {
   const [low, high] = profile.edges;
   const width = (high - low) / profile.bars.length;
   const last = to === profile.bars.length - 1;
+  // The ends are open, for values that a sample did not see, unless the others have their own bars.
+  const odd = new Set((profile.odd ?? []).map(({ kind }) => kind));
+  const isLowest = !from && !odd.has("below") && !odd.has("-inf");
+  const isHighest = last && !odd.has("above") && !odd.has("inf");
   const range = {
-    low: from ? low + from * width : null,
-    high: last ? null : low + (to + 1) * width,
-    closed: false,
+    low: isLowest ? null : low + from * width,
+    high: isHighest ? null : last ? high : low + (to + 1) * width,
+    closed: last && !isHighest,
   };
-  if (last && !from) range.low = null;
   const { result } = await ctx.kernel.ask("rows.range", {
     ...args,
     column: profile.column,
     ...range,
+  });
+  return result.where;
+}
+
+/**
+ * The condition of values that have a bar of their own.
+ * @param {Lnb.Context} ctx @param {Lnb.Args} args place and lens @param {Lnb.Profile} profile
+ * @param {Lnb.OddValues} odd @returns {Promise<string>}
+ */
+export async function conditionOfOdd(ctx, args, profile, odd) {
+  const place = profile.edges?.[odd.kind === "below" ? 0 : 1] ?? null;
+  const { result } = await ctx.kernel.ask("rows.range", {
+    ...args,
+    column: profile.column,
+    odd: odd.kind,
+    place,
   });
   return result.where;
 }

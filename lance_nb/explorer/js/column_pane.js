@@ -1,8 +1,14 @@
 // One column in the detail pane: its histogram, exact counts on demand, filters and orders from it.
 
-import { conditionOf, selectBars } from "./bar_selection.js";
+import { conditionOf, conditionOfOdd, selectBars } from "./bar_selection.js";
 import { profilePicture, profileWords } from "./column_profiles.js";
 import { count, h, show } from "./dom.js";
+
+/** @type {Record<string, string>} */
+const ODD_WORDS = {
+  below: "less than the histogram shows",
+  above: "more than the histogram shows",
+};
 
 /**
  * @param {Lnb.Context} ctx
@@ -44,7 +50,16 @@ export function columnPane(
       say(/** @type {Error} */ (error).message);
     }
   };
-  selectBars(drawn, () => profile, chosen);
+  /** @param {Lnb.OddValues} odd */
+  const chosenOdd = async (odd) => {
+    if (!profile) return;
+    try {
+      brush(await conditionOfOdd(ctx, args(), profile, odd));
+    } catch (error) {
+      say(/** @type {Error} */ (error).message);
+    }
+  };
+  selectBars(drawn, () => profile, chosen, chosenOdd);
 
   /** @param {string} text */
   const say = (text) => {
@@ -76,8 +91,9 @@ export function columnPane(
   function paint() {
     exact.textContent = profile?.exact ? "Count again" : "Count every row";
     exact.hidden = !profile;
-    show(drawn, profile?.bars.length ? profilePicture(profile) : null);
-    drawn.hidden = !profile?.bars.length;
+    const isDrawn = Boolean(profile?.bars.length || profile?.odd.length);
+    show(drawn, profile && isDrawn ? profilePicture(profile) : null);
+    drawn.hidden = !isDrawn;
     words.textContent = profile
       ? profileWords(profile)
       : onItsWay
@@ -102,30 +118,36 @@ export function columnPane(
         h("small", {}, count(counts[index])),
       ),
     );
-    const nulls = profile?.nulls
-      ? [
-          h(
-            "li",
-            {},
-            h(
-              "button",
-              {
-                class: "lnb-link lnb-look-null",
-                type: "button",
-                on: { click: () => ask({ null: true }) },
-              },
-              "null",
-            ),
-            h("small", {}, `${(100 * profile.nulls).toFixed(1)} %`),
-          ),
-        ]
-      : [];
+    const odd = (profile?.odd ?? []).map((one) =>
+      h(
+        "li",
+        {},
+        h(
+          "button",
+          {
+            class: one.kind === "null" ? "lnb-link lnb-look-null" : "lnb-link",
+            type: "button",
+            title: "only these rows",
+            on: { click: () => chosenOdd(one) },
+          },
+          ODD_WORDS[one.kind] ?? one.label,
+        ),
+        h("small", {}, `${count(one.count)} · ${share(one.count)}`),
+      ),
+    );
+    const statistics = (profile?.statistics ?? []).map(([name, value]) =>
+      h("div", {}, h("dt", {}, name), h("dd", {}, value)),
+    );
     show(
       values,
+      statistics.length ? h("dl", { class: "lnb-column-statistics" }, statistics) : null,
       profile?.edges ? range() : null,
-      lines.length || nulls.length ? h("ul", {}, lines, nulls) : null,
+      lines.length || odd.length ? h("ul", {}, lines, odd) : null,
     );
   }
+
+  /** @param {number} some */
+  const share = (some) => `${((100 * some) / Math.max(1, profile?.sampled ?? 1)).toFixed(1)} %`;
 
   /** Bounds to write: the same as a brush over the histogram. */
   function range() {

@@ -1,7 +1,7 @@
 // What the values of the columns in sight look like: asked for in the background, drawn in the
 // head.
 
-import { slotsOf } from "./bar_selection.js";
+import { barsWide, ODD_WIDE, slotsOf } from "./bar_selection.js";
 import { count, svg } from "./dom.js";
 
 const AT_ONCE = 12;
@@ -107,52 +107,71 @@ export function columnProfiles(ctx, changed) {
   };
 }
 
-/** The bars of a profile. @param {Lnb.Profile} profile */
+const WIDE = 100;
+const HIGH = 16;
+
+/** The bars of a profile, then those of odd values. @param {Lnb.Profile} profile */
 export function profilePicture(profile) {
-  const wide = 100;
-  const each = profile.bars.length ? wide / slotsOf(profile) : 0;
-  const bars = profile.bars.map((height, at) =>
+  const each = profile.bars.length ? barsWide(profile) / slotsOf(profile) : 0;
+  /** @param {number} x @param {number} height @param {number} wide @param {string | null} look */
+  const bar = (x, height, wide, look) =>
     svg("rect", {
-      x: (at * each).toFixed(2),
-      y: (14 - (height * 13) / 255).toFixed(2),
-      width: Math.max(0.5, each - 1).toFixed(2),
-      height: ((height * 13) / 255).toFixed(2),
-    }),
+      class: look,
+      x: x.toFixed(2),
+      y: (HIGH - (height * (HIGH - 1)) / 255).toFixed(2),
+      width: Math.max(0.5, wide - 1).toFixed(2),
+      height: ((height * (HIGH - 1)) / 255).toFixed(2),
+    });
+  const bars = profile.bars.map((height, at) => bar(at * each, height, each, null));
+  const first = WIDE - ODD_WIDE * profile.odd.length;
+  const odd = profile.odd.map(({ kind, height }, at) =>
+    bar(
+      first + at * ODD_WIDE,
+      height,
+      ODD_WIDE,
+      kind === "null" ? "lnb-profile-null" : "lnb-profile-odd",
+    ),
   );
-  const nulls = profile.nulls
-    ? [
-        svg("rect", {
-          class: "lnb-profile-null",
-          x: 0,
-          y: 15,
-          width: wide * profile.nulls,
-          height: 2,
-        }),
-      ]
-    : [];
   return svg(
     "svg",
     {
-      viewBox: `0 0 ${wide} 17`,
+      viewBox: `0 0 ${WIDE} ${HIGH + 1}`,
       preserveAspectRatio: "none",
       class: `lnb-profile-${profile.kind}`,
     },
     bars,
-    nulls,
+    odd,
   );
 }
 
+/** @type {Record<string, (sampled: string) => string>} */
+const SAMPLES = {
+  all: (sampled) => `all ${sampled} rows`,
+  first: (sampled) => `the first ${sampled} rows`,
+  random: (sampled) => `a random sample of ${sampled} rows`,
+};
+
 /** The same as words. @param {Lnb.Profile} profile */
-export function profileWords({ kind, sampled, nulls, distinct, low, high, labels, exact }) {
+export function profileWords(profile) {
+  const { kind, sampled, nulls, low, high, labels, sample, odd } = profile;
+  const others = odd.filter((one) => one.kind !== "null");
   return [
-    exact ? `all ${count(sampled)} rows` : `${count(sampled)} rows sampled`,
+    SAMPLES[sample]?.(count(sampled)) ?? SAMPLES.random(count(sampled)),
     nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
-    distinct < 0 ? "over 100,000 distinct" : `${count(distinct)} distinct`,
+    distinctWords(profile),
     low && `${low} to ${high}`,
+    ...others.map((one) => `${count(one.count)} ${one.label}`),
     labels.length &&
       (kind === "text" || kind === "bool") &&
       `commonest: ${labels.slice(0, 4).join(", ")}`,
   ]
     .filter(Boolean)
     .join(" · ");
+}
+
+/** @param {Lnb.Profile} profile */
+function distinctWords({ distinct, exact, estimated }) {
+  if (distinct < 0) return "";
+  if (estimated) return `about ${count(distinct)} distinct`;
+  return `${exact ? "" : "at least "}${count(distinct)} distinct`;
 }

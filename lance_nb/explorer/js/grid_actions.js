@@ -1,7 +1,7 @@
 // What can be done from a cell of the grid with a key: sort, filter, find similar, copy, ask for
 // the keys.
 
-import { conditionOf } from "./bar_selection.js";
+import { conditionOf, conditionOfOdd } from "./bar_selection.js";
 import { columnPane } from "./column_pane.js";
 import { copyText, h, plural } from "./dom.js";
 import { KEYS } from "./grid_keys.js";
@@ -58,6 +58,15 @@ export function gridActions(
     attempt(async () => {
       const where = await conditionOf(ctx, place(), profile, from, to);
       if (where) bar().brush(column.raw, where);
+    });
+  }
+
+  /** The same for values beside the bars. @param {number} at @param {Lnb.OddValues} odd */
+  function brushOdd(at, odd) {
+    const [profile, column] = [profiles.of(at), store.column(at)];
+    if (!profile || !column) return;
+    attempt(async () => {
+      bar().brush(column.raw, await conditionOfOdd(ctx, place(), profile, odd));
     });
   }
 
@@ -147,6 +156,7 @@ export function gridActions(
   return {
     openColumn,
     brush,
+    brushOdd,
     similar,
     only,
     keys,

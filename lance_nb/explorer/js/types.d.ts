@@ -398,6 +398,19 @@ declare namespace Lnb {
     edges: [number, number] | null;
     wheres: string[];
     exact: boolean;
+    /** Which rows were read: random, first or all. */
+    sample: string;
+    /** Whether the number of distinct values is estimated. */
+    estimated: boolean;
+    odd: OddValues[];
+    statistics: [string, string][];
+  }
+  /** Values without a place in a histogram: null, nan, inf, -inf, below or above it. */
+  interface OddValues {
+    kind: string;
+    label: string;
+    count: number;
+    height: number;
   }
   /** Which rows a grid shows, and in which order. */
   interface Look {

@@ -1,24 +1,24 @@
-"""Profile the values of a column: histogram, nulls, minimum and maximum, distinct values.
+"""Profile the values of a column: histogram, statistics, odd values, number of distinct values.
 
-Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows,
-``nulls`` (share), ``distinct`` values (-1: too many to count), ``low`` and ``high`` (texts),
-``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths between ``edges`` for
-numbers and times, the most frequent values for texts and booleans, whose names are ``labels`` and
-whose conditions are ``wheres`` (empty where a value is too long to be one). ``exact``: all rows
-were read.
+Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows
+and which rows these are (``sample``: random, first or all; ``exact``: all), ``nulls`` (share),
+``distinct`` values (of a sample: those in it; ``estimated``: by a sketch; -1: not counted), ``low``
+and ``high`` (texts), ``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths
+between ``edges`` for numbers and times, the most frequent values for texts and booleans, whose
+names are ``labels`` and whose conditions are ``wheres`` (empty where a value is too long to be
+one). ``odd``: values without a place in the histogram, each with its ``kind`` (null, nan, inf,
+-inf, below, above), ``label``, ``count``, and ``height`` on the scale of the bars. ``statistics``:
+pairs of a name and a text, for numbers and times.
 
-``column_profiles`` reads a bounded sample: ``PLACES`` runs of rows spread evenly over the version;
-of a sorted or filtered grid, the first rows. Each fragment costs about the same whatever it holds,
-so of many small ones only some are read.
+``column_profiles`` reads a random sample (``row_sample``); of a sorted or filtered grid, the first
+rows, which may differ from the others.
 
-``exact_profile`` reads all rows: numbers and times twice (minimum and maximum, then the bars
-between them), texts and booleans once. It reports progress and can be cancelled between two
-batches.
+``exact_profile`` reads all rows. It reports progress and can be cancelled between two batches. Of
+numbers and times it keeps up to ``KEPT_VALUES`` values; of more it reads the column twice (minimum
+and maximum, then the bars between them) and has no quantiles.
 
-Limits: of a sample ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row and
-about ``SAMPLE_FRAGMENTS`` fragments by their mean number of rows; ``MAX_COLUMNS`` columns at a
-time; ``BARS`` bars. With more than ``MAX_DISTINCT`` distinct values ``distinct`` is -1, and a text
-column has no bars.
+Limits: ``MAX_COLUMNS`` columns at a time; ``BARS`` bars. More than ``MAX_DISTINCT`` distinct values
+are estimated, and a text column of so many has no bars.
 Not supported: columns of other types; they have no profile.
 """
 
@@ -36,18 +36,28 @@ from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.filter_conditions import value_condition
 from lance_nb.explorer.models.row_query import Progress, RowQuery
+from lance_nb.explorer.models.row_sample import num_sampled, sample_rows
 from lance_nb.explorer.models.source import ScannedSource, Source, group_batches, scan_groups
-from lance_nb.table.scan_tasks import counts_of
+from lance_nb.explorer.models.value_statistics import (
+    DistinctCount,
+    OddValues,
+    mean_and_deviation,
+    odd_values,
+    quantiles,
+    robust_range,
+)
 
-SAMPLE_ROWS = 8192
-SAMPLE_BYTES = 32_000_000
-SAMPLE_FRAGMENTS = 64
-PLACES = 8
 MAX_COLUMNS = 16
 BARS = 20
 COMMON = 8
 _LABEL_CHARS = 40
 MAX_DISTINCT = 100_000
+KEPT_VALUES = 10_000_000
+_QUANTILE_NAMES = ("5 %", "25 %", "median", "75 %", "95 %")
+_ODD_LABELS = {
+    "null": "null", "nan": "NaN", "inf": "infinity", "-inf": "-infinity", "below": "less",
+    "above": "more",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +77,10 @@ class ColumnProfile:
     edges: tuple[float, float] | None = None
     wheres: tuple[str, ...] = ()
     exact: bool = False
+    sample: str = "all"
+    estimated: bool = False
+    odd: tuple[dict[str, Any], ...] = ()
+    statistics: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as JSON-able values."""
@@ -84,7 +98,7 @@ def column_profiles(
 ) -> list[ColumnProfile]:
     """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the query shows.
 
-    ``progress`` is called after every run of rows, and what it raises ends the profile.
+    ``progress`` is called before every step of reading, and what it raises ends the profile.
     """
     fields = {field.name: field for field in dataset.schema}
     names = query.names(dataset)[first : first + min(count, MAX_COLUMNS)]
@@ -95,14 +109,17 @@ def column_profiles(
     ]
     if not wanted or not num_rows:
         return []
-    tables = []
-    for start, rows, done, runs in _runs(dataset, query, num_rows):
-        progress(done, runs)
-        read = query.rows if runs == 1 else _near
-        tables.append(read(dataset, [field.name for _, field in wanted], start, rows))
-    table = pa.concat_tables(tables)
+    columns = [field.name for _, field in wanted]
+    if query.filter is not None or query.order is not None:
+        progress(0, 1)
+        rows = min(num_sampled(dataset), num_rows)
+        table, sample = query.rows(dataset, columns, 0, rows), "first"
+    else:
+        table, sample = sample_rows(dataset, columns, progress), "random"
+    if table.num_rows >= num_rows:
+        sample = "all"
     return [
-        _profile(at, field, cells.plain(column))
+        _profile(at, field, cells.plain(column), sample)
         for (at, field), column in zip(wanted, table.columns, strict=True)
         if len(column)
     ]
@@ -121,56 +138,78 @@ def profile_kind(kind: pa.DataType) -> str:
     return "text" if cells.is_text(kind) else ""
 
 
-def _runs(dataset: Source, query: RowQuery, num_rows: int) -> Iterator[tuple[int, int, int, int]]:
-    """Choose the sample: the first row of each run, its rows, its number, of how many."""
-    stats = dataset.stats()
-    row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
-    of_fragments = SAMPLE_FRAGMENTS * stats.num_rows // max(1, stats.num_fragments)
-    rows = max(PLACES, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes, of_fragments))
-    if num_rows <= rows or query.filter is not None or query.order is not None:
-        yield 0, min(rows, num_rows), 0, 1
-        return
-    each = rows // PLACES
-    for at in range(PLACES):
-        yield (num_rows - each) * at // (PLACES - 1), each, at, PLACES
-
-
-def _near(dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
-    """Read a run of rows from the fragments that lie about there by the counts of the manifest.
-
-    The exact place of a row may take all deletion files before it (see ``scan_plan.skipped``); a
-    sample needs none of these.
-    """
-    opened = getattr(dataset, "opened", None)
-    if opened is None:
-        return dataset.to_table(columns=columns, limit=limit, offset=offset)
-    counts = counts_of(opened[1])
-    ends = np.cumsum(counts.num_rows.astype(np.int64))
-    at, last = np.searchsorted(ends, [offset, offset + limit - 1], side="right").tolist()
-    within = offset - int(ends[at - 1]) if at else offset
-    source: Any = dataset
-    chosen = [source.get_fragment(int(one)) for one in counts.ids[at : last + 1]]
-    found: pa.Table = source.to_table(columns=columns, fragments=chosen, offset=within, limit=limit)
-    return found
-
-
-def _profile(at: int, field: pa.Field, column: pa.Array) -> ColumnProfile:
+def _profile(at: int, field: pa.Field, column: pa.Array, sample: str) -> ColumnProfile:
     import pyarrow.compute as pc
 
-    nulls = column.null_count / len(column)
-    values = column.drop_null()
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())  # nothing is computed on the narrow ones
-    distinct = int(pc.count_distinct(values).as_py()) if len(values) else 0
+    values = _computable(column.drop_null())
     kind = profile_kind(field.type)
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"low": "", "high": ""}
     if kind in ("bool", "text"):
         counted = values.value_counts()
-        facts = commonest(field.name, counted.field("values"), counted.field("counts").to_numpy())
-    elif len(values):
-        found = pc.min_max(values)
-        facts = ends_of(found["min"], found["max"]) | _histogram(floats_of(values))
-    return ColumnProfile(at, kind, len(column), nulls, distinct, **{"low": "", "high": ""} | facts)
+        facts |= commonest(field.name, counted.field("values"), counted.field("counts").to_numpy())
+        facts["odd"] = _odd(column.null_count, OddValues(), facts["counts"])
+    else:
+        facts |= _number_facts(values, column.null_count)
+    return ColumnProfile(
+        at, kind, len(column), column.null_count / len(column),
+        int(pc.count_distinct(values).as_py()) if len(values) else 0,
+        exact=sample == "all", sample=sample, **facts,
+    )  # fmt: skip
+
+
+def _computable(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow computes with: not float16."""
+    return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+
+
+def _number_facts(values: pa.Array, nulls: int) -> dict[str, Any]:
+    """Describe numbers or times without nulls; ``nulls`` are beside them."""
+    import pyarrow.compute as pc
+
+    numbers = floats_of(values)
+    odd = odd_values(values)
+    if not numbers.size:
+        return {"odd": _odd(nulls, odd, ())}
+    finite = values.filter(pc.is_finite(values)) if any(odd) else values
+    found = pc.min_max(finite)
+    edges = robust_range(numbers)
+    facts = ends_of(found["min"], found["max"])
+    facts |= histogram_of(bar_counts(numbers, edges), edges)
+    below, above = int((numbers < edges[0]).sum()), int((numbers > edges[1]).sum())
+    facts["odd"] = _odd(nulls, odd, facts["counts"], below, above)
+    facts["statistics"] = _statistics(values.type, numbers)
+    return facts
+
+
+def _odd(
+    nulls: int, odd: OddValues, counts: tuple[int, ...], below: int = 0, above: int = 0
+) -> tuple[dict[str, Any], ...]:
+    found = {
+        "null": nulls, "nan": odd.nan, "inf": odd.positive_infinity,
+        "-inf": odd.negative_infinity, "below": below, "above": above,
+    }  # fmt: skip
+    most = max((*counts, *found.values(), 1))
+    return tuple(
+        {"kind": kind, "label": _ODD_LABELS[kind], "count": count,
+         "height": max(1, count * 255 // most)}
+        for kind, count in found.items() if count
+    )  # fmt: skip
+
+
+def _statistics(kind: pa.DataType, numbers: npt.NDArray[np.float64]) -> tuple[tuple[str, str], ...]:
+    points = zip(_QUANTILE_NAMES, quantiles(numbers), strict=True)
+    if profile_kind(kind) == "time":
+        return tuple((name, _time_text(kind, float(value))) for name, value in points)
+    mean, deviation = mean_and_deviation(numbers)
+    named = [("mean", mean), ("deviation", deviation), *points]
+    return tuple(
+        (name, f"{value:.6g}") for name, value in named if value is not None and np.isfinite(value)
+    )
+
+
+def _time_text(kind: pa.DataType, value: float) -> str:
+    number = pa.array([round(value)], pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    return cells.scalar_text(number.view(kind)[0], _LABEL_CHARS)
 
 
 def ends_of(low: pa.Scalar, high: pa.Scalar) -> dict[str, Any]:
@@ -192,13 +231,6 @@ def floats_of(values: pa.Array) -> npt.NDArray[np.float64]:
     return kept
 
 
-def _histogram(values: npt.NDArray[np.float64]) -> dict[str, Any]:
-    if not values.size:
-        return {}
-    edges = float(values.min()), float(values.max())
-    return histogram_of(bar_counts(values, edges), edges)
-
-
 def bar_counts(
     values: npt.NDArray[np.float64], edges: tuple[float, float]
 ) -> npt.NDArray[np.int64]:
@@ -208,7 +240,8 @@ def bar_counts(
         if not np.isfinite(high - low):
             values, low, high = values / 4, low / 4, high / 4
     span = (low, high if high > low else low + 1)
-    counts: npt.NDArray[np.int64] = np.histogram(values, BARS if high > low else 1, span)[0]
+    inside = values[(values >= span[0]) & (values <= span[1])]
+    counts: npt.NDArray[np.int64] = np.histogram(inside, BARS if high > low else 1, span)[0]
     return counts
 
 
@@ -249,86 +282,101 @@ def exact_profile(
     if not kind:
         raise NotSupportedError(f"values of {field.type} are not counted")
     by_bars = kind in ("number", "time")
-    scan = _Scan(dataset, field.name, query.filter, progress, 2 if by_bars else 1)
-    tally = _Tally()
+    scan = _Scan(dataset, field.name, query.filter, progress)
+    tally = _Tally(keeps=by_bars)
     for values in scan.values():
-        tally.add(values, by_bars=by_bars)
+        tally.add(values)
     facts = _facts(scan, tally) if by_bars else tally.common(field.name)
-    nulls = tally.nulls / tally.rows if tally.rows else 0.0
-    shown = {"low": "", "high": ""} | facts
-    return ColumnProfile(at, kind, tally.rows, nulls, tally.distinct, **shown, exact=True)
+    return ColumnProfile(
+        at, kind, tally.rows, tally.nulls / tally.rows if tally.rows else 0.0, tally.distinct,
+        exact=True, estimated=tally.is_estimated, **{"low": "", "high": ""} | facts,
+    )  # fmt: skip
 
 
 class _Scan:
-    """One column read from end to end, ``passes`` times in all."""
+    """One column read from end to end, once or twice."""
 
     def __init__(
-        self,
-        dataset: ScannedSource,
-        column: str,
-        where: str | None,
-        progress: Progress,
-        passes: int,
+        self, dataset: ScannedSource, column: str, where: str | None, progress: Progress
     ) -> None:
         self.dataset, self.column, self.filter = dataset, column, where
-        self.progress, self.passes, self.passed = progress, passes, 0
+        self.progress, self.passed = progress, 0
 
     def values(self) -> Iterator[pa.Array]:
         groups = scan_groups(self.dataset)
         total = max(1, sum(group.num_rows for group in groups))
+        passes = 2 if total > KEPT_VALUES else 1
         for group in groups:
             inside = 0
             for batch in group_batches(self.dataset, group, [self.column], self.filter):
-                self.progress(self.passed * total + group.first + inside, self.passes * total)
+                done = min(self.passed, passes - 1) * total + group.first + inside
+                self.progress(done, passes * total)
                 inside += batch.num_rows
-                values = cells.plain(batch.column(0))
-                yield values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+                yield _computable(cells.plain(batch.column(0)))
         self.passed += 1
 
 
 class _Tally:
-    """What is known of the values so far."""
+    """What is known of the values so far. ``keeps``: the values themselves, if they are few."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps: bool) -> None:
         self.rows = self.nulls = 0
+        self.odd = OddValues()
         self.low: pa.Scalar | None = None
         self.high: pa.Scalar | None = None
         self.edges: tuple[float, float] | None = None
+        self.kept: list[pa.Array] | None = [] if keeps else None
+        self._keeps = keeps
         self._counted: pa.Table | None = None
-        self._too_many = False
+        self._sketch: DistinctCount | None = None
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether there are too many different values to be counted."""
+        return self._sketch is not None
 
     @property
     def distinct(self) -> int:
-        """Different values, or -1."""
-        if self._too_many:
-            return -1
+        """Different values."""
+        if self._sketch is not None:
+            return self._sketch.estimate()
         return 0 if self._counted is None else self._counted.num_rows
 
-    def add(self, values: pa.Array, *, by_bars: bool) -> None:
+    def add(self, values: pa.Array) -> None:
         """Take values into account."""
         self.rows += len(values)
         self.nulls += values.null_count
         values = values.drop_null()
         if not len(values):
             return
-        if by_bars:
+        if self._keeps:
             self._widen(values)
-        if not self._too_many:
+        if self._sketch is None:
             self._count(values)
+        else:
+            self._sketch.add(values)
 
     def _widen(self, values: pa.Array) -> None:
         import pyarrow.compute as pc
 
-        found = pc.min_max(values)
+        odd = odd_values(values)
+        self.odd = OddValues(*(a + b for a, b in zip(self.odd, odd, strict=True)))
+        if self.kept is not None:
+            self.kept.append(values)
+            if self.rows > KEPT_VALUES:
+                self.kept = None
+        finite = values.filter(pc.is_finite(values)) if any(odd) else values
+        if not len(finite):
+            return
+        found = pc.min_max(finite)
         ends = pa.array([one for one in (self.low, self.high, found["min"], found["max"])
                          if one is not None], values.type)  # fmt: skip
         both = pc.min_max(ends)
         self.low, self.high = both["min"], both["max"]
-        finite = floats_of(values)
-        if finite.size:
-            edges = (float(finite.min()), float(finite.max()))
-            known = self.edges or edges
-            self.edges = min(known[0], edges[0]), max(known[1], edges[1])
+        numbers = floats_of(finite)
+        edges = (float(numbers.min()), float(numbers.max()))
+        known = self.edges or edges
+        self.edges = min(known[0], edges[0]), max(known[1], edges[1])
 
     def _count(self, values: pa.Array) -> None:
         counted = values.value_counts()
@@ -339,24 +387,30 @@ class _Tally:
             found = found.rename_columns({"count_sum": "count"}).select(["value", "count"])
         self._counted = found
         if found.num_rows > MAX_DISTINCT:
-            self._counted, self._too_many = None, True
+            self._sketch = DistinctCount()
+            for chunk in found["value"].chunks:
+                self._sketch.add(chunk)
+            self._counted = None
 
     def common(self, name: str) -> dict[str, Any]:
         """Return the commonest values, as a profile has them."""
         if self._counted is None:
-            return {}
+            return {"odd": _odd(self.nulls, OddValues(), ())}
         values = cells.plain(self._counted["value"])
-        return commonest(name, values, self._counted["count"].to_numpy())
+        facts = commonest(name, values, self._counted["count"].to_numpy())
+        return facts | {"odd": _odd(self.nulls, OddValues(), facts["counts"])}
 
 
 def _facts(scan: _Scan, tally: _Tally) -> dict[str, Any]:
-    """Read the column once more for the bars between its ends."""
-    if tally.low is None or tally.high is None:
-        return {}
-    facts = ends_of(tally.low, tally.high)
-    if tally.edges is None:
-        return facts
+    """Describe the values that were kept, or read the column once more."""
+    if tally.kept is not None:
+        if not tally.kept:
+            return {"odd": _odd(tally.nulls, OddValues(), ())}
+        return _number_facts(pa.concat_arrays(tally.kept), tally.nulls)
+    if tally.low is None or tally.high is None or tally.edges is None:
+        return {"odd": _odd(tally.nulls, tally.odd, ())}
     counts = np.zeros(1, np.int64)
     for values in scan.values():
         counts = counts + bar_counts(floats_of(values.drop_null()), tally.edges)
-    return facts | histogram_of(counts, tally.edges)
+    facts = ends_of(tally.low, tally.high) | histogram_of(counts, tally.edges)
+    return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"])}

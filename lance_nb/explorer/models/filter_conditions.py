@@ -91,7 +91,8 @@ def range_condition(field: pa.Field, low: float | None, high: float | None, *, c
     """Write the condition that a column lies between two places of its histogram.
 
     ``None`` leaves an end open; ``closed``: ``high`` belongs to the range. The places are in the
-    units in which the column is stored. Raises NotSupportedError.
+    units in which the column is stored. NaN, which is above all numbers in comparisons, is in no
+    range. Raises NotSupportedError.
     """
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     column = column_sql(field.name)
@@ -101,7 +102,29 @@ def range_condition(field: pa.Field, low: float | None, high: float | None, *, c
         parts.append(f"{column} >= {_literal(kind, low, width, up=False)}")
     if high is not None:
         parts.append(f"{column} {'<=' if closed else '<'} {_literal(kind, high, width, up=closed)}")
+    if high is None and pa.types.is_floating(kind):
+        parts.append(f"NOT isnan({column})")
     return " AND ".join(parts) or f"{column} IS NOT NULL"
+
+
+def odd_condition(field: pa.Field, odd: str, place: float | None) -> str:
+    """Write the condition of values that are outside of a histogram.
+
+    ``odd`` is null, nan, inf, -inf, or below or above with the ``place`` where the histogram ends.
+    Raises NotSupportedError.
+    """
+    column = column_sql(field.name)
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    if odd == "null":
+        return null_condition(field.name)
+    if odd in ("below", "above") and place is not None:
+        if odd == "below":
+            return f"{column} < {_literal(kind, place, 0.0, up=False)}"
+        more = f"{column} > {_literal(kind, place, 0.0, up=True)}"
+        return f"{more} AND NOT isnan({column})" if pa.types.is_floating(kind) else more
+    if odd in ("nan", "inf", "-inf") and pa.types.is_floating(kind):
+        return f"isnan({column})" if odd == "nan" else f"{column} = CAST('{odd}' AS DOUBLE)"
+    raise NotSupportedError(f"{odd[:20]!r} is no group of values of {kind}")
 
 
 def stored_time(kind: pa.DataType, milliseconds: float | None) -> float | None:

@@ -56,6 +56,7 @@ export function mountRows(el, ctx) {
         drawn,
         () => profiles.of(at()),
         (from, to) => actions.brush(at(), from, to),
+        (odd) => actions.brushOdd(at(), odd),
       );
       return [h("small"), drawn];
     },

@@ -13,7 +13,7 @@ rows.columns text                              columns whose name holds the text
 rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
 rows.exact   column (long work)                profile of every row: see models.column_profile
 rows.range   column, low, high, closed, ms     where: the condition, see models.filter_conditions
-             column, null                      where: the condition that it is null
+             column, odd, place                where: the condition of values beside the bars
 rows.value   row, column                       where: the condition that picks this value
 rows.row     row                               nodes: see models.row_detail
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
@@ -40,7 +40,7 @@ from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles
 from lance_nb.explorer.models.filter_conditions import (
     column_sql,
     nested_fields,
-    null_condition,
+    odd_condition,
     path_sql,
     range_condition,
     stored_time,
@@ -190,8 +190,9 @@ class RowHandlers(RequestHandlers):
         if name not in names:
             raise NotSupportedError(f"{name} is not a column of the schema")
         field = self.source(args).schema.field(name)
-        if args.get("null") is True:
-            return Answer({"where": null_condition(name)})
+        if "odd" in args:
+            where = odd_condition(field, words(args, "odd", 20), _place(args, "place"))
+            return Answer({"where": where})
         low, high = (_place(args, end) for end in ("low", "high"))
         if args.get("ms") is True:
             low, high = (stored_time(field.type, end) for end in (low, high))

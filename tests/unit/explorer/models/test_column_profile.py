@@ -16,15 +16,13 @@ from lance_nb.explorer.models import column_profile as exact
 from lance_nb.explorer.models import source
 from lance_nb.explorer.models.column_profile import (
     BARS,
-    PLACES,
-    SAMPLE_FRAGMENTS,
-    SAMPLE_ROWS,
     ColumnProfile,
     column_profiles,
     exact_profile,
 )
 from lance_nb.explorer.models.row_query import RowQuery
-from lance_nb.table import deletions
+from lance_nb.explorer.models.row_sample import SAMPLE_FRAGMENTS, SAMPLE_ROWS, STEPS
+from lance_nb.table import take
 from tests.support.datasets import everything_table
 from tests.support.fake_dataset import one_table
 
@@ -79,9 +77,12 @@ def test_other_types_have_none(values: Any) -> None:
 
 def test_the_sample_is_spread_over_the_rows_and_bounded() -> None:
     found = profile(pa.array(np.arange(1_000_000)))
-    assert found.sampled == SAMPLE_ROWS
-    assert (found.low, found.high) == ("0", "999999")
-    assert sum(bar > 0 for bar in found.bars) == PLACES
+    assert (found.sampled, found.sample, found.exact) == (SAMPLE_ROWS, "random", False)
+    assert int(found.low) < 2000
+    assert int(found.high) > 998_000
+    mean = SAMPLE_ROWS / BARS
+    assert all(abs(count - mean) < 0.1 * mean for count in found.counts)
+    assert found.distinct == SAMPLE_ROWS
 
 
 def test_a_filter_is_looked_through() -> None:
@@ -118,18 +119,19 @@ def test_a_sample_reads_the_deletions_of_its_own_fragments_only(
     dataset = lance_nb.write_dataset(data, uri, enable_stable_row_ids=True, max_rows_per_file=10)
     dataset.delete("id % 10 = 3")
     read: set[int] = set()
-    real = deletions.read_deletions
+    real = take.read_deletions
 
     def watched(locations: Any, cache: Any, fragment: Any, num_rows: int) -> Any:
         read.add(fragment.id)
         return real(locations, cache, fragment, num_rows)
 
-    monkeypatch.setattr(deletions, "read_deletions", watched)
+    monkeypatch.setattr(take, "read_deletions", watched)
     dataset = lance_nb.dataset(uri)
     (found,) = column_profiles(dataset, 0, 1, RowQuery(), 2700)
-    assert 0 < len(read) <= SAMPLE_FRAGMENTS + 2 * PLACES
-    assert (found.low, found.high) == ("0", "2999")
+    assert 0 < len(read) <= SAMPLE_FRAGMENTS
     assert found.sampled > 500
+    assert int(found.low) < 100
+    assert int(found.high) > 2900
 
 
 def test_a_profile_that_nobody_waits_for_ends_early() -> None:
@@ -143,7 +145,7 @@ def test_a_profile_that_nobody_waits_for_ends_early() -> None:
 
     with pytest.raises(CancelledError):
         column_profiles(dataset, 0, 1, RowQuery(), dataset.count_rows(), progress=progress)
-    assert told == [(0, PLACES), (1, PLACES), (2, PLACES)]
+    assert told == [(0, STEPS), (1, STEPS), (2, STEPS)]
 
 
 def quiet(done: int, total: int) -> None:
@@ -199,11 +201,14 @@ def test_times_narrow_floats_and_nulls_alone_have_profiles(dataset: Any) -> None
     assert (found.nulls, found.bars, found.low) == (1.0, (), "")
 
 
-def test_too_many_values_are_not_counted(dataset: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_values_are_estimated(dataset: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "MAX_DISTINCT", 2)
     found = profile_exact_profile(dataset, "name")
-    assert (found.distinct, found.bars, found.sampled) == (-1, (), 400)
-    assert profile_exact_profile(dataset, "x").distinct == -1
+    assert (found.distinct, found.bars, found.sampled) == (3, (), 400)
+    assert found.estimated
+    found = profile_exact_profile(dataset, "x")
+    assert found.estimated
+    assert found.distinct == pytest.approx(300, abs=6)
 
 
 def test_other_columns_are_refused(dataset: Any) -> None:
@@ -211,3 +216,92 @@ def test_other_columns_are_refused(dataset: Any) -> None:
         profile_exact_profile(dataset, "who")
     with pytest.raises(ColumnNotFoundError):
         exact_profile(dataset, 99, RowQuery(), quiet)
+
+
+ODD = [*map(float, range(100)), math.nan, math.nan, math.inf, -math.inf, None]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()])
+@pytest.mark.parametrize("rows", ["sample", "exact", "in two passes"])
+def test_odd_values_have_bars_of_their_own(
+    kind: pa.DataType, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column = pa.array([one if one is None else np.float16(one) for one in ODD], pa.float16())
+    if rows == "in two passes":
+        monkeypatch.setattr(exact, "KEPT_VALUES", 50)
+    written = lance_nb.write_dataset(pa.table({"c": column.cast(kind)}), tmp_path / "a.lance")
+    found = (
+        column_profiles(written, 0, 1, RowQuery(), len(ODD))[0]
+        if rows == "sample"
+        else exact_profile(written, 0, RowQuery(), quiet)
+    )
+    assert {one["kind"]: one["count"] for one in found.odd} == {
+        "null": 1, "nan": 2, "inf": 1, "-inf": 1,
+    }  # fmt: skip
+    assert sum(found.counts) == 100
+    assert (found.low, found.high) == ("0.0", "99.0")
+    assert all(1 <= one["height"] <= 255 for one in found.odd)
+    if rows != "in two passes":
+        assert dict(found.statistics)["median"] == "49.5"
+
+
+def test_statistics_are_those_of_pandas(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(5)
+    columns: dict[str, Any] = {
+        "normal": rng.normal(100, 15, 5000),
+        "whole": rng.integers(-50, 50, 5000).astype(np.int32),
+        "skewed": rng.exponential(3, 5000),
+        "large": rng.integers(0, 2**62, 5000).astype(np.uint64),
+    }
+    with_nulls = {
+        name: pa.array(one, mask=np.arange(5000) % 7 == 0) for name, one in columns.items()
+    }
+    written = lance_nb.write_dataset(pa.table(with_nulls), tmp_path / "a.lance")
+    frame = written.to_table().to_pandas()
+    for at, name in enumerate(columns):
+        for found in (
+            exact_profile(written, at, RowQuery(), quiet),
+            column_profiles(written, at, 1, RowQuery(), 5000)[0],
+        ):
+            values = frame[name].dropna()
+            said = dict(found.statistics)
+            wanted = {
+                "mean": values.mean(), "deviation": values.std(), "median": values.median(),
+                **{f"{part:.0%}".replace("%", " %"): values.quantile(part)
+                   for part in (0.05, 0.25, 0.75, 0.95)},
+            }  # fmt: skip
+            assert said.keys() == wanted.keys()
+            for key, value in wanted.items():
+                assert float(said[key]) == pytest.approx(float(value), rel=1e-5)
+            assert found.distinct == values.nunique()
+            assert found.nulls == pytest.approx(frame[name].isna().mean())
+            assert found.exact
+    assert pd.__version__
+
+
+def test_outliers_do_not_press_the_others_into_one_bar() -> None:
+    values = np.concatenate([np.random.default_rng(0).normal(0, 1, 4000), [1e9, -1e6, 5e8]])
+    found = profile(values)
+    assert {one["kind"]: one["count"] for one in found.odd} == {"below": 1, "above": 2}
+    assert sum(bar > 0 for bar in found.bars) > BARS // 2
+    assert sum(found.counts) == 4000
+    assert (float(found.low), float(found.high)) == (-1e6, 1e9)
+    even = profile(np.arange(4000.0))
+    assert even.odd == ()
+    assert even.edges == (0.0, 3999.0)
+
+
+def test_times_have_quantiles_in_their_own_form() -> None:
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=at) for at in range(101)]
+    found = profile(days, pa.date32())
+    assert dict(found.statistics)["median"] == "2020-02-20"
+    assert "mean" not in dict(found.statistics)
+    moments = profile(pa.array([0, 10**6, 2 * 10**6], pa.timestamp("us", "UTC")))
+    assert dict(moments.statistics)["median"].startswith("1970-01-01T00:00:01")
+
+
+def test_of_a_filter_the_first_rows_are_read_and_this_is_said() -> None:
+    dataset = one_table(pa.table({"id": range(20_000)}))
+    (found,) = column_profiles(dataset, 0, 1, RowQuery("id < 20000"), 20_000)
+    assert (found.sample, found.sampled, found.exact) == ("first", SAMPLE_ROWS, False)

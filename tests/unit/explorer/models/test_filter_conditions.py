@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -11,6 +13,7 @@ from lance_nb.errors import NotSupportedError
 from lance_nb.explorer.models.filter_conditions import (
     column_sql,
     null_condition,
+    odd_condition,
     range_condition,
     stored_time,
     value_condition,
@@ -37,7 +40,7 @@ def test_a_name_is_quoted_where_it_must_be(name: str, words: str) -> None:
         (pa.int64(), 2.5, 7.5, True, "x >= 3 AND x <= 7"),
         (pa.float32(), 0.123456, 0.5123, False, "x >= 0.12 AND x < 0.51"),
         (pa.float64(), None, 1e300, False, "x < 1e+300"),
-        (pa.float64(), None, None, False, "x IS NOT NULL"),
+        (pa.float64(), None, None, False, "NOT isnan(x)"),
         (pa.decimal128(9, 3), 1.25, None, False, "x >= 1.25"),
         (pa.date32(), 20454.2, 20460, False, "x >= date '2026-01-02' AND x < date '2026-01-07'"),
         (pa.timestamp("s"), 1767225600, None, False, "x >= timestamp '2026-01-01 00:00:00'"),
@@ -96,3 +99,49 @@ def test_what_cannot_be_a_condition_is_none() -> None:
     assert value_condition("x", pa.scalar(dt.date(2026, 1, 1))) == ""
     broken = pa.array([b"\xff"]).cast(pa.string(), safe=False)[0]
     assert value_condition("x", broken) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd", "place", "condition"),
+    [
+        (pa.int64(), "null", None, "x IS NULL"),
+        (pa.float32(), "nan", None, "isnan(x)"),
+        (pa.float64(), "inf", None, "x = CAST('inf' AS DOUBLE)"),
+        (pa.float64(), "-inf", None, "x = CAST('-inf' AS DOUBLE)"),
+        (pa.float64(), "below", -2.5, "x < -2.5"),
+        (pa.float64(), "above", 2.5, "x > 2.5 AND NOT isnan(x)"),
+        (pa.int32(), "above", 2.5, "x > 2"),
+        (pa.int32(), "below", 2.5, "x < 3"),
+        (pa.date32(), "below", 1.0, "x < date '1970-01-02'"),
+    ],
+)
+def test_values_beside_a_histogram_have_conditions(
+    kind: pa.DataType, odd: str, place: float | None, condition: str
+) -> None:
+    assert odd_condition(pa.field("x", kind), odd, place) == condition
+
+
+@pytest.mark.parametrize(
+    ("kind", "odd"), [(pa.int8(), "nan"), (pa.float64(), "x"), (pa.int8(), "below")]
+)
+def test_other_groups_of_values_are_refused(kind: pa.DataType, odd: str) -> None:
+    with pytest.raises(NotSupportedError, match="no group of values"):
+        odd_condition(pa.field("x", kind), odd, None)
+
+
+def test_conditions_of_a_histogram_find_the_rows_that_it_counts() -> None:
+    values = [1.0, 2.0, 3.0, math.nan, math.inf, -math.inf, None]
+    dataset = lance_nb.write_dataset(pa.table({"x": values}), f"memory://odd-{uuid4().hex}/d.lance")
+    field = dataset.schema.field("x")
+    wanted = {
+        range_condition(field, None, None, closed=False): 5,
+        range_condition(field, 2.0, None, closed=False): 3,
+        range_condition(field, 2.0, 3.0, closed=True): 2,
+        odd_condition(field, "nan", None): 1,
+        odd_condition(field, "inf", None): 1,
+        odd_condition(field, "-inf", None): 1,
+        odd_condition(field, "below", 1.0): 1,
+        odd_condition(field, "above", 3.0): 1,
+        odd_condition(field, "null", None): 1,
+    }
+    assert {where: dataset.count_rows(where) for where in wanted} == wanted

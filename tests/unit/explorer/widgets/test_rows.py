@@ -131,7 +131,7 @@ def test_a_row_has_neighbours() -> None:
 def test_conditions_are_written_from_brushes_and_values() -> None:
     session = Session(stored())
     assert ask(session, "rows.range", column=0, low=2.5, high=7.5)["where"] == "id >= 3 AND id < 8"
-    assert ask(session, "rows.range", column=0, null=True)["where"] == "id IS NULL"
+    assert ask(session, "rows.range", column=0, odd="null")["where"] == "id IS NULL"
     day = ask(session, "rows.range", column=4, low=86_400_000, high=None, ms=True)
     assert day["where"] == "when >= timestamp '1970-01-02 00:00:00'".replace("when", "`when`")
     assert ask(session, "rows.value", row=2, column=1)["where"] == "label = '<b>'"

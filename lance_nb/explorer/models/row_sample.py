@@ -1,0 +1,94 @@
+"""Choose and read a sample of the rows of a version.
+
+Every row has the same chance to be in the sample: of many fragments some are chosen, all with the
+same chance; their rows are cut into equally long parts, and from each part a short run of adjacent
+rows is taken, which begins at a random place. Adjacent rows cost hardly more than one.
+
+The random places depend on the number of rows and fragments only, so that a version looks the same
+each time.
+
+Limits: ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row, and
+``SAMPLE_FRAGMENTS`` fragments.
+Source: stratified sampling of clusters; Cochran, Sampling Techniques, chapters 5 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.explorer.models.source import Source
+from lance_nb.table.scan_tasks import counts_of
+
+SAMPLE_ROWS = 8192
+SAMPLE_BYTES = 32_000_000
+SAMPLE_FRAGMENTS = 64
+RUN_ROWS = 16
+STEPS = 8  # in which the rows are read; after each the work can be cancelled
+
+Places = npt.NDArray[np.int64]
+
+
+def num_sampled(dataset: Source) -> int:
+    """Return how many rows of a dataset are read for a sample, at most."""
+    stats = dataset.stats()
+    row_bytes = max(1, (stats.size_bytes or 0) // max(1, stats.num_rows))
+    return max(STEPS, min(SAMPLE_ROWS, SAMPLE_BYTES // row_bytes))
+
+
+def sample_rows(
+    dataset: Source,
+    columns: list[str],
+    progress: Callable[[int, int], object] = lambda _done, _total: None,
+) -> pa.Table:
+    """Read a random sample of all rows, in their order; all of them if they are few.
+
+    ``progress`` is called before every step, and what it raises ends the work.
+    """
+    places = _places(_rows_of_fragments(dataset), num_sampled(dataset))
+    tables = []
+    for at, some in enumerate(np.array_split(places, STEPS)):
+        progress(at, STEPS)
+        tables.append(dataset.take(some.tolist(), columns=columns))
+    return pa.concat_tables(tables)
+
+
+def _rows_of_fragments(dataset: Source) -> Places:
+    opened: Any = getattr(dataset, "opened", None)
+    if opened is None:
+        return np.array([dataset.stats().num_rows], np.int64)
+    counts: Places = counts_of(opened[1]).num_rows.astype(np.int64)
+    return counts
+
+
+def _places(counts: Places, wanted: int) -> Places:
+    """Return the positions of about ``wanted`` of the rows of fragments with so many rows each."""
+    random = np.random.default_rng([len(counts), int(counts.sum())])
+    starts = np.cumsum(counts) - counts
+    if len(counts) > SAMPLE_FRAGMENTS:
+        step = len(counts) / SAMPLE_FRAGMENTS
+        chosen = ((random.random() + np.arange(SAMPLE_FRAGMENTS)) * step).astype(np.int64)
+        starts, counts = starts[chosen], counts[chosen]
+    ends = np.cumsum(counts)
+    within = _runs(int(ends[-1]) if ends.size else 0, wanted, random)
+    fragment = ends.searchsorted(within, side="right")
+    places: Places = starts[fragment] + within - (ends - counts)[fragment]
+    return places
+
+
+def _runs(num_rows: int, wanted: int, random: np.random.Generator) -> Places:
+    """Return sorted places from 0 to ``num_rows``, in runs that begin anywhere in their part."""
+    if num_rows <= wanted:
+        return np.arange(num_rows)
+    parts = max(1, wanted // RUN_ROWS)
+    edges = np.arange(parts + 1) * num_rows // parts
+    lengths = np.diff(edges)
+    first = (random.random(parts) * lengths).astype(np.int64)
+    # A run that reaches the end of its part goes on at its beginning: no row is rarer there.
+    inside = (first[:, None] + np.arange(RUN_ROWS)) % lengths[:, None]
+    places: Places = np.sort((edges[:-1, None] + inside).ravel())
+    return places
