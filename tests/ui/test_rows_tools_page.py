@@ -147,8 +147,8 @@ def test_a_column_opens_while_its_rows_and_its_profile_are_on_their_way(
     pane = page.locator(".lnb-column-pane")
     expect(pane).to_contain_text("Computing column statistics…")
     bare.release(1)
-    expect(pane).to_contain_text("7 rows sampled")
-    expect(pane.get_by_role("button", name="count every row")).to_be_visible()
+    expect(pane).to_contain_text("all 7 rows")
+    expect(pane.get_by_role("button", name="Count again")).to_be_visible()
 
 
 def test_the_head_shows_what_the_values_look_like(
@@ -158,7 +158,7 @@ def test_the_head_shows_what_the_values_look_like(
     head = page.locator(".lnb-panel-rows .lnb-grid-head")
     expect(head.locator(".lnb-profile-number")).to_have_count(2)
     score = head.get_by_role("columnheader", name="score")
-    expect(score).to_have_attribute("title", "score: float64\n30 rows sampled · 33.3 % null · "
+    expect(score).to_have_attribute("title", "score: float64\nall 30 rows · 33.3 % null · "
                                     "2 distinct · 1.5 to 2.5")  # fmt: skip
     expect(score.locator(".lnb-profile-null")).to_have_count(1)
     screenshot(page)

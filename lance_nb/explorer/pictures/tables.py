@@ -27,6 +27,7 @@ _LEAST_COLUMN = 46
 _PAD = 8
 _THUMBNAIL = 44
 _PROFILE = 22
+_ODD_BAR = 5.0  # of nulls, NaN and the like, on the right
 _SPARK = 64
 NULL = "null"
 # What a change is called in words, and the colours of its sign and of its row.
@@ -222,9 +223,19 @@ def _draw_vector(panel: Panel, shades: bytes, x: float, y: float) -> None:
 
 
 def _draw_profile(panel: Panel, x: float, y: float, width: float, one: ColumnProfile) -> None:
-    """Draw a histogram or the most frequent values, and the share of nulls."""
+    """Draw a histogram or the most frequent values, and bars for nulls and other odd values."""
+    odd_width = _ODD_BAR * (len(one.odd) + 1) if one.odd else 0.0
+    for kind, colour in (("null", "remove"), ("", "faint")):
+        odd = [
+            (x + width + _ODD_BAR * (at - len(one.odd)), y + _PROFILE - high, _ODD_BAR - 1, high)
+            for at, values in enumerate(one.odd)
+            if (values["kind"] == "null") == bool(kind)
+            for high in (_PROFILE * values["height"] / 255,)
+        ]
+        if odd:
+            panel.area(odd, colour)
     if one.bars:
-        step = min(26.0, width / len(one.bars))
+        step = min(26.0, (width - odd_width) / len(one.bars))
         bars = [
             (x + at * step, y + _PROFILE - high, max(1.0, step - 1), high)
             for at, high in enumerate(_PROFILE * bar / 255 for bar in one.bars)
@@ -233,7 +244,7 @@ def _draw_profile(panel: Panel, x: float, y: float, width: float, one: ColumnPro
         panel.area(bars, "unknown" if one.kind == "text" else "accent")
     ends = f"{one.low} – {one.high}" if one.low else ""
     if not ends and one.distinct >= 0:
-        ends = f"{text.count(one.distinct)} distinct"
+        ends = f"{'about ' * one.estimated}{text.count(one.distinct)} distinct"
     nulls = f"{100 * one.nulls:.3g} % null" if one.nulls else ""
     panel.text(x, y + _PROFILE + 11, " · ".join(filter(None, (nulls, ends))), size=10,
                colour="faint", width=width)  # fmt: skip
@@ -241,7 +252,7 @@ def _draw_profile(panel: Panel, x: float, y: float, width: float, one: ColumnPro
 
 def _said(name: str, one: ColumnProfile) -> str:
     span = f" from {one.low} to {one.high}" if one.low else ""
-    many = "many" if one.distinct < 0 else text.count(one.distinct)
+    many = "many" if one.distinct < 0 else f"{'about ' * one.estimated}{text.count(one.distinct)}"
     common = f", most often {', '.join(one.labels[:3])}" if one.labels else ""
     return f"column {name}{span}: {many} distinct, {100 * one.nulls:.3g} % null{common}"
 
