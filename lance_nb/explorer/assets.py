@@ -28,7 +28,8 @@ Views of the explorer that its first screen does without (``LATE_VIEWS``) have a
 when the browser requests it. They share the modules of the explorer.
 
 marimo loads the models that it displays and no others, so there a widget's own module is the whole
-of its views (``standalone_texts``).
+of its views (``standalone_texts``). In any other host of this kind the loader asks the kernel for
+that text after a moment.
 
 Layout of the synced traits: ``key``, a hash of the linked module and the style sheet; ``style``;
 ``base``, the key of the view whose modules this one shares, or empty; the module is the model's

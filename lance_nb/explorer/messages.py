@@ -4,7 +4,8 @@ Layout (JSON, sent as custom messages of the widget's comm)::
 
     request   {id, type, args}
     progress  {id, progress: [done, total]}         none or many, only of long work
-    reply     {id, ok: true, result, io}            + binary buffers
+    reply     {id, ok: true, result, io}            + binary buffers, then also ``num_buffers``;
+                                                    or ``base64``, where a host loses buffers
     error     {id, ok: false, error: {title, message, where, hint, kind}, io}
 
 ``id`` is chosen by the browser and unique per page; ``io`` is the cost of the answer: requests to

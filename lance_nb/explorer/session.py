@@ -239,6 +239,7 @@ class FirstRows:
             "num_rows": self.num_rows,
             "num_columns": self.num_columns,
             "page": self.page.to_json(),
+            "num_buffers": len(self.page.buffers),
             "buffers": list(self.page.buffers),
         }
 

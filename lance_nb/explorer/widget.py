@@ -19,6 +19,8 @@ Requests that every view may send:
 request          args                                       result
 ================ ========================================== ====================================
 shown            see pictures.screen                        nothing; the picture is drawn anew
+buffers          as_text                                    nothing; buffers come as ``base64``
+views.send                                                  module, style: as in assets, whole
 refs             text                                       choices (see models.refs)
 news             latest, mark                               see below; with a new mark also the
                                                             parts ``timeline`` and ``card``
@@ -42,6 +44,7 @@ note of a branch is not noticed, because its name stays the same.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
 from bisect import bisect_right
@@ -108,6 +111,7 @@ class LanceWidget(anywidget.AnyWidget):
 
     view: ClassVar[View]  # how it is drawn for a saved notebook
 
+    _buffers_as_text: bool = False
     _jobs: JobRunner | None = None  # a widget that was never made is closed as well
 
     _esm = assets.LOADER
@@ -212,6 +216,8 @@ class LanceWidget(anywidget.AnyWidget):
         handlers: dict[str, messages.Handler] = {
             "ready": lambda _args: messages.Answer(),
             "cancel": self._on_cancel,
+            "buffers": self._on_buffers,
+            "views.send": self._on_send_views,
             "travel": self._go,
         }
         if session is not None:
@@ -227,7 +233,24 @@ class LanceWidget(anywidget.AnyWidget):
             self._draw_again()
 
     def _reply(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
+        if not buffers:
+            self.send(content, buffers=buffers)
+            return
+        content = {**content, "num_buffers": len(buffers)}
+        if self._buffers_as_text:
+            content["base64"] = [base64.b64encode(one).decode() for one in buffers]
+            buffers = []
         self.send(content, buffers=buffers)
+
+    def _on_buffers(self, args: Mapping[str, Any]) -> messages.Answer:
+        """Send buffers as text from now on: the host of the page does not deliver others."""
+        self._buffers_as_text = args.get("as_text") is True
+        return messages.Answer()
+
+    def _on_send_views(self, _args: Mapping[str, Any]) -> messages.Answer:
+        """Send the views of this widget, for a host that has not loaded their model."""
+        module, style = assets.standalone_texts(self.entry)
+        return messages.Answer({"module": module, "style": style})
 
     @classmethod
     def request_handlers(cls, session: Session) -> dict[str, messages.Handler]:

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, mock, test } from "node:test";
 import { conflictGrid } from "../../lance_nb/explorer/js/conflict_grid.js";
 import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
 import { keyPicker } from "../../lance_nb/explorer/js/key_picker.js";
-import loader from "../../lance_nb/explorer/js/loader.js";
+import loader, { PATIENCE_MS } from "../../lance_nb/explorer/js/loader.js";
 import { refBox } from "../../lance_nb/explorer/js/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
 import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
@@ -256,17 +256,56 @@ test("ages are told anew while the page is seen", () => {
 
 test("the loader waits for the views of its kind", async () => {
   const rendered = [];
+  const el = document.createElement("div");
   const model = { get: () => "key-1" };
-  const waiting = loader.render({ model, el: "el" });
+  const waiting = loader.render({ model, el });
   const place = placeOf("key-1");
   assert.equal(placeOf("key-1"), place);
   assert.notEqual(placeOf("key-2"), place);
   place.put({ render: (of) => rendered.push(of.el) });
   await waiting;
-  assert.deepEqual(rendered, ["el"]);
-  const late = loader.render({ model: { get: () => "key-3" }, el: "el" });
+  assert.deepEqual(rendered, [el]);
+  mock.timers.tick(PATIENCE_MS);
+  assert.equal(el.childElementCount, 0); // nothing is said, and nothing asked
+});
+
+test("views that do not come are asked of the kernel, and the cell says so", async () => {
+  const model = Object.assign(fakeModel(), { get: () => "key-3" });
+  const el = document.createElement("div");
+  const waiting = loader.render({ model, el });
+  mock.timers.tick(PATIENCE_MS - 1);
+  assert.equal(el.textContent, "");
+  mock.timers.tick(1);
+  assert.match(el.textContent, /^Waiting for the views of lance_nb/);
+  const [request] = model.of("views.send");
+  const module = "export default { render: ({ el }) => el.append('live') };";
+  model.fire("msg:custom", { id: "another", ok: true, result: { module, style: "" } });
+  await settled();
+  assert.match(el.textContent, /^Waiting/); // the answer to somebody else
+  const { createObjectURL } = URL;
+  URL.createObjectURL = () => `data:text/javascript,${encodeURIComponent(module)}`; // as in a page
+  model.fire("msg:custom", { id: request.id, ok: true, result: { module, style: ".sent{}" } });
+  await waiting;
+  URL.createObjectURL = createObjectURL;
+  assert.equal(el.textContent, "live");
+  const sheet = [...document.head.querySelectorAll("style")].find((one) =>
+    one.textContent.includes(".sent{}"),
+  );
+  assert.ok(sheet);
+  sheet.remove();
+  assert.equal(model.listening(), 0);
+});
+
+test("without a kernel the place of the view says what to do", async () => {
+  const model = { ...fakeModel(), get: () => "key-4" };
+  model.send = () => {
+    throw new Error("Comm is closed");
+  };
+  const el = document.createElement("div");
+  const late = loader.render({ model, el });
   mock.timers.tick(60000);
   await assert.rejects(late, /did not come with the output/);
+  assert.match(el.textContent, /Run the cell again/);
 });
 
 test("views are registered once, those loaded later when what they share is there", async () => {

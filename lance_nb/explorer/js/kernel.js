@@ -10,8 +10,12 @@
 // A kernel that was restarted no longer knows the widget. It handles the probe and answers nothing,
 // which JupyterLab reports as the status "idle" of that message; and it disconnects the widget's
 // model ("comm_live_update").
+//
+// Some hosts lose the binary buffers of messages. An answer says how many it has; when they are not
+// there, the kernel is told to send them as text from now on, and a read is sent once more.
 
 import { atOnce } from "./dom.js";
+import { bytesOfText, isWhole } from "./message_buffers.js";
 import { isInOrder, isRepeatable } from "./request_kinds.js";
 
 export const TIMES = {
@@ -41,6 +45,7 @@ let pages = 0;
  * @property {number} order of the last message sent for it
  * @property {number} heard when it was sent or last reported progress
  * @property {boolean} late @property {boolean} repeated @property {boolean} quiet
+ * @property {boolean} asText whether it was sent again because the buffers of its answer were lost
  * @property {((done: number, total: number) => void)|null} progress
  * @property {(answer: Lnb.Answer) => void} resolve @property {(error: Lnb.Failure) => void} reject
  * @property {ReturnType<typeof setTimeout>|undefined} timer
@@ -95,12 +100,15 @@ export function openKernel(model, { isVisible = null } = {}) {
       entry.progress?.(...message.progress);
       return;
     }
+    const parts = message.base64?.map(bytesOfText) ?? buffers ?? [];
+    if (message.ok && !isWhole(parts, message.num_buffers) && !entry.asText)
+      return askAsText(entry);
     forget(entry);
     if (message.io) for (const listener of costListeners) listener(message.io, entry.quiet);
     isLost = false;
     clearTimeout(connectTimer);
     setState("live");
-    if (message.ok) entry.resolve({ result: message.result, buffers: buffers ?? [] });
+    if (message.ok) entry.resolve({ result: message.result, buffers: parts });
     else entry.reject(errorOf(message.error));
     reportLate();
   }
@@ -227,6 +235,14 @@ export function openKernel(model, { isVisible = null } = {}) {
     post(entry);
   }
 
+  /** The buffers of an answer were lost on the way. @param {Pending} entry */
+  function askAsText(entry) {
+    ask("buffers", { as_text: true }, { quiet: true }).catch(() => {});
+    entry.asText = true;
+    if (isRepeatable(entry.type)) return postAgain(entry);
+    return fail(entry, unknownChange(entry));
+  }
+
   /** The kernel no longer knows this widget: nothing that is pending will be answered. */
   function lose() {
     isLost = true;
@@ -257,6 +273,7 @@ export function openKernel(model, { isVisible = null } = {}) {
       heard: 0,
       late: false,
       repeated: false,
+      asText: false,
       quiet,
       progress,
       resolve,

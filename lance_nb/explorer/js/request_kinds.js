@@ -7,6 +7,8 @@ const READS = [
   "cancel",
   "travel",
   "shown",
+  "buffers",
+  "views.send",
   "rows",
   "versions",
   "views.load",

@@ -236,6 +236,7 @@ declare namespace Lnb {
     num_columns: number;
     page: RowPage;
     buffers: Buffer[];
+    num_buffers?: number;
     whole?: { rows: number; columns: number };
   }
   interface Entry {

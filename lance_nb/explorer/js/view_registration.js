@@ -3,26 +3,7 @@
 // that are loaded later a function of the modules that they share with the views of the key `base`.
 
 import { placeOf } from "./view_place.js";
-
-const SHEETS = Symbol.for("lance_nb.sheets");
-
-/**
- * Add the style sheets that the page does not have: one added twice would override those that build
- * on it.
- * @param {string} sheets
- */
-function addSheets(sheets) {
-  const page = /** @type {{[symbol: symbol]: Set<string> | undefined}} */ (globalThis);
-  const added = (page[SHEETS] ??= new Set());
-  const text = sheets
-    .split("\f")
-    .filter((sheet) => !added.has(sheet) && added.add(sheet))
-    .join("\n");
-  if (!text) return;
-  const style = document.createElement("style");
-  style.textContent = text;
-  document.head.append(style);
-}
+import { addSheets } from "./view_sheets.js";
 
 /** @param {{model: Lnb.Model}} of */
 function initialize({ model }) {

@@ -8,6 +8,7 @@ import { count, h, plural, setText } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { gridActions } from "../js/grid_actions.js";
 import { gridSelection } from "../js/grid_selection.js";
+import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { rowDetail } from "../js/row_detail.js";
 import { rowsBar } from "../js/rows_bar.js";
@@ -304,7 +305,11 @@ export function mountRows(el, ctx) {
       now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
       now.running?.cancel();
       Object.assign(look, { filter: null, system: false, arranged: null });
-      const page = part.page ? decodePage(part.page, part.buffers) : null;
+      // A host that loses buffers gives a page without values: the rows are asked for again.
+      const page =
+        isWhole(part.buffers, part.num_buffers) && part.page
+          ? decodePage(part.page, part.buffers)
+          : null;
       begin(
         { branch: screen.branch, version: screen.version },
         part.num_rows ?? 0,

@@ -18,7 +18,7 @@ LISTS = {
     name: set(re.findall(r'"([^"]+)"', names))
     for name, names in re.findall(r"const (\w+) = \[([^\]]*)\];", SOURCE)
 }
-WIDGET_ONLY = {"ready", "cancel", "travel"}
+WIDGET_ONLY = {"ready", "cancel", "travel", "buffers", "views.send"}
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -31,7 +32,14 @@ from lance_nb.explorer.widget import (
     updates_since,
 )
 from tests.support.explorer_datasets import changed_dataset
-from tests.support.fake_dataset import FakeDataset, many_versions, one_table, rows, small_dataset
+from tests.support.fake_dataset import (
+    FakeDataset,
+    hostile_dataset,
+    many_versions,
+    one_table,
+    rows,
+    small_dataset,
+)
 
 WIDGETS = {"Explorer": Explorer, **VIEWS}
 
@@ -198,6 +206,29 @@ def test_the_picture_follows_what_the_browser_shows(monkeypatch: pytest.MonkeyPa
     explorer.close()
     talk(explorer, {"id": "4", "type": "shown", "args": {"tab": "refs"}})
     assert [value["image/svg+xml"] for value, name in shown.outputs if name] == pictures
+
+
+def test_views_that_a_host_did_not_load_are_those_of_the_package() -> None:
+    explorer = Explorer(hostile_dataset("</script><script>evil</script>"))
+    reply, _ = talk(explorer, {"id": "1", "type": "views.send", "args": {}})
+    assert reply["result"] == dict(
+        zip(("module", "style"), assets.standalone_texts(explorer.entry), strict=True)
+    )
+    assert "evil" not in reply["result"]["module"]
+
+
+def test_buffers_go_as_text_where_a_host_loses_them() -> None:
+    explorer = Explorer(small_dataset())
+    place = {"branch": None, "version": 4, "offset": 0, "limit": 5, "first_column": 0}
+    request = {"id": "1", "type": "rows", "args": {**place, "num_columns": 2}}
+    reply, buffers = talk(explorer, request)
+    assert reply["num_buffers"] == len(buffers) > 0
+    assert "base64" not in reply
+    talk(explorer, {"id": "2", "type": "buffers", "args": {"as_text": True}})
+    again, none = talk(explorer, request)
+    assert none == []
+    assert [base64.b64decode(one) for one in again["base64"]] == buffers
+    assert again["num_buffers"] == len(buffers)
 
 
 NAMES = RefNames(None, (3, 4, 7), ("dev",), {"v1": "a"})

@@ -1,0 +1,18 @@
+// Binary buffers of messages, in hosts that deliver them and in those that do not.
+
+/** @param {string} text in base64 @returns {DataView} */
+export function bytesOfText(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new DataView(bytes.buffer);
+}
+
+/**
+ * Whether all buffers came.
+ * @param {(Lnb.Buffer | null | undefined)[] | undefined} buffers
+ * @param {number | undefined} count how many were sent
+ */
+export function isWhole(buffers, count = 0) {
+  const there = (/** @type {unknown} */ one) =>
+    one instanceof DataView || one instanceof ArrayBuffer;
+  return !count || (buffers?.length === count && buffers.every(there));
+}
