@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability
+.PHONY: docs bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,16 @@ docs: $(VENV)/.stamp-venv  ## build the documentation into build/docs
 	@$(PIP) --editable '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 	@echo "The documentation: build/docs/index.html"
+
+# ------------------------------------------------------------------------------------- releases
+
+wheel: $(VENV)/.stamp-venv  ## build sdist and wheels into dist/, check them, try each in a fresh environment
+	@$(PIP) --editable '.[release]'
+	@$(PY) -m tests.support.release
+
+test-minimum: $(VENV)/.stamp-venv  ## unit tests of the engine with the lowest versions of its dependencies
+	@$(PIP) --editable '.[release]'
+	@$(PY) -m tests.support.release --minimum
 
 # -------------------------------------------------------------------------------------- tests
 

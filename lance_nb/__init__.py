@@ -5,6 +5,8 @@
 same.
 """
 
+__version__ = "0.1.0"  # the one place: the build, manifests and `lance-nb --version` read it
+
 import importlib as _importlib
 import typing as _typing
 
@@ -47,6 +49,7 @@ if _typing.TYPE_CHECKING:
     )
     from lance_nb.dataset.base_paths import DatasetBasePath
     from lance_nb.dataset.checks.result import CheckOutcome, CheckResult
+    from lance_nb.dataset.database import Database, TableSummary, database
     from lance_nb.dataset.expectations import Expectations
     from lance_nb.dataset.file_reader import (
         LanceBufferDescriptor,
@@ -173,8 +176,6 @@ if _typing.TYPE_CHECKING:
         NoopFragmentWriteProgress,
     )
 
-__version__ = "0.1.0"
-
 __all__ = [
     "DEFAULT_BLOB_BUFFER_SIZE",
     "DEFAULT_MAX_BYTES_PER_FILE",
@@ -218,6 +219,7 @@ __all__ = [
     "CorruptFileError",
     "DataFile",
     "DataStatistics",
+    "Database",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetNotFoundError",
@@ -295,6 +297,7 @@ __all__ = [
     "SqlQueryBuilder",
     "StorageError",
     "StorageOptionsAccessor",
+    "TableSummary",
     "Tag",
     "Tags",
     "Transaction",
@@ -310,6 +313,7 @@ __all__ = [
     "blob_field",
     "bytes_read_counter",
     "cast",
+    "database",
     "dataset",
     "diff",
     "errors",
@@ -455,6 +459,9 @@ _LAZY = {
     "LanceSchema": "lance_nb.format.lance_schema",
     "ScannerBuilder": "lance_nb.dataset.scanner_builder",
     "Transaction": "lance_nb.transactions.transaction",
+    "Database": "lance_nb.dataset.database",
+    "TableSummary": "lance_nb.dataset.database",
+    "database": "lance_nb.dataset.database",
     "DatasetDelta": "lance_nb.dataset.verbs.comparing",
     "CheckOutcome": "lance_nb.dataset.checks.result",
     "CheckResult": "lance_nb.dataset.checks.result",

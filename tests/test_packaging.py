@@ -123,8 +123,8 @@ def test_every_extra_that_is_promised_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert set(project["optional-dependencies"]) == {
-        "azure", "dev", "docs", "dynamodb", "gcs", "lab", "mutation", "postgres", "redis", "s3",
-        "spark", "sql", "test", "test-tools",
+        "azure", "dev", "docs", "dynamodb", "gcs", "lab", "mutation", "postgres", "redis",
+        "release", "s3", "spark", "sql", "test", "test-tools",
     }  # fmt: skip
 
 

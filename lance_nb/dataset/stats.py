@@ -40,6 +40,21 @@ class DatasetStats:
     size_bytes: int | None
     num_small_files: int
 
+    def advice(self) -> list[str]:
+        """Say why a compaction would help; nothing if it would not.
+
+        Examples:
+            >>> ds.stats().advice()
+            []
+        """
+        lines = []
+        stored = self.num_rows + self.num_deleted_rows
+        if self.num_deleted_rows * 10 >= stored > 0:
+            lines.append(f"{self.num_deleted_rows / stored:.0%} of the rows are deleted")
+        if self.num_fragments >= 10 and stored < self.num_fragments * 100_000:
+            lines.append(f"{self.num_fragments:,} small fragments")
+        return lines
+
 
 class LanceStats:
     """Counts of one version; the methods are those of pylance's ``ds.stats``.

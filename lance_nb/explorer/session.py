@@ -74,9 +74,13 @@ Kind = TypeVar("Kind")
 def check_target(target: object) -> None:
     """Refuse what cannot be a dataset, before anything is opened."""
     is_dataset = hasattr(target, "checkout_version") and hasattr(target, "version_numbers")
+    is_dataset = is_dataset or refs.is_of_other_library(target)
     if not is_dataset and not isinstance(target, (str, os.PathLike)):
         found = type(target).__name__
-        raise InvalidInputError(f"expected a path, a URI or a lance_nb dataset, got {found}")
+        raise InvalidInputError(
+            "expected a path, a URI, a dataset of lance_nb or pylance, or a table of LanceDB, "
+            f"got {found}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

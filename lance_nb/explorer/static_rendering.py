@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING
 
-from lance_nb.explorer.models import text
+from lance_nb.explorer.models import table_list, text
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.value_facts import ValueFacts
@@ -31,6 +31,8 @@ from lance_nb.shown_text import visible, visible_lines
 
 # A terminal renders tables of texts, and loads nothing that reads rows for it.
 if TYPE_CHECKING:
+    from lance_nb.dataset.database import Database
+    from lance_nb.explorer.models.table_list import TableCard
     from lance_nb.explorer.session import FirstRows, Part
 
 MAX_ROWS = 8
@@ -38,6 +40,7 @@ MAX_COLUMNS = 8
 MAX_VERSIONS = 8
 MAX_FACTS = 30
 _CELL_CHARS = 48
+_URI_CHARS = 300
 LEFT = ' style="text-align:left"'
 
 
@@ -106,6 +109,18 @@ def render_table(
     texts = tuple(tuple(row) for row in rows)
     grid = _Grid(tuple(head), texts, note, frozenset(numeric)) if texts else None
     return _rendering([_Block(heading, lines, grid, strong=True)])
+
+
+def render_tables(
+    database: Database, cards: Sequence[TableCard], num_tables: int
+) -> StaticRendering:
+    """Render the tables of a database, of which some may not have been described."""
+    left = num_tables - len(cards)
+    lines = (text.line(database.uri, _URI_CHARS), text.plural(num_tables, "table"))
+    note = text.plural(left, "more table") if left > 0 else ""
+    table = (table_list.HEAD, [card.words for card in cards])
+    heading = f"Tables of {text.name(database.name)}"
+    return render_table(heading, lines, table, numeric=table_list.NUMERIC, note=note)
 
 
 def render_facts(facts: ValueFacts) -> StaticRendering:

@@ -365,6 +365,12 @@ def message_of(
     return parse(pb.Manifest, raw, path, position), raw, position
 
 
+def branch_of_message(data: bytes, path: str) -> str | None:
+    """Return the branch that a manifest message names; None is main. Raises CorruptFileError."""
+    branch: str | None = _if_set(parse(pb.Manifest, data, path, 0), "branch")
+    return branch
+
+
 def section_offsets(message: pb.Manifest) -> tuple[int | None, int | None]:
     """Return the file offsets of the index section and of the inline transaction."""
     index_at = message.index_section if message.HasField("index_section") else None

@@ -23,11 +23,11 @@ import shlex
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+from lance_nb import __version__
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
 from lance_nb.explorer.models import text
@@ -139,10 +139,7 @@ def _ask(question: str) -> bool:
 
 
 def _version() -> int:
-    try:
-        _say(f"{PROG} {version('lance-nb')}")
-    except PackageNotFoundError:
-        _say(f"{PROG}, from a checkout that was not installed")
+    _say(f"{PROG} {__version__}")
     return 0
 
 

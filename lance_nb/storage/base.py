@@ -196,6 +196,15 @@ def sync_folder(store: Store, folder: str) -> None:
         sync(folder)
 
 
+def list_folders(store: Store, prefix: str) -> Names:
+    """Return the names of the folders directly in a folder, by one request where possible."""
+    look: Callable[[str], Names] | None = getattr(store, "list_folders", None)
+    if look is not None:
+        return look(prefix)
+    found = (info.name.partition("/") for info in store.list_recursive(prefix))
+    return sorted({first for first, slash, _ in found if slash})
+
+
 def mark_of(store: Store, path: str) -> tuple[int, str | None]:
     """Return the size of an object, and an entity tag that differs whenever its bytes may.
 

@@ -208,6 +208,14 @@ class FsspecStore:
 
     def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
+        return [object_info(entry, _name(entry)) for entry in self._entries(prefix, "file")]
+
+    def list_folders(self, prefix: str) -> Names:
+        """Return the names of the folders directly in a folder."""
+        return [_name(entry) for entry in self._entries(prefix, "directory")]
+
+    def _entries(self, prefix: str, kind: str) -> Sequence[dict[str, Any]]:
+        """Return what is directly in a folder and of one kind."""
         folder = self._folder(prefix)
         meter.count()
         with self._guard(prefix):
@@ -216,8 +224,7 @@ class FsspecStore:
                 entries = self._fs.ls(folder, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return []
-        files = [entry for entry in entries if entry.get("type") == "file"]
-        return [object_info(entry, entry["name"].rstrip("/").rpartition("/")[2]) for entry in files]
+        return [entry for entry in entries if entry.get("type") == kind]
 
     def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""
@@ -321,6 +328,11 @@ def _open(
             raise
         raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
     return filesystem, root.rstrip("/")
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    name: str = entry["name"]
+    return name.rstrip("/").rpartition("/")[2]
 
 
 def object_info(entry: Mapping[str, Any], name: str) -> ObjectInfo:

@@ -219,6 +219,12 @@ class LocalStore:
         """Return the names of ``list(prefix)``, without a stat of each file."""
         return self._listed(prefix, self._names)
 
+    def list_folders(self, prefix: str) -> Names:
+        """Return the names of the folders directly in a folder; links to folders are left out."""
+        return self._listed(
+            prefix, lambda entries, _full: [one.name for one in entries if _is_folder(one)]
+        )
+
     def list_recursive(self, prefix: str) -> Listing:
         """Return all files below a folder; symbolic links to folders are not followed."""
         top = check_prefix(prefix)
@@ -409,6 +415,10 @@ class LocalStore:
         above = full.rpartition("/")[0]
         with translated(full):
             return self._boundary.open_folder(above or "/", create=True)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
 
 
 def _name(full: str) -> str:

@@ -340,19 +340,31 @@ class ObjectStore:
 
     def list(self, prefix: str) -> Listing:
         """Return the objects directly in a folder."""
+        folder = self._folder(prefix)
+        start = f"{folder}/" if folder else ""
+        found = self._listed(prefix)["objects"]
+        return [_object_info(one, start) for one in found if one["path"] != folder]
+
+    def list_folders(self, prefix: str) -> Names:
+        """Return the names of the folders directly in a folder."""
+        found = self._listed(prefix)["common_prefixes"]
+        return [one.rstrip("/").rpartition("/")[2] for one in found]
+
+    def _listed(self, prefix: str) -> Mapping[str, Any]:
+        """Ask for a folder, with what is directly in it told apart from what is deeper."""
         import obstore
 
-        folder = self._folder(prefix)
         meter.count()
         with self._guard(prefix):
             try:
-                found = obstore.list_with_delimiter(self._driver, folder or None)["objects"]
+                found: Mapping[str, Any] = obstore.list_with_delimiter(
+                    self._driver, self._folder(prefix) or None
+                )
             except obstore.exceptions.BaseError as error:
                 if _PUT.is_missing_bucket(error):
-                    return []
+                    return {"objects": [], "common_prefixes": []}
                 raise
-        start = f"{folder}/" if folder else ""
-        return [_object_info(one, start) for one in found if one["path"] != folder]
+        return found
 
     def list_names(self, prefix: str) -> Names:
         """Return the names of the objects directly in a folder."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from lance_nb import __version__
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import (
     BASE_PATHS,
@@ -77,7 +78,7 @@ def flag_words(
     return reader, writer
 
 
-WRITER = WriterVersion("lance_nb", "0.1.0")
+WRITER = WriterVersion("lance_nb", __version__)
 """What manifests say about who wrote them; the version is that of the package."""
 
 

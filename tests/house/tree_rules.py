@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from tests.house.source import Source
 
-TOP_FOLDERS = frozenset({".ci", "binder", "lance_nb", "notebooks", "protos", "tests"})
+TOP_FOLDERS = frozenset({".ci", ".github", "binder", "lance_nb", "notebooks", "protos", "tests"})
 # Folders that hold leaves only: a new one is one file here and one line in the registry above.
 LEAF_FOLDERS = (
     "lance_nb/encodings/compression/",

@@ -38,14 +38,19 @@ from lance_nb.code_lines import Python, magic
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import (
     DatasetNotFoundError,
+    InvalidInputError,
     InvalidRefError,
     RefNotFoundError,
     VersionNotFoundError,
 )
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Ref, Source
+from lance_nb.format.manifest import branch_of_message
 
 MAX_CHARS = 300
+_OTHER_LIBRARIES = frozenset({
+    "lance.dataset.LanceDataset", "lancedb.table.LanceTable", "lancedb.remote.table.RemoteTable",
+})  # fmt: skip
 MAIN = "main"
 _HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?")
@@ -62,9 +67,14 @@ def open_source(
     version: Ref | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Source:
-    """Open ``target`` at ``version``, which may be any ref described above."""
+    """Open ``target`` at ``version``, which may be any ref described above.
+
+    A dataset of pylance or a table of LanceDB is opened anew, at the version that it is at.
+    """
     if isinstance(target, (str, os.PathLike)):
         source = _open(os.fspath(target), storage_options)
+    elif is_of_other_library(target):
+        source = _opened_anew(target, storage_options)
     else:
         source = target
     if version is None:
@@ -72,6 +82,37 @@ def open_source(
     if isinstance(version, str):
         return resolve(source, version)
     return source.checkout_version(version)
+
+
+def is_of_other_library(target: object) -> bool:
+    """Return whether a value is a dataset of pylance or a local table of LanceDB."""
+    return f"{type(target).__module__}.{type(target).__name__}" in _OTHER_LIBRARIES
+
+
+def _opened_anew(target: Any, storage_options: Mapping[str, Any] | None) -> Source:
+    """Open what another library has open. Raises InvalidInputError where it has no place."""
+    named = getattr(target, "uri", None)
+    if not isinstance(named, str) or not named or named.startswith("db://"):
+        raise InvalidInputError(
+            f"this {type(target).__name__} is at no place that can be opened: a table of LanceDB "
+            "Cloud is read by its service only"
+        )
+    if hasattr(target, "current_branch"):
+        branch = target.current_branch()
+    else:  # pylance names the branch in its manifest only
+        branch = branch_of_message(target._ds.serialized_manifest(), named)  # noqa: SLF001
+    root = named.removesuffix(f"/tree/{branch}")
+    source = _open(root, storage_options or _options_of(target))
+    return source.checkout_version((branch, target.version))
+
+
+def _options_of(target: Any) -> Mapping[str, Any] | None:
+    for name in ("latest_storage_options", "initial_storage_options"):
+        given = getattr(target, name, None)
+        found = given() if callable(given) else given
+        if isinstance(found, Mapping) and found:
+            return found
+    return None
 
 
 def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
@@ -82,8 +123,23 @@ def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
         near = _similar_name(uri)
         if near:
             error.add_note(f"did you mean {near!r}?")
+        tables = _tables_inside(uri)
+        if tables:
+            opened = Python("lance_nb.database").call(uri).line()
+            counted = text.plural(tables, "table")
+            error.add_note(f"it is a folder of {counted}; open it with {opened}")
         raise
     return source
+
+
+def _tables_inside(uri: str) -> int:
+    """Return how many tables are in a local folder."""
+    if "://" in uri or "\0" in uri:
+        return 0
+    try:
+        return sum((one / "_versions").is_dir() for one in Path(uri).glob("*.lance"))
+    except OSError:
+        return 0
 
 
 def _similar_name(uri: str) -> str:

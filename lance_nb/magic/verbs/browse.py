@@ -9,6 +9,8 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
+from lance_nb.explorer.models.table_list import table_card
+from lance_nb.explorer.static_rendering import render_tables
 from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
@@ -105,6 +107,19 @@ def indices(context: MagicContext, args: Namespace) -> Result:
     return records_result(f"Indices of {label(dataset)}", records)
 
 
+def tables(context: MagicContext, args: Namespace) -> Result:
+    """List the tables of a folder or a namespace."""
+    from lance_nb.dataset.database import SUMMARY_FIELDS, database
+
+    found = database(args.uri)
+    summaries = found.summaries()
+    cards = [table_card(found, one) for one in summaries]
+    data = [{name: getattr(one, name) for name in SUMMARY_FIELDS} for one in summaries]
+    is_whole = all(one.can_open for one in summaries)
+    picture = render_tables(found, cards, len(cards))
+    return Result(found, picture, data, exit_code=0 if is_whole else 1)
+
+
 def export(context: MagicContext, args: Namespace) -> Result:
     """Write the rows of a version to a file."""
     columns = names_of(args.columns)
@@ -135,6 +150,20 @@ VERBS = (
             argument("name", nargs="?", help="the variable to assign the dataset to"),
         ),
         "open data/photos.lance as photos",
+        needs_dataset=False,
+    ),
+    Verb(
+        "tables",
+        "list the tables of a folder (a LanceDB database) or of a Lance namespace",
+        tables,
+        (
+            argument(
+                "uri",
+                completes=URI,
+                help="a folder, an fsspec URL, or rest+http://HOST:PORT",
+            ),
+        ),
+        "tables data/photos_db",
         needs_dataset=False,
     ),
     Verb("show", "explore the current dataset", show),

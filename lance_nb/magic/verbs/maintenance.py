@@ -238,21 +238,10 @@ def _opening(found: Verification) -> list[str]:
 
 def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
     try:
-        stats = None if dataset is None else dataset.stats()
+        found = [] if dataset is None else dataset.stats().advice()
     except LanceError:  # reported by the verification
-        stats = None
-    if stats is None:
-        return []
-    lines = []
-    stored = stats.num_rows + stats.num_deleted_rows
-    if stats.num_deleted_rows * 10 >= stored > 0:
-        share = stats.num_deleted_rows / stored
-        lines.append(f"{share:.0%} of the rows are deleted; run {context.prog} compact")
-    if stats.num_fragments >= 10 and stored < stats.num_fragments * 100_000:
-        lines.append(
-            f"{text.plural(stats.num_fragments, 'small fragment')}; run {context.prog} compact"
-        )
-    return lines
+        found = []
+    return [f"{one}; run {context.prog} compact" for one in found]
 
 
 def compact(context: MagicContext, args: Namespace) -> Result:

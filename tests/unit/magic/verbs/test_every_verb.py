@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from IPython.core.completer import provisionalcompleter
@@ -34,6 +35,7 @@ class Case:
 
 CASES = {
     "open": Case("open ds", "main:7", ("open d", "ds"), "open", "usage: %lance open"),
+    "tables": Case("tables FOLDER", "1 table", ("tables d", "ds"), "tables", "usage: %lance tables"),
     "show": Case("show", "main:7", ("sho", "show"), "show 3", "unrecognized arguments: 3"),
     "at": Case("at v1", "main:3", ("at tag:l", "tag:late"), "at v9", "names that exist"),
     "schema": Case("schema v1", "label", ("schema de", "dev"), "schema 99", "version 99"),
@@ -79,7 +81,7 @@ EVERY = pytest.mark.parametrize("name", VERBS)
 
 @pytest.fixture(autouse=True)
 def opened(lance: Lance, shell: InteractiveShell, uri: str, tmp_path: object) -> None:
-    shell.user_ns.update(more=rows(50, 55), OUT=f"{tmp_path}/out")
+    shell.user_ns.update(more=rows(50, 55), OUT=f"{tmp_path}/out", FOLDER=str(Path(uri).parent))
     lance(f"open {uri} as ds --no-display")
 
 
@@ -87,7 +89,9 @@ def run(lance: Lance, shell: InteractiveShell, name: str, line: str) -> object:
     """Run a line of a case, its preparation first."""
     if CASES[name].before:
         lance(CASES[name].before)
-    return lance(line.replace("OUT", str(shell.user_ns["OUT"])))
+    for word in ("OUT", "FOLDER"):
+        line = line.replace(word, str(shell.user_ns[word]))
+    return lance(line)
 
 
 def test_the_table_has_every_verb() -> None:

@@ -1,0 +1,456 @@
+"""Databases: folders of tables, and catalogs that name tables (the Lance namespace).
+
+Three forms are opened, all of them to look and to open their tables:
+
+====================  ============================================================================
+form                  where the tables are
+====================  ============================================================================
+a folder              ``NAME.lance`` in it, as LanceDB and the directory namespace write them
+directory namespace   the same, and the table ``__manifest``: name and folder of each table, also
+                      of those in namespaces, ``team$photos``
+REST namespace        what the server says: ``GET /v1/namespace/{id}/table/list``, ``POST
+                      /v1/table/{id}/describe``; nested namespaces are listed too
+====================  ============================================================================
+
+What a server says is not trusted: answers are bounded, redirects are not followed, and a table in
+the local file system is refused unless the server runs on this machine.
+
+Limits: ``TABLES_MAX`` tables, ``ANSWER_BYTES_MAX`` of one answer. Catalogs are not changed, and a
+catalog that manages versions itself (``managed_versioning``) is read by the files of the table.
+Source: the Lance namespace specification (directory and REST); layout as pylance 14.0.2 writes it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from lance_nb.dataset import display
+from lance_nb.dataset.opening import open_version
+from lance_nb.errors import (
+    ArgumentError,
+    CorruptFileError,
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    StorageError,
+)
+from lance_nb.format.layout import check_relative_path
+from lance_nb.storage.base import Store, join_uri, list_folders
+from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
+from lance_nb.value_classes import dataclass
+
+if TYPE_CHECKING:
+    from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.table.refs import Ref
+
+TABLES_MAX = 10_000
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+TIMEOUT_S = 30.0
+DELIMITER = "$"
+_ENDING = ".lance"
+_MANIFEST = "__manifest"
+_PAGE = 1000
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """Where a table is, as its catalog says."""
+
+    uri: str
+    storage_options: StorageOptions | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """What the manifest of a table's newest version says about it.
+
+    ``health`` is "ok", a hint what maintenance would help, or the error with which the table cannot
+    be opened; ``can_open`` tells these apart. ``num_bytes`` is None where files have no recorded
+    size.
+    """
+
+    name: str
+    uri: str
+    can_open: bool
+    health: str
+    version: int | None = None
+    num_versions: int | None = None
+    num_rows: int | None = None
+    num_deleted_rows: int | None = None
+    num_columns: int | None = None
+    num_fragments: int | None = None
+    num_bytes: int | None = None
+    committed: datetime | None = None
+
+
+class Catalog(Protocol):
+    """The names of tables and where they are."""
+
+    def names(self) -> list[str]:
+        """List the names of all tables. Raises LanceError."""
+        ...
+
+    def place(self, name: str) -> TablePlace:
+        """Look a table up. Raises DatasetNotFoundError."""
+        ...
+
+
+class Database:
+    """Tables by name; made by ``lance_nb.database``.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> _ = lance_nb.write_dataset(pa.table({"id": [1, 2]}), f"{uri}_db/photos.lance")
+        >>> db = lance_nb.database(f"{uri}_db")
+        >>> db.table_names()
+        ['photos']
+        >>> db.dataset("photos").count_rows()
+        2
+        >>> db.describe("photos").health
+        'ok'
+    """
+
+    def __init__(self, uri: str, catalog: Catalog) -> None:
+        self._uri = uri
+        self._catalog = catalog
+
+    @property
+    def uri(self) -> str:
+        """The folder, or the address of the server."""
+        return self._uri
+
+    @property
+    def name(self) -> str:
+        """The last part of the URI."""
+        return self._uri.rstrip("/").rpartition("/")[2] or self._uri
+
+    def __repr__(self) -> str:
+        return f"Database({self._uri!r})"
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> dict[str, Any] | None:
+        return display.mime_bundle(self)
+
+    def table_names(self) -> list[str]:
+        """List the names of the tables, sorted. Raises StorageError, NotSupportedError."""
+        return sorted(self._catalog.names())
+
+    def __len__(self) -> int:
+        return len(self.table_names())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table_names())
+
+    def place(self, name: str) -> TablePlace:
+        """Return where a table is.
+
+        Args:
+            name: of the table; those in namespaces are ``namespace$table``.
+
+        Raises DatasetNotFoundError.
+        """
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"the name of a table is text, not {name!r}")
+        return self._catalog.place(name)
+
+    def dataset(self, name: str, version: Ref | None = None) -> LanceDataset:
+        """Open a table.
+
+        Args:
+            name: of the table.
+            version: as for ``lance_nb.dataset``; the newest by default.
+
+        Raises DatasetNotFoundError and what ``lance_nb.dataset`` raises.
+        """
+        from lance_nb.dataset.dataset import LanceDataset
+
+        place = self.place(name)
+        opened = open_version(place.uri, version, storage_options=place.storage_options)
+        return LanceDataset.from_opened(*opened)
+
+    __getitem__ = dataset
+
+    def describe(self, name: str) -> TableSummary:
+        """Read the manifest of a table; one that cannot be opened is described as such.
+
+        Args:
+            name: of the table.
+        """
+        uri = ""
+        try:
+            uri = self.place(name).uri
+            opened = self.dataset(name)
+            stats = opened.stats()
+            numbers = opened.version_numbers()
+            committed = opened.version_info(opened.version, with_tags=False).timestamp
+        except LanceError as error:
+            return TableSummary(name, uri, can_open=False, health=f"cannot be opened: {error}")
+        advice = stats.advice()
+        return TableSummary(
+            name,
+            uri,
+            can_open=True,
+            health="; ".join(advice) or "ok",
+            version=opened.version,
+            num_versions=len(numbers),
+            num_rows=stats.num_rows,
+            num_deleted_rows=stats.num_deleted_rows,
+            num_columns=len(opened.schema),
+            num_fragments=stats.num_fragments,
+            num_bytes=stats.size_bytes,
+            committed=committed,
+        )
+
+    def summaries(self, names: Sequence[str] | None = None) -> list[TableSummary]:
+        """Describe several tables, side by side.
+
+        Args:
+            names: of the tables; all by default.
+        """
+        chosen = self.table_names() if names is None else list(names)
+        tasks = [partial(self.describe, name) for name in chosen]
+        return list(run_side_by_side(tasks, THREADS_MAX))
+
+    def tables(self) -> pa.Table:
+        """Return the summaries of all tables, one row each."""
+        found = self.summaries()
+        return pa.table(
+            {
+                name: pa.array([getattr(one, name) for one in found], kind)
+                for name, kind in _SUMMARY_TYPES.items()
+            }
+        )
+
+
+_SUMMARY_TYPES = {
+    "name": pa.string(),
+    "version": pa.int64(),
+    "num_versions": pa.int64(),
+    "num_rows": pa.int64(),
+    "num_deleted_rows": pa.int64(),
+    "num_columns": pa.int64(),
+    "num_fragments": pa.int64(),
+    "num_bytes": pa.int64(),
+    "committed": pa.timestamp("us", "UTC"),
+    "health": pa.string(),
+    "uri": pa.string(),
+}
+SUMMARY_FIELDS = tuple(_SUMMARY_TYPES)
+
+
+def database(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: StorageOptions | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Database:
+    """Open a folder of tables, such as a LanceDB database, or a Lance namespace. Not in pylance.
+
+    Args:
+        uri: a folder, local or at any fsspec URL, or ``rest+http://HOST:PORT`` and
+            ``rest+https://...`` for the REST form of the Lance namespace.
+        storage_options: as for ``lance_nb.dataset``; of a REST namespace, they are added to those
+            that the server gives for each table.
+        headers: sent with each request to a REST namespace, for example ``{"x-api-key": "..."}``.
+
+    Raises InvalidInputError, NotSupportedError; a folder that does not exist has no tables.
+
+    Examples:
+        >>> lance_nb.database(f"{uri}_nothing").table_names()
+        []
+    """
+    text = os.fspath(uri)
+    if isinstance(text, str) and text.startswith(("rest+http://", "rest+https://")):
+        return Database(text, _RestCatalog(text.removeprefix("rest+"), storage_options, headers))
+    if headers is not None:
+        raise InvalidInputError("headers are for a REST namespace: rest+http://HOST:PORT")
+    store = open_store(text, storage_options)
+    return Database(store.uri, _FolderCatalog(store, storage_options))
+
+
+class _FolderCatalog:
+    """The folders ``NAME.lance`` of a store, and the tables that ``__manifest`` lists."""
+
+    def __init__(self, store: Store, options: StorageOptions | None) -> None:
+        self._store = store
+        self._options = options
+
+    def names(self) -> list[str]:
+        """List the names of all tables."""
+        return list(self._locations())
+
+    def place(self, name: str) -> TablePlace:
+        """Look a table up. Raises DatasetNotFoundError."""
+        location = self._locations().get(name)
+        if location is None:
+            raise DatasetNotFoundError(f"{self._store.uri}/{name}{_ENDING}", "no such table")
+        return TablePlace(join_uri(self._store.uri, location), self._options)
+
+    def _locations(self) -> dict[str, str]:
+        """Return the folder of each table by its name. Raises CorruptFileError."""
+        folders = list_folders(self._store, "")
+        found = {one[: -len(_ENDING)]: one for one in folders if _is_table(one)}
+        if _MANIFEST in folders:
+            found |= self._listed()
+        if len(found) > TABLES_MAX:
+            raise NotSupportedError(f"{self._store.uri} has more than {TABLES_MAX:,} tables")
+        return found
+
+    def _listed(self) -> dict[str, str]:
+        """Read the table that a directory namespace keeps of its objects."""
+        from lance_nb.dataset.dataset import LanceDataset
+
+        uri = join_uri(self._store.uri, _MANIFEST)
+        listed = LanceDataset.from_opened(*open_version(uri, None, storage_options=self._options))
+        missing = {"object_id", "object_type", "location"}.difference(listed.schema.names)
+        if missing:
+            raise CorruptFileError(uri, expected="a table of objects", found=f"no {min(missing)}")
+        rows = listed.to_table(
+            columns=["object_id", "location"],
+            filter="object_type = 'table' AND location IS NOT NULL",
+            limit=TABLES_MAX + 1,
+        )
+        places = zip(rows["object_id"].to_pylist(), rows["location"].to_pylist(), strict=True)
+        return {name: check_relative_path(place, uri) for name, place in places}
+
+
+def _is_table(folder: str) -> bool:
+    return folder.endswith(_ENDING) and not folder.startswith(".") and folder != _ENDING
+
+
+class _RestCatalog:
+    """A server of the Lance namespace."""
+
+    def __init__(
+        self, address: str, options: StorageOptions | None, headers: Mapping[str, str] | None
+    ) -> None:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(address)
+        if not parts.hostname or parts.username or parts.query or parts.fragment:
+            raise InvalidInputError(
+                "expected rest+http://HOST:PORT[/PATH] without user, query or fragment; "
+                "credentials are headers"
+            )
+        self._address = address.rstrip("/")
+        self._is_here = parts.hostname in _LOOPBACK
+        self._options = options
+        self._headers = dict(headers or {})
+
+    def names(self) -> list[str]:
+        """List the names of all tables, those of nested namespaces too."""
+        found: list[str] = []
+        waiting: list[list[str]] = [[]]
+        seen = 0
+        while waiting:
+            namespace = waiting.pop()
+            seen += 1
+            if seen + len(found) > TABLES_MAX:
+                raise NotSupportedError(f"{self._address} has more than {TABLES_MAX:,} tables")
+            listed = self._pages(_path("namespace", namespace, "table/list"), "tables")
+            found += [DELIMITER.join([*namespace, one]) for one in listed]
+            inside = self._pages(_path("namespace", namespace, "list"), "namespaces")
+            waiting += [[*namespace, one] for one in inside]
+        return found
+
+    def place(self, name: str) -> TablePlace:
+        """Ask where a table is. Raises DatasetNotFoundError."""
+        identifier = name.split(DELIMITER)
+        asked = _path("table", identifier, "describe")
+        try:
+            answer = self._ask(asked, {"id": identifier})
+        except DatasetNotFoundError:
+            raise DatasetNotFoundError(f"{self._address}/{name}", "no such table") from None
+        uri = answer.get("table_uri") or answer.get("location")
+        options = answer.get("storage_options") or {}
+        if not isinstance(uri, str) or not uri or not isinstance(options, dict):
+            raise CorruptFileError(
+                self._address + asked, expected="the location of the table", found="another answer"
+            )
+        if split_uri(uri)[0] == "file" and not self._is_here:
+            raise NotSupportedError(
+                f"{self._address} says that table {name} is a local folder, which only a server on "
+                "this machine can know; open the table by its own URI"
+            )
+        merged = {**{str(key): value for key, value in options.items()}, **(self._options or {})}
+        return TablePlace(uri, merged or None)
+
+    def _pages(self, path: str, key: str) -> list[str]:
+        """Return the names of all pages of a list."""
+        from urllib.parse import quote
+
+        found: list[str] = []
+        token = ""
+        while True:
+            more = f"&page_token={quote(token, safe='')}" if token else ""
+            answer = self._ask(f"{path}?delimiter={quote(DELIMITER)}&limit={_PAGE}{more}")
+            names = answer.get(key)
+            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+                raise CorruptFileError(
+                    f"{self._address}{path}", expected=f"a list of {key}", found="another answer"
+                )
+            found += names
+            following = answer.get("page_token")
+            if not isinstance(following, str) or following in ("", token) or not names:
+                return found
+            if len(found) > TABLES_MAX:
+                raise NotSupportedError(f"{self._address} has more than {TABLES_MAX:,} {key}")
+            token = following
+
+    def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Send one request and return the object in the answer."""
+        import json
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+        class NoRedirects(HTTPRedirectHandler):
+            """Headers hold credentials, which no other server is to get."""
+
+            def redirect_request(self, *_: object, **__: object) -> None:
+                return None
+
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        request = Request(self._address + path, data, {**headers, **self._headers})  # noqa: S310
+        place = f"{self._address}{path}"
+        try:
+            with build_opener(NoRedirects).open(request, timeout=TIMEOUT_S) as reply:
+                text = reply.read(ANSWER_BYTES_MAX + 1)
+        except HTTPError as error:
+            with error:
+                if error.code == 404:
+                    raise DatasetNotFoundError(place, "the server knows no such object") from None
+                reason = f"the server answered {error.code} {error.reason}"
+                raise StorageError(place, reason) from None
+        except (OSError, HTTPException) as error:
+            raise StorageError(place, f"the server cannot be asked: {error}") from error
+        if len(text) > ANSWER_BYTES_MAX:
+            raise CorruptFileError(
+                place, expected=f"at most {ANSWER_BYTES_MAX:,} bytes", found="a longer answer"
+            )
+        try:
+            answer = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise CorruptFileError(place, expected="JSON", found="another answer") from error
+        if not isinstance(answer, dict):
+            raise CorruptFileError(place, expected="an object of JSON", found=type(answer).__name__)
+        return answer
+
+
+def _path(kind: str, identifier: Sequence[str], call: str) -> str:
+    from urllib.parse import quote
+
+    name = DELIMITER.join(identifier) or DELIMITER  # the delimiter alone is the root
+    return f"/v1/{kind}/{quote(name, safe='')}/{call}"
