@@ -5,8 +5,6 @@
 same.
 """
 
-__version__ = "0.1.0"  # the one place: the build, manifests and `lance-nb --version` read it
-
 import importlib as _importlib
 import typing as _typing
 
@@ -35,6 +33,7 @@ from lance_nb.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from lance_nb.version import __version__
 
 if _typing.TYPE_CHECKING:
     from lance_nb.dataset.arguments import (

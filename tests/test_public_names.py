@@ -16,7 +16,7 @@ from lance_nb import errors
 SUBMODULES = {
     "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format", "indices",
     "magic", "shown_text", "spark", "storage", "table", "transactions", "value_classes",
-    "widgets",
+    "version", "widgets",
 }  # fmt: skip
 # Read with a default: a missing list is one failure below, not the end of the whole collection.
 NAMES = list(getattr(lance_nb, "__all__", []))

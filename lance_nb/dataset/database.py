@@ -77,6 +77,13 @@ class TableSummary:
     ``health`` is "ok", a hint what maintenance would help, or the error with which the table cannot
     be opened; ``can_open`` tells these apart. ``num_bytes`` is None where files have no recorded
     size.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> _ = lance_nb.write_dataset(pa.table({"id": [1, 2]}), f"{uri}_db/photos.lance")
+        >>> found = lance_nb.database(f"{uri}_db").describe("photos")
+        >>> found.num_rows, found.num_versions, found.health
+        (2, 1, 'ok')
     """
 
     name: str
@@ -126,12 +133,22 @@ class Database:
 
     @property
     def uri(self) -> str:
-        """The folder, or the address of the server."""
+        """The folder, or the address of the server.
+
+        Examples:
+            >>> lance_nb.database("memory://shop").uri
+            'memory://shop'
+        """
         return self._uri
 
     @property
     def name(self) -> str:
-        """The last part of the URI."""
+        """The last part of the URI.
+
+        Examples:
+            >>> lance_nb.database("memory://shop").name
+            'shop'
+        """
         return self._uri.rstrip("/").rpartition("/")[2] or self._uri
 
     def __repr__(self) -> str:
@@ -159,6 +176,12 @@ class Database:
             name: of the table; those in namespaces are ``namespace$table``.
 
         Raises DatasetNotFoundError.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> _ = lance_nb.write_dataset(pa.table({"id": [1]}), "memory://shop/photos.lance")
+            >>> lance_nb.database("memory://shop").place("photos").uri
+            'memory://shop/photos.lance'
         """
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"the name of a table is text, not {name!r}")
@@ -172,6 +195,12 @@ class Database:
             version: as for ``lance_nb.dataset``; the newest by default.
 
         Raises DatasetNotFoundError and what ``lance_nb.dataset`` raises.
+
+        Examples:
+            >>> import pyarrow as pa
+            >>> _ = lance_nb.write_dataset(pa.table({"id": [1, 2]}), f"{uri}_db/photos.lance")
+            >>> lance_nb.database(f"{uri}_db").dataset("photos").count_rows()
+            2
         """
         from lance_nb.dataset.dataset import LanceDataset
 
@@ -217,13 +246,22 @@ class Database:
 
         Args:
             names: of the tables; all by default.
+
+        Examples:
+            >>> lance_nb.database(f"{uri}_nothing").summaries()
+            []
         """
         chosen = self.table_names() if names is None else list(names)
         tasks = [partial(self.describe, name) for name in chosen]
         return list(run_side_by_side(tasks, THREADS_MAX))
 
     def tables(self) -> pa.Table:
-        """Return the summaries of all tables, one row each."""
+        """Return the summaries of all tables, one row each.
+
+        Examples:
+            >>> lance_nb.database(f"{uri}_nothing").tables().column_names[:3]
+            ['name', 'version', 'num_versions']
+        """
         found = self.summaries()
         return pa.table(
             {

@@ -27,7 +27,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from lance_nb import __version__
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
 from lance_nb.explorer.models import text
@@ -38,6 +37,7 @@ from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_t
 from lance_nb.magic.verb import Result, one_line
 from lance_nb.magic.verbs.browse import dataset_summary
 from lance_nb.shown_text import visible_lines
+from lance_nb.version import __version__
 
 PROG = "lance-nb"
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lance_nb import __version__
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import (
     BASE_PATHS,
@@ -47,6 +46,7 @@ from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.old_manifests import may_need_repair
 from lance_nb.transactions.operation import ApplyContext, Built, Operation, operation_name
 from lance_nb.transactions.row_lineage import assign_row_ids, stamp_new_rows
+from lance_nb.version import __version__
 
 STICKY = MIXED_FILE_VERSIONS | TAGGED_FRAGMENT_REUSE | MANAGED_BLOBS | FIELD_IDS_NOT_REUSED
 

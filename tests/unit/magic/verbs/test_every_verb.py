@@ -35,7 +35,7 @@ class Case:
 
 CASES = {
     "open": Case("open ds", "main:7", ("open d", "ds"), "open", "usage: %lance open"),
-    "tables": Case("tables FOLDER", "1 table", ("tables d", "ds"), "tables", "usage: %lance tables"),
+    "tables": Case("tables FOLDER", "1 table", ("tables d", "ds"), "tables", "usage: %lance"),
     "show": Case("show", "main:7", ("sho", "show"), "show 3", "unrecognized arguments: 3"),
     "at": Case("at v1", "main:3", ("at tag:l", "tag:late"), "at v9", "names that exist"),
     "schema": Case("schema v1", "label", ("schema de", "dev"), "schema 99", "version 99"),
