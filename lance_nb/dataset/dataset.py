@@ -51,6 +51,7 @@ from lance_nb.dataset.stats import Inspection, LanceStats
 from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
+from lance_nb.format.index_metadata import Index
 from lance_nb.format.manifest import BasePath
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
@@ -2188,14 +2189,146 @@ class LanceDataset(OpenedVersion):
         *,
         with_position: bool = False,
         index_segments: Iterable[Any] | None = None,
-    ) -> NoReturn:
-        """Raise NotSupportedError: files of indices are not read. Raises IndexNotFoundError."""
-        from lance_nb.table import indices
+    ) -> None:
+        """Open the files of an index and keep what every search of it needs.
 
-        indices.segments_of(self._snapshot, name)
+        Args:
+            name: name of the index.
+            with_position: is pylance's, for positions of words; they are read when needed.
+            index_segments: only the segments with these uuids.
+
+        Raises IndexNotFoundError, InvalidInputError (no such segment).
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.prewarm_index("id_idx")
+        """
+        from lance_nb.dataset.verbs import index_segments as segments
+
+        segments.prewarm(self._snapshot, name, index_segments)
+
+    def _optimize_indices(
+        self,
+        names: Collection[str] | None,
+        num_to_merge: int | None,
+        *,
+        retrain: bool,
+        progress: Callable[[Any], object] | None,
+    ) -> None:
+        from lance_nb.dataset.verbs import index_segments
+
+        self._snapshot = index_segments.optimize(
+            self._session, self._snapshot, names, num_to_merge, retrain=retrain, progress=progress
+        )
+
+    def create_index_uncommitted(
+        self,
+        column: str,
+        index_type: Any,
+        name: str | None = None,
+        *,
+        fragment_ids: Iterable[int],
+        index_uuid: str | None = None,
+        progress_callback: Callable[[Any], object] | None = None,
+        **parameters: Any,
+    ) -> Index:
+        """Write one segment of an index, on some fragments; nothing is committed.
+
+        Several processes can build the segments of an index, and one of them commits these with
+        ``commit_existing_index_segments``.
+
+        Args:
+            column: the column to index.
+            index_type: as in ``create_scalar_index`` and ``create_index``.
+            name: name of the index; ``<column>_idx`` by default.
+            fragment_ids: the fragments.
+            index_uuid: the uuid of the segment; a new one by default.
+            progress_callback: called with ``IndexProgress`` events.
+            parameters: settings of the kind.
+
+        Raises as ``create_scalar_index`` does, and InvalidInputError for missing fragments.
+
+        Examples:
+            >>> segment = ds.create_index_uncommitted("id", "BTREE", fragment_ids=[0])
+            >>> ds.commit_existing_index_segments("id_idx", "id", [segment]).has_index
+            True
+        """
+        from lance_nb.dataset.verbs import index_segments
+
+        if hasattr(index_type, "index_type"):
+            parameters = {**index_type.parameters, **parameters}
+            index_type = index_type.index_type
+        return index_segments.build(
+            self._session,
+            self._snapshot,
+            column,
+            str(index_type),
+            name,
+            parameters,
+            fragment_ids,
+            uuid=index_uuid,
+            progress=progress_callback,
+        )
+
+    def merge_existing_index_segments(self, segments: Iterable[Index]) -> Index:
+        """Build one segment of the fragments of several ones; nothing is committed.
+
+        Args:
+            segments: as ``create_index_uncommitted`` returned them.
+
+        Raises InvalidInputError for segments that do not fit together.
+
+        Examples:
+            >>> parts = [ds.create_index_uncommitted("id", "BTREE", fragment_ids=[at])
+            ...          for at in (0, 1)]
+            >>> sorted(ds.merge_existing_index_segments(parts).fragment_ids)
+            [0, 1]
+        """
+        from lance_nb.dataset.verbs import index_segments
+
+        return index_segments.merge(self._snapshot, segments)
+
+    def commit_existing_index_segments(
+        self, index_name: str, column: str, segments: Iterable[Index]
+    ) -> Self:
+        """Commit segments as one index, beside the segments that it has already.
+
+        Segments whose fragments are all covered by the new ones are replaced.
+
+        Args:
+            index_name: name of the index.
+            column: its column.
+            segments: as ``create_index_uncommitted`` or ``merge_existing_index_segments`` returned
+                them.
+
+        Returns this dataset, at the new version. Raises InvalidInputError for segments of other
+        columns or types, that overlap, or whose files are missing.
+
+        Examples:
+            >>> segment = ds.create_index_uncommitted("id", "BITMAP", fragment_ids=[0, 1])
+            >>> made = ds.commit_existing_index_segments("by_id", "id", [segment])
+            >>> made.index_statistics("by_id")["num_unindexed_rows"]
+            0
+        """
+        from lance_nb.dataset.verbs import index_segments
+
+        self._snapshot = index_segments.commit(
+            self._session, self._snapshot, index_name, column, segments
+        )
+        return self
+
+    def merge_index_metadata(
+        self,
+        index_uuid: str,
+        index_type: str,
+        batch_readhead: int | None = None,
+        progress_callback: Callable[[Any], object] | None = None,
+    ) -> NoReturn:
+        """Raise NotSupportedError: segments are merged by ``merge_existing_index_segments``."""
         raise NotSupportedError(
-            f"index {name!r} cannot be prewarmed: scans do not read index files, so there is "
-            "nothing to keep in memory"
+            "files of parts of an index are not merged by uuid: build segments with "
+            "create_index_uncommitted, and pass them to commit_existing_index_segments, or to "
+            "merge_existing_index_segments before that"
         )
 
     def create_scalar_index(
@@ -2231,10 +2364,12 @@ class LanceDataset(OpenedVersion):
                 parameters, such as pylance's IndexConfig, will do too.
             name: its name; ``<column>_idx`` by default.
             replace: build an index of that name anew.
+            train: False makes an index that covers no fragment; ``optimize_indices`` fills it.
+            index_uuid: the uuid of its segment; a new one by default.
             progress_callback: called with ``IndexProgress`` events.
             parameters: settings of the kind.
-            train, fragment_ids, index_uuid, format_version, document_granularity: are pylance's,
-                and refused where they are given.
+            fragment_ids: is refused; ``create_index_uncommitted`` builds on some fragments.
+            format_version, document_granularity: are pylance's, and refused where they are given.
 
         Raises ColumnNotFoundError, InvalidInputError (the type of the column, a parameter, or a
         name that is taken), and NotSupportedError for kinds and options that only pylance has.
@@ -2250,13 +2385,12 @@ class LanceDataset(OpenedVersion):
             parameters = {**index_type.parameters, **parameters}
             index_type = index_type.index_type
         kind = str(index_type)
-        given = {
-            "train": None if train else train,
-            "fragment_ids": fragment_ids,
-            "index_uuid": index_uuid,
-            "format_version": format_version,
-            "document_granularity": document_granularity,
-        }
+        if fragment_ids is not None:
+            raise InvalidInputError(
+                f"fragment_ids: create_index_uncommitted({column!r}, {kind!r}, fragment_ids=...) "
+                "builds a segment on some fragments"
+            )
+        given = {"format_version": format_version, "document_granularity": document_granularity}
         for option, value in given.items():
             if value is not None:
                 raise NotSupportedError(
@@ -2272,6 +2406,8 @@ class LanceDataset(OpenedVersion):
             name,
             parameters,
             replace=replace,
+            train=train,
+            uuid=index_uuid,
             progress=progress_callback,
         )
 

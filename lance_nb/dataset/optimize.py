@@ -18,13 +18,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from lance_nb.code_lines import Python
 from lance_nb.dataset.verbs import compaction
 from lance_nb.dataset.verbs.progress import Progress
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
+from lance_nb.indices.building import ProgressCallback
 from lance_nb.transactions.compaction import CompactionMetrics, CompactionOptions, Rewritten
 from lance_nb.transactions.compaction import CompactionTask as _Task
 from lance_nb.value_classes import dataclass
@@ -199,13 +199,37 @@ class DatasetOptimizer:
         keys = [retention.INTERVAL, retention.OLDER_THAN]
         self._dataset.delete_config_keys(keys)
 
-    def optimize_indices(self, **_parameters: Any) -> NoReturn:
-        """Raise NotSupportedError: indices are built and extended by pylance."""
-        opened = Python("lance.dataset").call(self._dataset.uri)
-        made = opened.attribute("optimize.optimize_indices").call()
-        raise NotSupportedError(
-            "lance_nb does not extend indices; rows that they do not cover are scanned "
-            f"(ds.index_coverage() shows which). With pylance installed, {made.code} extends them"
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        progress_callback: ProgressCallback | None = None,
+    ) -> None:
+        """Extend indices to fragments that they do not cover; one commit for all of them.
+
+        Args:
+            num_indices_to_merge: how many of the last segments become one with the new fragments:
+                1 by default; 0 makes a new segment of the new fragments alone. From 2 on segments
+                are merged also when there are no new fragments.
+            index_names: only these; all indices by default. One that cannot be built here is left
+                as it is with a warning, or refused when it is named.
+            retrain: build each index anew, as one segment, with the parameters that it has.
+            progress_callback: called with ``IndexProgress`` events; what it raises ends the work,
+                and no file is left.
+
+        Raises IndexNotFoundError, InvalidInputError, NotSupportedError.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.insert(ds.to_table(limit=3))
+            >>> ds.optimize.optimize_indices()
+            >>> ds.index_statistics("id_idx")["num_unindexed_rows"]
+            0
+        """
+        self._dataset._optimize_indices(  # noqa: SLF001
+            index_names, num_indices_to_merge, retrain=retrain, progress=progress_callback
         )
 
 

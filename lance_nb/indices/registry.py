@@ -66,7 +66,9 @@ def builders() -> dict[str, IndexBuilder]:
         )
 
     return {
-        "BTREE": IndexBuilder(btree.DETAILS_URL, btree.check, no_parameters, btree.write),
+        "BTREE": IndexBuilder(
+            btree.DETAILS_URL, btree.check, no_parameters, btree.write, ROW_ADDRESS
+        ),
         "BITMAP": IndexBuilder(bitmap.DETAILS_URL, bitmap.check, no_parameters, bitmap.write),
         "LABEL_LIST": IndexBuilder(
             label_list.DETAILS_URL, label_list.check, no_parameters, label_list.write

@@ -21,7 +21,7 @@ without indices.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -102,6 +102,13 @@ class ScalarSearch:
         if part is None:
             return None
         return IndexAnswer(part.rows, part.covered, part.is_exact, part.words)
+
+    def prepare(self, name: str, uuids: Collection[str] | None = None) -> None:
+        """Open the segments of an index, or some of them. Raises LanceError."""
+        for index in self._indices:
+            for segment in index.segments if index.name == name else ():
+                if uuids is None or segment.index.uuid in uuids:
+                    segment.reader()
 
     def explain(self, condition: Filter) -> list[str]:
         """Say in words which indices will be searched."""

@@ -169,10 +169,15 @@ def commit_segments(session: Session, base: Snapshot, operation: CreateIndex) ->
     try:
         return commit_operation(session, base, operation)
     except (CommitConflictError, RetryableCommitConflictError):
-        for one in operation.added:
-            for file in one.files:
-                base.locations.home.delete(f"_indices/{one.uuid}/{file.path}")
+        discard(base, operation.added)
         raise
+
+
+def discard(base: Snapshot, segments: Sequence[IndexMetadata]) -> None:
+    """Delete the files of segments that were built here and are not committed."""
+    for one in segments:
+        for file in one.files:
+            base.locations.home.delete(f"_indices/{one.uuid}/{file.path}")
 
 
 def create(
@@ -184,13 +189,19 @@ def create(
     parameters: Mapping[str, Any] | None = None,
     *,
     replace: bool,
+    train: bool = True,
+    uuid: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> Snapshot:
-    """Build an index on all fragments and commit it. Raises as ``check`` does."""
+    """Build an index on all fragments and commit it; on none of them unless ``train``.
+
+    Raises as ``check`` does.
+    """
 
     def attempt(base: Snapshot) -> Snapshot:
         wanted = check(base, session.uri, column, kind, name, parameters, replace=replace)
-        made, _ = write_segment(base, wanted, list(base.manifest.fragments), progress=progress)
+        fragments = list(base.manifest.fragments) if train else []
+        made, _ = write_segment(base, wanted, fragments, progress=progress, uuid=uuid)
         return commit_segments(session, base, operation_of(base, wanted.name, [made]))
 
     return replanned(session, snapshot, attempt)

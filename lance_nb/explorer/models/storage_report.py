@@ -167,17 +167,17 @@ def _unindexed(
     if not missing.any():
         return None
     rows = int(counts.num_rows[missing].sum())
-    opened = Python("lance.dataset").call(dataset.uri)
-    line = opened.attribute("optimize.optimize_indices").call().line()
+    place = {} if dataset.branch is None else {"version": (dataset.branch, None)}
+    opened = Python("lance_nb.dataset").call(dataset.uri, **place)
+    line = opened.attribute("optimize.optimize_indices").call(index_names=[name]).line()
     return Advice(
         key=f"index {text.name(name)}",
         title=f"Index {text.name(name)} does not cover all rows",
         text=(
             f"Searches scan {text.plural(rows, 'row')} in "
-            f"{text.plural(int(missing.sum()), 'fragment')} without it. Building indices needs "
-            "pylance."
+            f"{text.plural(int(missing.sum()), 'fragment')} without it."
         ),
-        python=f"import lance; {line}",
+        python=line,
         stage=None,
         fragment=int(counts.ids[int(missing.argmax())]),
     )

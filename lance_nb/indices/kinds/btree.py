@@ -8,8 +8,8 @@
 
 Page i is rows ``[i * batch_size, (i + 1) * batch_size)`` of the data. Pages that may hold a value
 are read, and the condition itself is computed for their values. A page that ends in NaN is always
-read for a comparison, because NaN has its own place in the order. ``ids`` are row addresses, or row
-ids where these are stable.
+read for a comparison, because NaN has its own place in the order. ``ids`` are row addresses; in
+version 0, where row ids are stable, row ids. Version 1 is written there.
 
 Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read. What is sorted to
 build a segment is bounded, see ``sorted_rows``.
@@ -30,6 +30,7 @@ import pyarrow.types as pt
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
@@ -223,7 +224,8 @@ def write(
                 add(batch.num_rows)
     bounds = _bounds_schema(kind)
     files.write("page_lookup.lance", pages, bounds)
-    return SegmentDetails()
+    is_stable = bool(rows.snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS)
+    return SegmentDetails(index_version=int(is_stable))
 
 
 def _whole_pages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -121,12 +121,9 @@ def test_what_is_not_offered_says_what_to_do_instead(indexed):
     for refused in (
         lambda: indexed.create_scalar_index("id", "RTREE"),
         lambda: indexed.create_index(["id"], "IVF_RQ", num_partitions=2),
-        indexed.optimize.optimize_indices,
     ):
         with pytest.raises(NotSupportedError, match=r"lance\.dataset\('memory"):
             refused()
-    with pytest.raises(NotSupportedError, match="nothing to keep in memory"):
-        indexed.prewarm_index("tree")
     with pytest.raises(IndexNotFoundError):
         indexed.prewarm_index("none")
     with pytest.raises(lance_nb.ColumnNotFoundError):
