@@ -23,7 +23,8 @@ checks.gate    branch, closed (long work)         words, branch, version, code
 ``key`` changes whenever the expectations do: marks of another key are void. Marks are computed from
 the cache by fragment. Without ``read``, at most ``UNASKED_BYTES`` bytes of data files per explorer
 are read for them, and none from a store on the network; what would need more is "unchecked".
-``is_watched``: the store is local, so that all versions may be looked at without being asked for.
+``is_watched``: all versions are looked at without being asked for, because the store is local and
+their manifests are small (``WATCHED_FRAGMENTS`` fragments in all); else those in sight.
 
 Nothing is written while the lock is shut.
 
@@ -59,7 +60,8 @@ from lance_nb.format.expectations import TEXT_CHARS_MAX, ConfiguredExpectations,
 
 MAX_NUMBERS = 64
 MARKS_MAX = 20_000
-UNASKED_BYTES = 64_000_000
+UNASKED_BYTES = 16_000_000
+WATCHED_FRAGMENTS = 50_000  # about 0.8 s of processor time
 MAX_COLUMNS = 500
 MAX_NAME = 200
 LOCK_S = 0.1
@@ -125,7 +127,7 @@ class CheckHandlers(RequestHandlers):
                         for name, problem in configured.problems.items()
                     ],
                     "gate": configured.is_gated,
-                    "is_watched": dataset.opened[0].root.scheme in _LOCAL,
+                    "is_watched": _is_watched(dataset),
                     "columns": [
                         {"name": one.name, "label": text.name(one.name),
                          "type": type_label(one.type)}
@@ -366,6 +368,12 @@ class CheckHandlers(RequestHandlers):
         checker = Checker(newest) if known is None or known.key != key else known.checker
         found = self._watched[branch] = Watched(key, newest, configured, checker)
         return found
+
+
+def _is_watched(dataset: LanceDataset) -> bool:
+    fragments = len(dataset.opened[1].manifest.fragments)
+    is_little = len(dataset.version_numbers()) * fragments <= WATCHED_FRAGMENTS
+    return is_little and dataset.opened[0].root.scheme in _LOCAL
 
 
 def _branch_of(args: Mapping[str, Any]) -> str | None:

@@ -298,7 +298,8 @@ export function mountTimeline(el, ctx) {
         ]
       : [];
     words.push(retention.words(lane?.branch ?? null, version));
-    words.push(checks.words(lane?.branch ?? null, version));
+    // Before the message, which may be long.
+    words.splice(3, 0, checks.words(lane?.branch ?? null, version));
     const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
     return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),

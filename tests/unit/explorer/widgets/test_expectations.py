@@ -147,6 +147,15 @@ def test_nothing_is_read_from_a_network_without_being_asked(
     assert statuses(ask, 3, read=True) == {3: "pass"}
 
 
+def test_versions_with_large_manifests_are_left_until_they_are_in_sight(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expectations, "WATCHED_FRAGMENTS", 29)  # 6 versions of up to 5 fragments
+    assert ask("checks.state")["is_watched"] is False
+    monkeypatch.setattr(expectations, "WATCHED_FRAGMENTS", 30)
+    assert ask("checks.state")["is_watched"] is True
+
+
 def test_one_version_is_checked(ask: Ask) -> None:
     found = ask("checks.run", version=4)
     assert found["sentence"] == "main:4: 1 expectation, 1 failed"
