@@ -50,7 +50,7 @@ _NEWEST = 20
 _ALL = 2**52
 _PROFILED = 16
 ENTRY = "snapshot_app.js"
-_PAGE_STYLE = """
+PAGE_STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 14px; font: 13px/1.45 system-ui, sans-serif; background: #fff; color: #1c2024; }
 @media (prefers-color-scheme: dark) { body { background: #16191d; color: #e6e9ec; } }
@@ -155,7 +155,7 @@ def _keep_screen(
         whole = {"rows": rows["num_rows"], "columns": rows["num_columns"]}
         kept = {"num_rows": page["num_rows"], "num_columns": len(page["columns"])}
         screen["rows"] = rows | kept | {"whole": whole}
-    screen = _plain(screen)
+    screen = plain_json(screen)
     if found.afford(screen):
         found.screens.append(screen)
 
@@ -212,7 +212,7 @@ def _keep_answer(
     reply, buffers = handle({"id": "1", "type": kind, "args": args}, handlers)
     if not reply["ok"]:
         return {}
-    answer = {"result": reply["result"], "buffers": [_plain(one) for one in buffers]}
+    answer = {"result": reply["result"], "buffers": [plain_json(one) for one in buffers]}
     where = [] if place is None else [place[0] or "", place[1]]
     if found.afford(answer):
         found.answers["|".join(map(str, [kind, *where, *apart]))] = answer
@@ -227,14 +227,14 @@ def _keep_bars(found: Snapshot, dataset: Source) -> None:
         found.bars[dataset.branch or ""] = {bar["version"]: bar for bar in bars}
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """Return the JSON form of a value, binary parts marked."""
     if isinstance(value, (bytes, memoryview)):
         return {"$bytes": base64.b64encode(value).decode()}
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: plain_json(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [plain_json(inner) for inner in value]
     return value
 
 
@@ -243,13 +243,13 @@ def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], he
     module, style = assets.texts(ENTRY)
     # The linked module with its default export as a constant.
     script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
-    style = f"{_PAGE_STYLE}{style}"
+    style = f"{PAGE_STYLE}{style}"
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
     still = picture.html.replace(LEFT, "")  # the policy allows no style in an attribute
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
-        "img-src blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src '{content_hash(script)}'; "
+        f"style-src '{content_hash(style)}'; img-src blob:; base-uri 'none'; form-action 'none'"
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -262,6 +262,7 @@ def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], he
     )
 
 
-def _hash(content: str) -> str:
+def content_hash(content: str) -> str:
+    """Return the hash by which a content security policy allows a script or a style sheet."""
     digest = hashlib.sha256(content.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"

@@ -23,4 +23,6 @@ const LATE = {
 };
 for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });
 
-export default widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");
+export const explorer = widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");
+
+export default explorer;

@@ -4,6 +4,7 @@
 
     lance-nb lab [URI]                open JupyterLab with a notebook that explores the dataset
     lance-nb demo [PATH]              write the demo dataset (default: demo.lance)
+    lance-nb view URI                 explore the dataset in a browser, without Jupyter
     lance-nb report URI [-o FILE]     write one HTML file with pictures of the dataset
     lance-nb log photos.lance -n 5    any verb that needs no notebook; the dataset comes first
     lance-nb diff photos.lance 3 5 --json
@@ -22,7 +23,9 @@ import re
 import shlex
 import sys
 import traceback
+import webbrowser
 from collections.abc import Sequence
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
@@ -43,10 +46,16 @@ PROG = "lance-nb"
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 # Verbs that need the state of a notebook.
 _NOTEBOOK_ONLY = frozenset({"stage", "status", "commit", "discard"})
+VIEW_HEIGHT = 560  # pixels of the tabs in a page of their own
+MAX_PORT = 65_535
 _TEXT_VERBS = frozenset({"sql", "query"})
 # Commands of the terminal only: usage and description.
 COMMANDS = {
     "lab": ("[URI]", "open JupyterLab with a notebook that explores the dataset"),
+    "view": (
+        "URI [--no-browser] [--port N] [--read-only]",
+        "explore the dataset in a browser, without a notebook; Ctrl-C ends it",
+    ),
     "report": (
         "URI [VERSION] [-o FILE]",
         "write one offline HTML file with pictures of the dataset",
@@ -91,6 +100,8 @@ def _run(words: list[str]) -> int:
         return _help(words[:1])
     if words[0] == "lab":
         return _lab(words[1:])
+    if words[0] == "view":
+        return _view(words[1:])
     if words[0] == "report":
         return _report(words[1:])
     if words[0] == "demo":
@@ -163,6 +174,44 @@ def _demo(words: list[str]) -> int:
     _say(ensure(Path(paths[0]), force="--force" in words))
     path = shlex.quote(paths[0])
     _say(f"explore it: {PROG} lab {path}   or: {PROG} log {path} --graph")
+    return 0
+
+
+def _view(words: list[str]) -> int:
+    """Serve the explorer to a browser of this machine until Ctrl-C."""
+    usage = f"usage: {PROG} view {COMMANDS['view'][0]}"
+    targets, port, left = [], 0, iter(words)
+    for one in left:
+        if one == "--port":
+            number = next(left, "")
+            if not number.isdecimal() or int(number) > MAX_PORT:
+                raise InvalidInputError(f"--port takes a number up to {MAX_PORT}; {usage}")
+            port = int(number)
+        elif one.startswith("-"):
+            if one not in {"--no-browser", "--read-only"}:
+                raise InvalidInputError(f"unknown option {one}; {usage}")
+        else:
+            targets.append(one)
+    if len(targets) != 1:
+        raise InvalidInputError(usage)
+    try:
+        from lance_nb.explorer.app import explore
+        from lance_nb.explorer.browser_server import ExplorerServer
+    except ImportError as error:
+        raise MissingPackageError("view", "anywidget", "lance-nb[lab]") from error
+    MagicContext().open(targets[0])  # report a wrong name here, not in the browser
+    make = partial(explore, targets[0], height=VIEW_HEIGHT, read_only="--read-only" in words)
+    server = ExplorerServer(make, port=port)
+    _say(f"exploring {targets[0]} at {server.url}\nCtrl-C ends it")
+    sys.stdout.flush()
+    if "--no-browser" not in words:
+        webbrowser.open(server.url)
+    try:
+        server.serve()
+    except KeyboardInterrupt:
+        _say("ended")
+    finally:
+        server.close()
     return 0
 
 

@@ -157,7 +157,7 @@ function failed(message) {
 }
 
 /** @param {Lnb.Json} value @returns {Lnb.Json} */
-function revive(value) {
+export function revive(value) {
   if (Array.isArray(value)) return value.map(revive);
   if (!value || typeof value !== "object") return value;
   if ("$bytes" in value)

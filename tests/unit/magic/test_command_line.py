@@ -138,7 +138,8 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
         ["clean", uri, "--dry-run"], ["demo", "--help"], ["report", uri], ["report", uri, "v1"],
     ]  # fmt: skip
-    missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri]]
+    missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri],
+               ["view", uri]]  # fmt: skip
     known = {*command_line.COMMANDS, *VERBS} - command_line._NOTEBOOK_ONLY
     untried = known - {words[0] for words in [*lines, *missing]}
 
@@ -156,6 +157,7 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
         "lance-nb: SQL needs DuckDB, which is not installed: pip install 'lance-nb[sql]'\n",
         "lance-nb: lab needs JupyterLab, which is not installed: pip install 'lance-nb[lab]'\n",
+        "lance-nb: view needs anywidget, which is not installed: pip install 'lance-nb[lab]'\n",
     ]
     assert untried <= {"merge", "cherry-pick", "revert"}, "changes of history are tried elsewhere"
     assert [name for name in NOT_FOR_A_LOG if name in said["loaded"]] == []

@@ -147,7 +147,7 @@ def test_what_only_the_command_has_writes_nothing_either(
         captured = capsys.readouterr()
         assert captured.out + captured.err
         check(captured.out + captured.err)
-    assert set(COMMANDS) == {"lab", "report", "demo"}
+    assert set(COMMANDS) == {"lab", "view", "report", "demo"}
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,0 +1,63 @@
+"""``lance-nb view``: the command as a person runs it, and the main flows in its page."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import lance_nb
+from tests.support.explorer_datasets import worn_dataset
+from tests.ui.bare_page import Screenshot
+
+pytestmark = pytest.mark.ui
+
+
+def test_the_main_flows_work_without_a_notebook(
+    page: Page, screenshot: Screenshot, tmp_path: Path
+) -> None:
+    uri = worn_dataset(tmp_path / "worn.lance").uri
+    command = [sys.executable, "-m", "lance_nb.magic.command_line", "view", uri, "--no-browser"]
+    said: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://\S+", process.stdout.readline())
+            assert found is not None
+            page.goto(found.group())
+            root = page.locator(".lnb-live")
+            rows = root.locator(".lnb-panel-rows")
+            expect(root.locator(".lnb-here-ref")).to_have_text("main:6")
+            root.get_by_role("combobox", name="filter of rows").fill("id < 5")
+            page.keyboard.press("Enter")
+            expect(rows.locator(".lnb-grid-status")).to_contain_text("of 5")
+            root.get_by_role("option", name="main version 2,").click()
+            expect(root.locator(".lnb-here-ref")).to_have_text("main:2")
+            root.get_by_role("tab", name="Changes").click()
+            expect(root.locator(".lnb-ch-badge")).to_contain_text("by")
+            screenshot(page)
+            root.get_by_role("button", name="read-only").click()
+            root.get_by_role("tab", name="Stage").click()
+            panel = root.locator(".lnb-panel-stage")
+            panel.get_by_label("change", exact=True).select_option("delete")
+            panel.get_by_label("where", exact=True).fill("id < 3")
+            panel.get_by_label("where", exact=True).press("Escape")
+            panel.get_by_role("button", name="Stage", exact=True).click()
+            panel.locator(".lnb-sg-card").get_by_role("button", name="Commit").click()
+            expect(panel.locator(".lnb-sg-done")).to_contain_text("main:7")
+            assert lance_nb.dataset(uri).version == 7
+            assert said == []
+            assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in asked), asked
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert process.stdout.read().endswith("ended\n")
