@@ -281,7 +281,8 @@ class LanceDataset(OpenedVersion):
             offset: rows of the result to skip.
             nearest: a vector search: a dict of the arguments of ``ScannerBuilder.nearest``.
             prefilter: search among the rows that pass the filter; else what was found is filtered.
-            disable_scoring_autoprojection: leave ``_distance`` out of the result of a search.
+            disable_scoring_autoprojection: leave ``_distance`` or ``_score`` out of the result of a
+                search.
             order_by: names or ``ColumnOrdering`` values to sort by.
             fragments: read only these.
             with_row_id: add the column ``_rowid``.
@@ -300,8 +301,11 @@ class LanceDataset(OpenedVersion):
             batch_size_bytes, batch_readahead, fragment_readahead, scan_in_order, use_stats,
                 io_buffer_size, late_materialization: tune pylance's reads; they cannot change
                 the result and have no effect.
-            full_text_query, index_segments, row_addr_allowlist, row_addr_blocklist: need an index
-                and are refused.
+            full_text_query: return the rows that match a text, best first, with their ``_score``
+                (BM25): a text, which is searched in every column with an INVERTED index, a dict of
+                "query" and "columns", or a query such as ``MatchQuery``. Text between quotation
+                marks is a phrase. Rows that no index covers are scanned.
+            index_segments, row_addr_allowlist, row_addr_blocklist: are refused.
 
         Raises PredicateError, ColumnNotFoundError, InvalidInputError, NotSupportedError.
 

@@ -369,7 +369,7 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
         from lance_nb.table.blob_scan import plan_blob_scan
 
         return plan_blob_scan(snapshot, options)
-    search = None
+    search = text = None
     if options.use_scalar_index and options.filter is not None:
         from lance_nb.indices.search import scalar_search  # needed by filters only
 
@@ -379,7 +379,11 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
         from lance_nb.indices.vectors.search import vector_search  # needed by nearest only
 
         vectors = vector_search(snapshot)
-    return plan_scan(snapshot, options, search, vectors)
+    if options.full_text_query is not None:
+        from lance_nb.indices.texts.search import plan_text  # needed by full-text queries only
+
+        text = plan_text(snapshot, options.full_text_query, fast_search=options.fast_search)
+    return plan_scan(snapshot, options, search, vectors, text)
 
 
 def _restored(

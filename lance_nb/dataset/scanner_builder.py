@@ -25,7 +25,6 @@ DEFAULT_BATCH_SIZE = "LANCE_DEFAULT_BATCH_SIZE"
 
 # Arguments that would change the result, and what to do instead.
 _REFUSED = {
-    "full_text_query": "full-text search needs an index; filter with LIKE, ILIKE or regexp_like",
     "index_segments": "every segment that helps is searched; leave index_segments out",
     "row_addr_allowlist": "filter by _rowaddr instead: filter='_rowaddr IN (...)'",
     "row_addr_blocklist": "filter by _rowaddr instead: filter='_rowaddr NOT IN (...)'",
@@ -362,10 +361,19 @@ class ScannerBuilder:
         return self._set("disable_scoring_autoprojection", disable)
 
     def full_text_search(self, query: Any, columns: Sequence[str] | None = None) -> Self:
-        """Search texts: ``to_scanner`` raises NotSupportedError, as no index is used.
+        """Search texts; the rows that match come best first, with a column ``_score`` (BM25).
 
         Args:
-            query, columns: what to search for, and where.
+            query: a text, or a query such as ``MatchQuery``. Text between quotation marks is a
+                phrase.
+            columns: where a text is searched; None: in every column with an INVERTED index.
+
+        Raises InvalidInputError.
+
+        Examples:
+            >>> builder = lance_nb.ScannerBuilder(ds).full_text_search("label-3", ["label"])
+            >>> builder.to_scanner().to_table().schema.names
+            ['id', 'label', 'vector', '_score']
         """
         return self._set("full_text_query", {"query": query, "columns": columns})
 
@@ -536,6 +544,7 @@ class ScannerBuilder:
             given.get("blob_handling") == "all_binary",
             bool(given.get("keep_dictionaries")),
             given.get("use_scalar_index") is not False,
+            given.get("full_text_query"),
             bool(given.get("fast_search")),
         )
         # A copy: the handle may move to another version before the scan is read.
@@ -568,8 +577,7 @@ def scan(
         if value is None:
             continue
         if name == "full_text_query":
-            query = value if isinstance(value, Mapping) else {"query": value}
-            builder.full_text_search(**query)
+            builder._set(name, value)  # noqa: SLF001
         elif name == "row_addr_allowlist":
             builder.row_addr_prefilter(allowlist=value)
         elif name == "row_addr_blocklist":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 U64s = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
 
 
 # numpy's own ``unique`` and ``isin`` import numpy.ma, which takes longer than a search.
@@ -64,6 +65,25 @@ class IndexAnswer:
         )
         offsets: Ids = (self.rows[low:high] & np.uint64(0xFFFFFFFF)).astype(np.int64)
         return offsets
+
+
+class TextMatches(Protocol):
+    """A full-text query that is planned on one version."""
+
+    def find(self, choice: RowChoice, most: int | None) -> tuple[U64s, Scores]:
+        """Return the addresses of rows that match and pass the filter of the choice, best first.
+
+        At most ``most`` of them, None for all; of equal scores the lower address comes first.
+        """
+        ...
+
+    def explain(self) -> list[str]:
+        """Say in words what will be searched for, and where."""
+        ...
+
+    def costs(self) -> list[str]:
+        """Say in words what the last search has read."""
+        ...
 
 
 class IndexSearch(Protocol):

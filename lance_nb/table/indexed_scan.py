@@ -77,6 +77,21 @@ def indexed_selections(
                 yield kept
 
 
+def passing_rows(snapshot: Snapshot, condition: Filter, rows: U64s) -> U64s:
+    """Return those of some live rows that pass a filter; ``rows`` are ascending addresses."""
+    ids = snapshot.manifest.fragments.counts().ids
+    answer = IndexAnswer(rows, different(np.sort(ids)), is_exact=False)
+    columns = filter_projection(snapshot.manifest.schema, condition)
+    choice = RowChoice(condition, answer=answer)
+    parts = [
+        part.physical.astype(np.uint64) | np.uint64(part.fragment.id << 32)
+        for part in indexed_selections(snapshot, choice, columns, None)
+    ]
+    # A scan of whole fragments, where it is cheaper, also finds other rows.
+    passing = np.sort(np.concatenate(parts)) if parts else rows[:0]
+    return rows[among(rows, passing)]
+
+
 def count_indexed(snapshot: Snapshot, choice: RowChoice) -> int:
     """Count the rows of a scan; what indices name exactly is not read."""
     answer, condition = choice.answer, choice.filter

@@ -1,8 +1,8 @@
 """Plan a scan: which rows it returns, in which order, and what its columns look like.
 
 ``plan_scan`` checks what is asked for against a version; the ``ScanPlan`` then runs as a table, as
-batches or as a count. Order of work: nearest neighbours, then the filter (before them with
-``prefilter``), then order, offset and limit.
+batches or as a count. Order of work: nearest neighbours or a full-text query, then the filter
+(before them with ``prefilter``), then order, offset and limit.
 
 Most scans are plain: stored columns of live rows in the order of the scan, with offset and limit.
 They need neither filters, orders, searches nor expressions, so these modules are imported where a
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_batch
+from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.projection import (
@@ -39,9 +40,15 @@ from lance_nb.value_classes import dataclass
 if TYPE_CHECKING:
     from lance_nb.table.computed_columns import Shape
     from lance_nb.table.filtered_scan import RowChoice
-    from lance_nb.table.index_search import IndexAnswer, IndexSearch, NearestSearch
+    from lance_nb.table.index_search import (
+        IndexAnswer,
+        IndexSearch,
+        NearestSearch,
+        Scores,
+        TextMatches,
+    )
     from lance_nb.table.nearest import NearestQuery, Neighbours
-    from lance_nb.table.ordering import ColumnOrdering
+    from lance_nb.table.ordering import Addresses, ColumnOrdering
     from lance_nb.table.predicate import Filter
 
 BATCH_ROWS_MAX = (1 << 32) - 1
@@ -69,6 +76,7 @@ class ScanOptions:
     blob_payloads: bool = False
     keep_dictionaries: bool = False
     use_scalar_index: bool = True
+    full_text_query: Any = None
     fast_search: bool = False
 
     @property
@@ -82,6 +90,7 @@ class ScanOptions:
         return (
             self.filter is None
             and self.nearest is None
+            and self.full_text_query is None
             and self.order_by is None
             and not self.include_deleted_rows
             and not isinstance(self.columns, Mapping)
@@ -99,7 +108,7 @@ class ScanPlan:
 
     ``source`` is what is read of the stored columns; ``shape`` makes the result of it, None in a
     plain scan, whose result is the source. ``search`` are the indices that the filter may use,
-    ``vectors`` those that ``nearest`` may use.
+    ``vectors`` those that ``nearest`` may use, and ``text`` is the full-text query.
     """
 
     snapshot: Snapshot
@@ -111,6 +120,7 @@ class ScanPlan:
     nearest: NearestQuery | None = None
     search: IndexSearch | None = None
     vectors: NearestSearch | None = None
+    text: TextMatches | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -150,6 +160,8 @@ class ScanPlan:
             raise InvalidInputError("rows cannot be counted under a limit or an offset")
         if self.nearest is not None:
             return self._neighbours(self.nearest).rows.num_rows
+        if self.text is not None:
+            return self._matches(self.text)[0].num_rows
         return count_selected(self.snapshot, self._choice)
 
     def explain(self) -> str:
@@ -167,7 +179,7 @@ class ScanPlan:
 
             first = list(filter_projection(schema, self.filter).schema.names)
             lines.append(f"  filter: {self.filter.text}")
-            if self.search is not None and (self.nearest is None or options.prefilter):
+            if self.search is not None and self._filters_first:
                 asked = self.search.explain(self.filter)
                 lines += [f"  {line}" for line in asked]
                 is_searched = any(" fragments covered" in line for line in asked)
@@ -186,6 +198,10 @@ class ScanPlan:
             lines += [f"  {line}" for line in asked]
             is_searched |= len(asked) > 1
             first.append(self.nearest.column)
+        if self.text is not None:
+            when = "after" if options.prefilter else "before"
+            order = f", {when} the filter" if self.filter is not None else ""
+            lines += [f"  {line}{order}" for line in self.text.explain()]
         if self.orderings:
             keys = [ordering.column_name for ordering in self.orderings]
             first += keys
@@ -204,18 +220,17 @@ class ScanPlan:
 
     def found_by_indices(self) -> list[str]:
         """Search the indices, and say in words what they answered; nothing without an answer."""
-        answer = None
-        if self.nearest is None or self.options.prefilter:
-            answer = self._answer
+        answer = self._answer if self._filters_first else None
+        lines = [] if self.text is None else self.text.costs()
         if self.nearest is not None and self.vectors is not None:
             only = self.options.fast_search
             lines = self.vectors.found(self._choice, self.nearest, indexed_only=only)
-            if lines or answer is None:
+            if lines:
                 return lines
         if answer is None:
-            return []
+            return lines
         checked = "each passes" if answer.is_exact else "the filter is computed for each"
-        return [f"index candidates: {answer.rows.size:,}, {checked}"]
+        return [*lines, f"index candidates: {answer.rows.size:,}, {checked}"]
 
     # --- plain scans ------------------------------------------------------------------------------
 
@@ -230,12 +245,15 @@ class ScanPlan:
         """The rows that are looked at first."""
         from lance_nb.table.filtered_scan import RowChoice
 
-        condition = self.filter
-        if self.nearest is not None and not self.options.prefilter:
-            condition = None
+        condition = self.filter if self._filters_first else None
         answer = self._answer if condition is not None else None
         deleted = self.options.include_deleted_rows
         return RowChoice(condition, self.options.fragments, deleted, answer)
+
+    @property
+    def _filters_first(self) -> bool:
+        """Whether the filter is computed before a search, and not for what the search finds."""
+        return self.options.prefilter or (self.nearest is None and self.text is None)
 
     @property
     def _answer(self) -> IndexAnswer | None:
@@ -251,6 +269,8 @@ class ScanPlan:
         limit, offset = self.options.limit, self.options.offset or 0
         if self.nearest is not None:
             yield self._nearest_table(shape, self.nearest)
+        elif self.text is not None:
+            yield self._text_table(shape, self.text)
         elif self.orderings:
             from lance_nb.table.ordering import fetch_rows, slices, sorted_rows
 
@@ -263,9 +283,7 @@ class ScanPlan:
 
     def _neighbours(self, query: NearestQuery) -> Neighbours:
         """Return the nearest rows that pass the filter."""
-        from lance_nb.table.filtered_scan import quoted
         from lance_nb.table.nearest import DISTANCE, find_nearest
-        from lance_nb.table.ordering import fetch_rows
 
         nearest = None
         if self.vectors is not None:
@@ -276,15 +294,52 @@ class ScanPlan:
             if self.options.fast_search and self.vectors is None and query.use_index:
                 choice = replace(choice, fragments=())  # there is no index, as in pylance
             nearest = find_nearest(self.snapshot, choice, query)
-        condition = self.filter
-        if condition is None or self.options.prefilter:
+        if self.filter is None or self.options.prefilter:
             return nearest
-        stored = [path for path in condition.paths if path[0] != DISTANCE]
+        return nearest.take(self._passing(self.filter, nearest.rows, DISTANCE, nearest.distances))
+
+    def _passing(self, condition: Filter, rows: Addresses, name: str, scores: Scores) -> Ints:
+        """Return which of the rows that a search has found pass the filter."""
+        from lance_nb.table.filtered_scan import quoted
+        from lance_nb.table.ordering import fetch_rows
+
+        stored = [path for path in condition.paths if path[0] != name]
         wanted = project(self.snapshot.manifest.schema, [quoted(path) for path in stored])
-        values = fetch_rows(self.snapshot, wanted, nearest.rows)
+        values = fetch_rows(self.snapshot, wanted, rows)
         columns = dict(zip(stored, values.columns, strict=True))
-        columns[DISTANCE,] = pa.chunked_array([nearest.distances])
-        return nearest.take(np.flatnonzero(condition.mask(columns, nearest.rows.num_rows)))
+        columns[name,] = pa.chunked_array([scores])
+        return np.flatnonzero(condition.mask(columns, rows.num_rows)).astype(np.int64)
+
+    def _matches(self, text: TextMatches) -> tuple[Addresses, Scores]:
+        """Return the rows that match the full-text query and pass the filter, best first."""
+        from lance_nb.table.indexed_scan import rows_at
+        from lance_nb.table.text_query import SCORE
+
+        most = None
+        if self.options.limit is not None and not self.orderings:
+            most = self.options.limit + (self.options.offset or 0)
+        found, scores = text.find(self._choice, most)
+        rows = rows_at(self.snapshot, found)
+        if self.filter is not None and not self.options.prefilter:
+            kept = self._passing(self.filter, rows, SCORE, scores)
+            rows, scores = rows.take(kept), scores[kept]
+        return rows, scores
+
+    def _text_table(self, shape: Shape, text: TextMatches) -> pa.Table:
+        from lance_nb.table.ordering import fetch_rows, key_projection, sort_keys, sort_places
+        from lance_nb.table.text_query import SCORE
+
+        rows, scores = self._matches(text)
+        places = np.arange(rows.num_rows, dtype=np.int64)
+        if self.orderings:
+            keys = key_projection(self.snapshot.manifest.schema, self.orderings)
+            table = fetch_rows(self.snapshot, keys, rows)
+            places = sort_places(sort_keys(table, self.orderings))
+        start = self.options.offset or 0
+        stop = None if self.options.limit is None else start + self.options.limit
+        places = places[start:stop]
+        extras = {SCORE: pa.array(scores[places], pa.float32())}
+        return shape.table(fetch_rows(self.snapshot, self.source, rows.take(places)), extras)
 
     def _nearest_table(self, shape: Shape, query: NearestQuery) -> pa.Table:
         from lance_nb.table.nearest import DISTANCE, QUERY_INDEX
@@ -308,10 +363,12 @@ def plan_scan(
     options: ScanOptions,
     search: IndexSearch | None = None,
     vectors: NearestSearch | None = None,
+    text: TextMatches | None = None,
 ) -> ScanPlan:
     """Check a scan against a version, so that errors are raised before anything is read.
 
-    ``search`` are the indices that its filter may use, ``vectors`` those for ``nearest``.
+    ``search`` are the indices that its filter may use, ``vectors`` those for ``nearest``, and
+    ``text`` is its full-text query.
 
     Raises InvalidInputError, ColumnNotFoundError, PredicateError, NotSupportedError.
     """
@@ -331,6 +388,13 @@ def plan_scan(
 
         query = nearest_query(schema, options.nearest)
         scores = [pa.field(DISTANCE, pa.float32())]
+    if text is not None:
+        from lance_nb.table.text_query import SCORE
+
+        if query is not None or options.include_deleted_rows:
+            other = "nearest" if query is not None else "include_deleted_rows"
+            raise InvalidInputError(f"full_text_query cannot be combined with {other}")
+        scores = [pa.field(SCORE, pa.float32())]
     condition = None
     if options.filter is not None:
         from lance_nb.table.predicate import compile_filter
@@ -346,13 +410,13 @@ def plan_scan(
         if orderings:
             key_projection(schema, orderings)  # checks the columns
     shape = _shape(snapshot, options, query, scores)
-    chooses = condition or orderings or query or options.include_deleted_rows
+    chooses = condition or orderings or query or text or options.include_deleted_rows
     if not chooses and shape.computed is None:
         return ScanPlan(snapshot, options, shape.source)  # plain: the order names no column
     if query is not None and not query.use_index:
         vectors = None
     return ScanPlan(
-        snapshot, options, shape.source, shape, condition, orderings, query, search, vectors
+        snapshot, options, shape.source, shape, condition, orderings, query, search, vectors, text
     )
 
 

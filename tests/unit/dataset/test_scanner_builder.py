@@ -30,8 +30,10 @@ def test_several_options_at_once(builder: ScannerBuilder) -> None:
 
 
 def test_what_needs_an_index_is_refused_when_the_scan_is_made(builder: ScannerBuilder) -> None:
-    with pytest.raises(NotSupportedError, match="full-text"):
+    with pytest.raises(InvalidInputError, match="full-text search of a text needs an INVERTED"):
         builder.full_text_search("word").to_scanner()
+    with pytest.raises(NotSupportedError, match="index_segments"):
+        builder.with_index_segments(["0"]).to_scanner()
 
 
 def test_other_names_are_attribute_errors(builder: ScannerBuilder) -> None:

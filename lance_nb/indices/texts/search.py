@@ -1,0 +1,825 @@
+"""Find the rows that match a full-text query, best first.
+
+The score is BM25 (k1 1.2, b 0.75): for each word of the query that is in a row, with frequency f,
+``boost * idf * 2.2 * f / (f + 1.2 * (0.25 + 0.75 * tokens / average))`` where idf is
+``ln((N - n + 0.5) / (n + 0.5) + 1)``. N documents and their average number of tokens, and the n
+documents with the word, are counted over all partitions of all segments, with the entries of rows
+that were deleted since.
+
+Fragments that no segment covers are scanned: their texts are cut as the index does, and their
+statistics are added to those of the index for their own scores only. A column without an index is
+scanned whole: words in lower case and ASCII, without stems and stop words. Words that are near
+(``fuzziness``) are those of the index, compared with the words of the query as they are written; of
+the texts that are scanned only those with the words themselves match.
+
+An index that is damaged is not used: a warning, and its column is scanned.
+
+Limits: memory holds the scores of the documents of one partition, and the rows that match.
+Source: rows and scores of pylance 14.0.2.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_nb.code_lines import Python
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import ColumnNotFoundError, CorruptFileError, InvalidInputError, LanceError
+from lance_nb.format.fragment_reuse import REUSE_INDEX
+from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.indices.row_places import RowPlaces
+from lance_nb.indices.row_sets import NO_ROWS, U64s
+from lance_nb.indices.segment import Segment
+from lance_nb.indices.texts.partition import (
+    Partition,
+    TextSegment,
+    open_segment,
+    read_parameters,
+)
+from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters, is_text
+from lance_nb.table.filtered_scan import RowChoice, quoted, read_columns, select_rows
+from lance_nb.table.index_search import Ids, Scores, among, different
+from lance_nb.table.indexed_scan import passing_rows
+from lance_nb.table.indices import read_indices
+from lance_nb.table.projection import project
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.table.text_query import (
+    BooleanQuery,
+    BoostQuery,
+    FullTextOperator,
+    FullTextQuery,
+    FullTextQueryType,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+    PlainText,
+    parts_of,
+    text_query,
+)
+
+Mask = npt.NDArray[np.bool_]
+KIND = "Inverted"
+WITHOUT_INDEX = TokenizerParameters(stem=False, remove_stop_words=False)
+"""How a column without an index is cut."""
+_FACTOR = np.float32(2.2)
+_DENSE = 8  # documents for each posting, from which on scores are kept by document
+_POSITION = np.int64(32)
+_POSITION_MAX = 1 << 30
+
+Leaf = MatchQuery | PhraseQuery
+
+
+class Hits(NamedTuple):
+    """Rows that match, by ascending address."""
+
+    rows: U64s
+    scores: Scores
+
+
+_NOTHING = Hits(NO_ROWS, np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The text index of a column: its segments and the fragments that they cover."""
+
+    name: str
+    column: str
+    segments: tuple[Segment, ...]
+    covered: Ids
+
+
+class _Part(NamedTuple):
+    """A partition in this version: the address of each document, and which rows are live."""
+
+    partition: Partition
+    rows: U64s
+    is_live: Mask | None  # None: every one
+    ascends: bool
+
+
+@dataclass(slots=True)
+class _Costs:
+    """What a search has read."""
+
+    words: dict[str, None] = field(default_factory=dict)
+    postings: int = 0
+    scored: int = 0
+    scanned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """The texts of rows that no index covers: what of them concerns the words of the query.
+
+    ``documents`` (places in ``rows``), ``words`` and ``positions`` are one entry for each word of
+    the query in a text; ``sizes`` are the tokens of each row.
+    """
+
+    rows: U64s
+    sizes: Scores
+    documents: Ints
+    words: Ints
+    positions: Ints
+    numbers: dict[str, int]
+
+
+class TextSearch:
+    """The text indices of one version."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """List the indices. Raises CorruptFileError for an index section that cannot be read."""
+        self.snapshot = snapshot
+        self.indices = _indices_of(snapshot)
+        self._parts: dict[str, tuple[_Part, ...]] = {}
+
+    def parameters(self, column: str) -> TokenizerParameters:
+        """Return how the texts of a column are cut. Raises NotSupportedError, CorruptFileError."""
+        index = self.indices.get(column)
+        if index is None:
+            return WITHOUT_INDEX
+        return read_parameters(self.snapshot, index.segments[0].index)
+
+    def parts(self, index: _Index) -> tuple[_Part, ...]:
+        """Open the partitions of an index. Raises LanceError."""
+        known = self._parts.get(index.column)
+        if known is None:
+            first: TokenizerParameters | None = None
+            found: list[_Part] = []
+            for segment in index.segments:
+                files = open_segment(self.snapshot, segment.index)
+                first = first or files.parameters
+                if replace(files.parameters, with_position=first.with_position) != first:
+                    raise CorruptFileError(
+                        f"_indices/{segment.index.uuid}", None, "one way to cut texts", "another"
+                    )
+                found += _live_parts(segment, files)
+            known = self._parts[index.column] = tuple(found)
+        return known
+
+
+def text_search(snapshot: Snapshot) -> TextSearch:
+    """Return the text indices of a version; listed once per version."""
+    for known in snapshot.searches:
+        if isinstance(known, TextSearch):
+            return known
+    found = TextSearch(snapshot)
+    snapshot.searches.append(found)
+    return found
+
+
+def plan_text(snapshot: Snapshot, wanted: object, *, fast_search: bool = False) -> TextPlan:
+    """Check a full-text query against a version.
+
+    ``fast_search``: rows that no index covers are not looked at. Raises InvalidInputError,
+    ColumnNotFoundError, NotSupportedError, CorruptFileError (how an index cuts texts).
+    """
+    search = text_search(snapshot)
+    query = _resolved(search, text_query(wanted))
+    types = {one.name: one.type for one in snapshot.manifest.schema.to_arrow()}
+    for leaf in _leaves(query):
+        if leaf.column not in types:
+            raise ColumnNotFoundError(leaf.column, tuple(types))
+        if not is_text(types[leaf.column]):
+            raise InvalidInputError(
+                f"full-text search needs texts: column {leaf.column!r} is {types[leaf.column]}"
+            )
+    return TextPlan(search, query, fast_search=fast_search)
+
+
+def _resolved(search: TextSearch, query: FullTextQuery | PlainText) -> FullTextQuery:
+    if not isinstance(query, PlainText):
+        return query
+    columns = query.columns or tuple(search.indices)
+    if not columns:
+        raise InvalidInputError(
+            "full-text search of a text needs an INVERTED index on at least one column: create "
+            "one with ds.create_scalar_index(column, 'INVERTED'), or name the columns, as in "
+            "full_text_query={'query': ..., 'columns': [...]}, which are then scanned"
+        )
+    if query.phrase is not None:
+        phrases = [PhraseQuery(query.phrase, column) for column in columns]
+        return phrases[0] if len(phrases) == 1 else _Best(tuple(phrases))
+    if len(columns) == 1:
+        return MatchQuery(query.query, columns[0])
+    return MultiMatchQuery(query.query, list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Best(FullTextQuery):
+    """Rows that one of several queries finds, with the best score."""
+
+    queries: tuple[FullTextQuery, ...]
+
+    def query_type(self) -> FullTextQueryType:
+        return FullTextQueryType.MULTI_MATCH
+
+
+def _parts_of(query: FullTextQuery) -> Sequence[FullTextQuery]:
+    return query.queries if isinstance(query, _Best) else parts_of(query)
+
+
+def _leaves(query: FullTextQuery) -> Iterator[Leaf]:
+    if isinstance(query, MatchQuery | PhraseQuery):
+        yield query
+    for part in _parts_of(query):
+        yield from _leaves(part)
+
+
+class TextPlan:
+    """A query that is checked; implements ``TextMatches``."""
+
+    def __init__(self, search: TextSearch, query: FullTextQuery, *, fast_search: bool) -> None:
+        """Cut the texts of the query. Raises NotSupportedError, MissingPackageError."""
+        self._search, self._query, self._fast = search, query, fast_search
+        self._unusable: set[str] = set()
+        self._flat: dict[str, _Flat] = {}
+        self._costs = _Costs()
+        self._cutters: dict[str, Tokenizer] = {}
+        self._words: dict[Leaf, list[tuple[str, int]]] = {}
+        self._spelled: dict[Leaf, list[tuple[str, int]]] = {}  # what is compared with the index
+        for leaf in _leaves(query):
+            column = leaf.column
+            if column not in self._cutters:
+                self._cutters[column] = Tokenizer(search.parameters(column))
+            cutter = self._cutters[column]
+            self._words[leaf] = self._spelled[leaf] = cutter.query(leaf.query)
+            if isinstance(leaf, MatchQuery) and leaf.fuzziness != 0:
+                plain = replace(
+                    cutter.parameters,
+                    stem=False,
+                    remove_stop_words=False,
+                    ascii_folding=False,
+                    lower_case=False,
+                )
+                self._spelled[leaf] = Tokenizer(plain).query(leaf.query)
+            is_indexed = column in search.indices
+            if isinstance(leaf, PhraseQuery) and is_indexed and not cutter.parameters.with_position:
+                line = Python("ds").attribute("create_scalar_index")
+                line = line.call(column, "INVERTED", with_position=True)
+                raise InvalidInputError(
+                    f"phrases need positions, and the index of column {column!r} has none: create "
+                    f"it again with {line.code}"
+                )
+
+    def find(self, choice: RowChoice, most: int | None) -> tuple[U64s, Scores]:
+        """Return the best rows; see ``TextMatches``."""
+        if most == 0:
+            return NO_ROWS, _NOTHING.scores
+        while True:
+            self._costs, self._flat = _Costs(), {}
+            unusable = len(self._unusable)
+            is_whole = choice.filter is None and choice.fragments is None
+            hits = self._hits(self._query, choice, most if is_whole else None)
+            if len(self._unusable) == unusable:
+                break
+        if not is_whole:
+            hits = _chosen(self._search.snapshot, choice, hits)
+        return _best(hits, most)
+
+    def explain(self) -> list[str]:
+        """Say in words which indices are searched for which words."""
+        total = len(self._search.snapshot.manifest.fragments)
+        lines = []
+        for column in dict.fromkeys(leaf.column for leaf in _leaves(self._query)):
+            words = [word for leaf, found in self._words.items() if leaf.column == column
+                     for word, _ in found]  # fmt: skip
+            asked = ", ".join(map(repr, dict.fromkeys(words))) or "no words"
+            index = self._search.indices.get(column)
+            if index is None:
+                lines.append(f"text: {asked} in column {column!r}, no index: every row is scanned")
+                continue
+            covered = f"{index.covered.size} of {total} fragments covered"
+            rest = (
+                ""
+                if index.covered.size == total
+                else (", the others are left out" if self._fast else ", the others are scanned")
+            )
+            lines.append(
+                f"text: {asked} in index {index.name!r} (INVERTED) of column {column!r}, "
+                f"{covered}{rest}"
+            )
+        return lines
+
+    def costs(self) -> list[str]:
+        """Say in words what the last search has read."""
+        costs = self._costs
+        words = ", ".join(map(repr, costs.words)) or "none"
+        line = (
+            f"words in the index: {words}; {costs.postings:,} postings read, {costs.scored:,} rows "
+            f"scored, {costs.scanned:,} rows scanned"
+        )
+        return [line]
+
+    def words(self) -> list[str]:
+        """Return the words of the query and those of the index that it stands for."""
+        asked = (word for found in self._words.values() for word, _ in found)
+        return list(dict.fromkeys([*asked, *self._costs.words]))
+
+    def parameters(self, column: str) -> TokenizerParameters:
+        """Return how the texts of a column are cut."""
+        return self._cutters[column].parameters
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are searched."""
+        return list(self._cutters)
+
+    # --- queries of queries -----------------------------------------------------------------------
+
+    def _hits(self, query: FullTextQuery, choice: RowChoice, most: int | None) -> Hits:
+        if isinstance(query, MatchQuery | PhraseQuery):
+            return self._leaf(query, choice, most)
+        if isinstance(query, BoostQuery):
+            positive = self._hits(query.positive, choice, None)
+            negative = self._hits(query.negative, choice, None)
+            places, found = _places(positive.rows, negative.rows)
+            scores = positive.scores.copy()
+            scores[found] -= np.float32(query.negative_boost) * negative.scores[places[found]]
+            return Hits(positive.rows, scores)
+        if isinstance(query, BooleanQuery):
+            return self._boolean(query, choice)
+        return _united([self._hits(part, choice, most) for part in _parts_of(query)], np.maximum)
+
+    def _boolean(self, query: BooleanQuery, choice: RowChoice) -> Hits:
+        by_kind = {
+            occur: [self._hits(part, choice, None) for one, part in query.queries if one is occur]
+            for occur in Occur
+        }
+        should = _united(by_kind[Occur.SHOULD], np.add)
+        hits = should
+        must = by_kind[Occur.MUST]
+        if must:
+            rows = must[0].rows
+            for other in must[1:]:
+                rows = rows[among(rows, other.rows)]
+            scores = np.zeros(rows.size, np.float32)
+            for part in [*must, should]:
+                places, found = _places(rows, part.rows)
+                scores[found] += part.scores[places[found]]
+            hits = Hits(rows, scores)
+        for part in by_kind[Occur.MUST_NOT]:
+            kept = ~among(hits.rows, part.rows)
+            hits = Hits(hits.rows[kept], hits.scores[kept])
+        return hits
+
+    # --- one column -------------------------------------------------------------------------------
+
+    def _leaf(self, leaf: Leaf, choice: RowChoice, most: int | None) -> Hits:
+        words, spelled = self._words[leaf], self._spelled[leaf]
+        if not words and not spelled:
+            return _NOTHING
+        index = self._usable(leaf.column)
+        parts: tuple[_Part, ...] = ()
+        indexed: list[Hits] = []
+        if index is not None:
+            try:
+                parts = self._search.parts(index)
+                indexed = self._indexed(leaf, spelled, parts, most)
+            except CorruptFileError as error:
+                self._give_up(leaf.column, error)
+                index, parts = None, ()
+            except LanceError as error:
+                if isinstance(error, InvalidInputError):
+                    raise
+                self._give_up(leaf.column, error)
+                index, parts = None, ()
+        flat = self._flat_of(leaf.column, index, choice)
+        if flat is not None:
+            indexed.append(self._scanned(leaf, words, parts, flat))
+        return _sorted(indexed)
+
+    def _usable(self, column: str) -> _Index | None:
+        return None if column in self._unusable else self._search.indices.get(column)
+
+    def _give_up(self, column: str, error: LanceError) -> None:
+        self._unusable.add(column)
+        warnings.warn(
+            f"the text index of column {column!r} cannot be used, and rows are scanned instead: "
+            f"{str(error)!r}",
+            stacklevel=2,
+        )
+
+    def _indexed(
+        self,
+        leaf: Leaf,
+        words: list[tuple[str, int]],
+        parts: Sequence[_Part],
+        most: int | None,
+    ) -> list[Hits]:
+        """Return what each partition has."""
+        spellings = self._spellings(leaf, words, parts)
+        tokens = [_numbered(part.partition, spellings) for part in parts]
+        total = sum(part.partition.num_documents for part in parts)
+        size = sum(part.partition.total_tokens for part in parts)
+        if not total or not size:
+            return []
+        counts: dict[str, int] = {}
+        for part, found in zip(parts, tokens, strict=True):
+            known = {word: number for group in found for word, number in group}
+            for word, number in known.items():
+                counts[word] = counts.get(word, 0) + part.partition.length(number)
+        self._costs.words |= dict.fromkeys(counts)
+        weights = {word: _idf(total, count) for word, count in counts.items()}
+        hits = []
+        for part, found in zip(parts, tokens, strict=True):
+            norms = part.partition.norms(size / total)
+            documents, scores = self._documents(leaf, part.partition, found, weights, norms)
+            if isinstance(leaf, PhraseQuery) and len(words) > 1 and documents.size:
+                offsets = [position for _, position in words]
+                keep = _phrase_documents(leaf, offsets, part.partition, found, documents)
+                documents, scores = documents[keep], scores[keep]
+            if part.is_live is not None:
+                kept = part.is_live[documents]
+                documents, scores = documents[kept], scores[kept]
+            if most is not None and documents.size > most:
+                least = np.partition(scores, scores.size - most)[scores.size - most]
+                kept = scores >= least
+                documents, scores = documents[kept], scores[kept]
+            rows = part.rows[documents]
+            if not part.ascends:
+                order = np.argsort(rows, kind="stable")
+                rows, scores = rows[order], scores[order]
+            hits.append(Hits(rows, scores))
+        return hits
+
+    def _spellings(
+        self, leaf: Leaf, words: list[tuple[str, int]], parts: Sequence[_Part]
+    ) -> list[list[str]]:
+        """Return for each word those of the index that it stands for."""
+        if not isinstance(leaf, MatchQuery) or leaf.fuzziness == 0:
+            return [[word] for word, _ in words]
+        groups = []
+        left = leaf.max_expansions
+        for word, _ in words:
+            distance = _distance(leaf, word)
+            if not distance:
+                groups.append([word])
+                continue
+            near = {
+                one
+                for part in parts
+                for one, _ in part.partition.near(word, distance, leaf.prefix_length, left)
+            }
+            group = sorted(near, key=str.encode)[:left]
+            left -= len(group)
+            groups.append(group)
+        return groups
+
+    def _documents(
+        self,
+        leaf: Leaf,
+        partition: Partition,
+        groups: list[list[tuple[str, int]]],
+        weights: dict[str, float],
+        norms: Scores,
+    ) -> tuple[Ints, Scores]:
+        """Return the documents of a partition that have the words, ascending, and their scores."""
+        boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
+        needs_all = isinstance(leaf, PhraseQuery) or leaf.operator is FullTextOperator.AND
+        if needs_all and not all(groups):
+            return np.zeros(0, np.int64), _NOTHING.scores
+        known: dict[int, tuple[Ints, Scores]] = {}
+        lists = []
+        for group in groups:
+            found = []
+            for word, number in group:
+                if number not in known:
+                    posting = partition.posting(number)
+                    documents = posting.documents.astype(np.int64)
+                    frequencies = posting.frequencies.astype(np.float32)
+                    self._costs.postings += documents.size
+                    scores = frequencies / (frequencies + norms[documents])
+                    scores *= np.float32(weights[word]) * _FACTOR * boost
+                    known[number] = documents, scores
+                found.append(known[number])
+            lists.append(found)
+        if needs_all:
+            documents, scores = _in_every(lists)
+        else:
+            documents, scores = _in_any(
+                [one for found in lists for one in found], partition.num_documents
+            )
+        self._costs.scored += documents.size
+        return documents, scores
+
+    # --- rows that no index covers ----------------------------------------------------------------
+
+    def _flat_of(self, column: str, index: _Index | None, choice: RowChoice) -> _Flat | None:
+        """Read the texts of fragments that no segment covers; None where there are none."""
+        if column in self._flat:
+            return self._flat[column]
+        has_index = column in self._search.indices
+        if self._fast and (index is not None or not has_index):
+            return None
+        whole = self._search.snapshot.manifest.fragments
+        fragments = tuple(whole if choice.fragments is None else choice.fragments)
+        if index is not None:
+            covered = set(index.covered.tolist())
+            fragments = tuple(one for one in fragments if one.id not in covered)
+        if not fragments:
+            return None
+        wanted = [word for leaf, words in self._words.items() if leaf.column == column
+                  for word, _ in words]  # fmt: skip
+        found = self._read_flat(column, replace(choice, fragments=fragments), wanted)
+        self._costs.scanned += found.rows.size
+        self._flat[column] = found
+        return found
+
+    def _read_flat(self, column: str, choice: RowChoice, wanted: Iterable[str]) -> _Flat:
+        snapshot = self._search.snapshot
+        source = project(snapshot.manifest.schema, [quoted((column,))])
+        numbers = {word: number for number, word in enumerate(dict.fromkeys(wanted))}
+        cutter = Tokenizer(self._cutters[column].parameters)
+        rows, sizes, documents, words, positions = [], [], [], [], []
+        known = 0
+        for selected in select_rows(snapshot, choice, source):
+            texts = read_columns(snapshot, source.columns, selected)[0]
+            tokens = cutter.cut(texts.combine_chunks())
+            counts = np.bincount(tokens.texts, minlength=selected.num_rows)
+            kept = np.flatnonzero(counts)  # a text without a token is no document
+            place = np.cumsum(counts > 0) - 1 + known
+            known += kept.size
+            addresses = selected.physical.astype(np.uint64) | np.uint64(selected.fragment.id << 32)
+            rows.append(addresses[kept])
+            sizes.append(counts[kept].astype(np.float32))
+            names = np.array([numbers.get(word, -1) for word in cutter.words], np.int64)
+            mine = names[tokens.words] if names.size else tokens.words
+            chosen = mine >= 0
+            documents.append(place[tokens.texts[chosen]])
+            words.append(mine[chosen])
+            positions.append(tokens.positions[chosen])
+            cutter.forget()
+        if not rows:
+            empty = np.zeros(0, np.int64)
+            return _Flat(NO_ROWS, _NOTHING.scores, empty, empty, empty, numbers)
+        return _Flat(
+            np.concatenate(rows), np.concatenate(sizes), np.concatenate(documents),
+            np.concatenate(words), np.concatenate(positions), numbers,
+        )  # fmt: skip
+
+    def _scanned(
+        self, leaf: Leaf, words: list[tuple[str, int]], parts: Sequence[_Part], flat: _Flat
+    ) -> Hits:
+        """Return the rows that match among those that were scanned."""
+        total = flat.rows.size + sum(part.partition.num_documents for part in parts)
+        size = float(flat.sizes.sum(dtype=np.float64)) + sum(
+            part.partition.total_tokens for part in parts
+        )
+        if not total or not size:
+            return _NOTHING
+        norms = (0.3 + flat.sizes * np.float32(0.9 * total / size)).astype(np.float32)
+        boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
+        known: dict[str, tuple[Ints, Scores]] = {}
+        for word in dict.fromkeys(word for word, _ in words):
+            mine = flat.documents[flat.words == flat.numbers[word]]
+            counts = np.bincount(mine, minlength=flat.rows.size)
+            documents = np.flatnonzero(counts)
+            frequencies = counts[documents].astype(np.float32)
+            numbers = [(part.partition, part.partition.number(word)) for part in parts]
+            others = sum(one.length(number) for one, number in numbers if number is not None)
+            weight = np.float32(_idf(total, others + documents.size)) * _FACTOR * boost
+            known[word] = documents, weight * frequencies / (frequencies + norms[documents])
+        lists = [[known[word]] for word, _ in words]
+        if not lists:
+            return _NOTHING
+        if isinstance(leaf, MatchQuery) and leaf.operator is FullTextOperator.OR:
+            documents, scores = _in_any([one for (one,) in lists], flat.rows.size)
+        else:
+            documents, scores = _in_every(lists)
+        self._costs.scored += documents.size
+        if isinstance(leaf, PhraseQuery) and len(words) > 1 and documents.size:
+            places = []
+            for word, _ in words:
+                mine = np.flatnonzero(flat.words == flat.numbers[word])
+                mine = mine[among(flat.documents[mine], documents)]
+                owners = np.searchsorted(documents, flat.documents[mine])
+                places.append((owners, flat.positions[mine]))
+            keep = _in_order(places, [position for _, position in words], leaf.slop)
+            documents, scores = documents[keep], scores[keep]
+        return Hits(flat.rows[documents], scores.astype(np.float32))
+
+
+def _numbered(partition: Partition, groups: list[list[str]]) -> list[list[tuple[str, int]]]:
+    """Return the words that a partition has, with their numbers."""
+    found = []
+    for group in groups:
+        numbers = ((word, partition.number(word)) for word in group)
+        found.append([(word, number) for word, number in numbers if number is not None])
+    return found
+
+
+# --- documents and scores -------------------------------------------------------------------------
+
+
+def _idf(total: int, count: int) -> float:
+    return log((total - count + 0.5) / (count + 0.5) + 1)
+
+
+def _distance(leaf: Leaf, word: str) -> int:
+    if not isinstance(leaf, MatchQuery):
+        return 0
+    if leaf.fuzziness is not None:
+        return leaf.fuzziness
+    return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
+
+
+def _in_any(lists: list[tuple[Ints, Scores]], num_documents: int) -> tuple[Ints, Scores]:
+    """Return the documents in some list, ascending, with the sums of their scores."""
+    if len(lists) == 1:
+        return lists[0]
+    if not lists:
+        return np.zeros(0, np.int64), _NOTHING.scores
+    if sum(documents.size for documents, _ in lists) * _DENSE > num_documents:
+        sums = np.zeros(num_documents, np.float32)
+        is_in = np.zeros(num_documents, np.bool_)
+        for documents, scores in lists:
+            sums[documents] += scores
+            is_in[documents] = True
+        found = np.flatnonzero(is_in)
+        return found, sums[found]
+    every = np.concatenate([documents for documents, _ in lists])
+    order = np.argsort(every, kind="stable")
+    every = every[order]
+    added = np.concatenate([scores for _, scores in lists])[order]
+    firsts = np.flatnonzero(np.concatenate(([True], every[1:] != every[:-1])))
+    if not every.size:
+        return every, added
+    return every[firsts], np.add.reduceat(added, firsts)
+
+
+def _in_every(groups: list[list[tuple[Ints, Scores]]]) -> tuple[Ints, Scores]:
+    """Return the documents that are in some list of every group, with the sums of their scores."""
+    joined = [_in_any(lists, 0 if len(lists) == 1 else 1 << 62) for lists in groups]
+    rarest = min(joined, key=lambda one: one[0].size)[0]
+    for documents, _ in joined:
+        rarest = rarest[among(rarest, documents)]
+    sums = np.zeros(rarest.size, np.float32)
+    for documents, scores in joined:
+        sums += scores[np.searchsorted(documents, rarest)]
+    return rarest, sums
+
+
+def _phrase_documents(
+    leaf: PhraseQuery,
+    offsets: list[int],
+    partition: Partition,
+    groups: list[list[tuple[str, int]]],
+    documents: Ints,
+) -> Ints:
+    """Return the places of those documents in which the words stand in order."""
+    if not partition.has_positions:
+        raise CorruptFileError(partition.path, None, "positions", "none")
+    places = []
+    for group in groups:
+        number = group[0][1]
+        posting = partition.posting(number)
+        chosen = np.searchsorted(posting.documents, documents)
+        places.append(partition.positions(number, posting, chosen))
+    return _in_order(places, offsets, leaf.slop)
+
+
+def _in_order(places: list[tuple[Ints, Ints]], offsets: list[int], slop: int) -> Ints:
+    """Return the owners of words that stand one after the other.
+
+    ``places`` are for each word the owners (ascending) and positions, ``offsets`` the positions of
+    the words in the query. ``slop`` more positions may be before each word but the first.
+    """
+    before: Ints = np.zeros(0, np.int64)
+    for number, (owners, positions) in enumerate(places):
+        fits = positions < _POSITION_MAX
+        keys = np.sort((owners[fits] << _POSITION) | (positions[fits] + (1 << 20)))
+        if number:
+            gap = offsets[number] - offsets[number - 1]
+            if not before.size:
+                return before
+            at = np.searchsorted(before, keys - gap, "right") - 1
+            keys = keys[(at >= 0) & (before[np.maximum(at, 0)] >= keys - gap - slop)]
+        before = keys
+    found: Ints = different(before >> _POSITION)
+    return found
+
+
+# --- rows and scores ------------------------------------------------------------------------------
+
+
+def _places(rows: U64s, others: U64s) -> tuple[Ints, Ints]:
+    """Return where each row is among others, and which of the rows are there; both ascending."""
+    if not others.size:
+        return np.zeros(rows.size, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(others, rows), others.size - 1)
+    return at, np.flatnonzero(others[at] == rows)
+
+
+def _united(parts: Sequence[Hits], join: np.ufunc) -> Hits:
+    """Return the rows of all parts, with their scores added, or the best of them."""
+    if len(parts) < 2:
+        return parts[0] if parts else _NOTHING
+    rows = np.concatenate([part.rows for part in parts])
+    scores = np.concatenate([part.scores for part in parts])
+    if not rows.size:
+        return _NOTHING
+    order = np.argsort(rows, kind="stable")
+    rows, scores = rows[order], scores[order]
+    firsts = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    return Hits(rows[firsts], join.reduceat(scores, firsts))
+
+
+def _sorted(parts: Sequence[Hits]) -> Hits:
+    """Join parts that have no row in common."""
+    return _united(parts, np.maximum)
+
+
+def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
+    """Drop rows of other fragments, and those that do not pass the filter."""
+    rows = hits.rows
+    if choice.fragments is not None:
+        ids = np.array(sorted(one.id for one in choice.fragments), np.int64)
+        rows = rows[among((rows >> np.uint64(32)).astype(np.int64), ids)]
+    answer = choice.answer
+    rest = rows
+    passing = NO_ROWS
+    if choice.filter is not None:
+        if answer is not None:
+            is_covered = among((rows >> np.uint64(32)).astype(np.int64), answer.covered)
+            named = rows[is_covered & among(rows, answer.rows)]
+            rest = rows[~is_covered]
+            if answer.is_exact:
+                passing = named
+            else:
+                rest = np.sort(np.concatenate([rest, named]))
+        if rest.size:
+            found = passing_rows(snapshot, choice.filter, rest)
+            passing = np.sort(np.concatenate([passing, found]))
+        rows = passing
+    places, _ = _places(rows, hits.rows)
+    return Hits(rows, hits.scores[places])
+
+
+def _best(hits: Hits, most: int | None) -> tuple[U64s, Scores]:
+    """Return the best rows; of equal scores those with the lower address."""
+    rows, scores = hits
+    if most is not None and rows.size > most:
+        least = np.partition(scores, scores.size - most)[scores.size - most]
+        kept = scores >= least
+        rows, scores = rows[kept], scores[kept]
+    order = np.argsort(-scores, kind="stable")[:most]
+    return rows[order], scores[order]
+
+
+# --- the indices of a version ---------------------------------------------------------------------
+
+
+def _indices_of(snapshot: Snapshot) -> dict[str, _Index]:
+    """Return the text index of each column; of several the one that covers most."""
+    if snapshot.manifest.index_section is None:
+        return {}
+    listed = read_indices(snapshot)
+    reuse = next((one for one in listed if one.name == REUSE_INDEX), None)
+    ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
+    columns = {one.id: one.name for one in snapshot.manifest.schema.fields}
+    places = RowPlaces(snapshot)
+    found: dict[str, _Index] = {}
+    for name in sorted({one.name for one in listed if one.kind == KIND}):
+        mine = [one for one in listed if one.name == name]
+        fields = mine[0].fields
+        is_alike = all((one.kind, one.fields) == (KIND, fields) for one in mine)
+        if not is_alike or len(fields) != 1 or fields[0] not in columns:
+            continue
+        segments = tuple(_segment(snapshot, one, ids, reuse, places) for one in mine)
+        covered = different(np.sort(np.concatenate([one.covered for one in segments])))
+        column = columns[fields[0]]
+        if column not in found or found[column].covered.size < covered.size:
+            found[column] = _Index(name, column, segments, covered)
+    order = {one.name: place for place, one in enumerate(snapshot.manifest.schema.fields)}
+    return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
+
+
+def _segment(
+    snapshot: Snapshot,
+    index: IndexMetadata,
+    ids: Ids,
+    reuse: IndexMetadata | None,
+    places: RowPlaces,
+) -> Segment:
+    named = index.fragment_ids(snapshot.manifest.path) or ()
+    covered = different(np.sort(ids[among(ids, np.sort(np.array(list(named), np.int64)))]))
+    return Segment(snapshot, index, covered, reuse, places)
+
+
+def _live_parts(segment: Segment, files: TextSegment) -> Iterator[_Part]:
+    for partition in files.partitions:
+        void = among((partition.rows >> np.uint64(32)).astype(np.int64), files.void)
+        rows, is_live = segment.addresses(partition.rows)
+        if segment.by_address:
+            is_live &= ~void
+        ascends = bool((rows[1:] > rows[:-1]).all()) if rows.size else True
+        yield _Part(partition, rows, None if is_live.all() else is_live, ascends)
