@@ -264,6 +264,8 @@ class Branches(VersionPart):
     def delete(self, branch: str, *, force: bool = False, progress: Progress | None = None) -> None:
         """Delete a branch with all its versions.
 
+        Tags that a merge made to keep files, and that nothing needs any more, go with it.
+
         Args:
             branch: its name.
             force: delete it although another branch or a tag depends on it. Not in pylance.
@@ -281,6 +283,7 @@ class Branches(VersionPart):
 
         writer = branching.branch_writer(self._session)
         writer.delete(branch, force=force, progress=progress)
+        branching.prune_pins(branching.tag_writer(self._session))
 
     def explain_delete(
         self, branch: str, *, users: bool = True, progress: Progress | None = None
@@ -489,6 +492,7 @@ class Branches(VersionPart):
             copy: copy the files, so that ``into`` stands alone.
             pin: tag the merged version ("merged-dev-7"), which keeps files that are not copied,
                 also from cleaning and deleting by pylance, which does not know that they are read.
+                A clean-up and the end of a branch delete the tag once no version reads the files.
             resolve: choices for the cells that both sides changed; what only one side changed is
                 taken from there, cell by cell. "ours", "theirs", "base", or a list of
                 ``CellChoice`` or of their texts: ``"price=ours"`` for a column, ``"12.=theirs"``

@@ -14,7 +14,8 @@ version and nothing else, its record is written.
 
 To a branch refer: branches that started from it, tags on it, and versions that read its files. A
 branch that has merged another one reads that one's files in their place. Only manifests say which,
-so every version of every other line is read, the newest first, until one is found that does.
+so every version of every other line is read, the newest first, until one is found that does. Where
+none does, the tags that merges made to keep these files (branch_merge/pins.py) go with the branch.
 
 Layout: format/refs.py. The identifier of a branch is its parent's, followed by (parent version, id
 of the Clone transaction without dashes).
@@ -49,17 +50,18 @@ from lance_nb.format.layout import (
     branch_root,
     parse_manifest_name,
 )
-from lance_nb.format.refs import Branch, check_branch_name
+from lance_nb.format.refs import Branch, Tag, check_branch_name
 from lance_nb.storage.base import ObjectInfo, Store, prune, sync_folder
-from lance_nb.storage.registry import split_uri
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
+from lance_nb.transactions.branch_merge.pins import pins_of, plain_uri
 from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operations.clone import Clone
 from lance_nb.transactions.ref_writer import (
     PlaceOf,
+    TagWriter,
     check_metadata,
     create_record,
     delete_record,
@@ -80,11 +82,13 @@ class BranchUsers:
     """Who needs a branch. Children are (name, version they started from), tags (name, version).
 
     ``readers``: (branch, None for main; the newest version of it that reads files of this one).
+    ``pins`` are tags of merges that nothing needs any more: they go with the branch.
     """
 
     children: tuple[tuple[str, int], ...] = ()
     tags: tuple[tuple[str, int], ...] = ()
     readers: tuple[tuple[str | None, int], ...] = ()
+    pins: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.children or self.tags or self.readers)
@@ -133,14 +137,19 @@ def users_of(
         for one in (None, *branches)
         if one != name and not (one is not None and _inherits(branches[one], mine))
     ]
-    readers = _readers({one: place_of(one) for one in others}, place_of(name), progress)
-    return BranchUsers(
-        _children(branches, name, mine),
-        tuple(
-            (tag, one.version) for tag, one in refs.list_tags(root).items() if one.branch == name
-        ),
-        tuple(readers),
-    )
+    readers = tuple(_readers({one: place_of(one) for one in others}, place_of(name), progress))
+    tags = {tag: one for tag, one in refs.list_tags(root).items() if one.branch == name}
+    pins = () if readers else tuple(_settled_pins(tags, place_of))
+    kept = tuple((tag, one.version) for tag, one in tags.items() if tag not in pins)
+    return BranchUsers(_children(branches, name, mine), kept, readers, pins)
+
+
+def _settled_pins(tags: Mapping[str, Tag], place_of: PlaceOf) -> Iterator[str]:
+    """Return the pins whose merges are committed, or never will be."""
+    for pin in pins_of(tags):
+        newest = place_of(pin.made_for.branch).slots.latest()
+        if not pin.is_under_way(None if newest is None else newest.version):
+            yield pin.name
 
 
 def check_unused(name: str, users: BranchUsers) -> None:
@@ -174,7 +183,7 @@ def _readers(
 
     Those that started from it are not among ``others``: they do so by being its children.
     """
-    wanted = _plain(place.home.uri)
+    wanted = plain_uri(place.home.uri)
     names = {other: one.slots.list_names()[::-1] for other, one in others.items()}
     done, total = 0, sum(map(len, names.values()))
     for other, versions in names.items():
@@ -194,18 +203,13 @@ def _reads_from(place: CommitPlace, name: ManifestName, wanted: tuple[str, str])
         return False  # cleaned up meanwhile
     found = parse_version(data, name, f"{place.home.uri}/{name.path}")
     bases = place.locations(found.manifest).present_bases()
-    ids = {one.id for one in bases if _plain(one.path) == wanted}
+    ids = {one.id for one in bases if plain_uri(one.path) == wanted}
     return bool(ids) and not ids.isdisjoint(_bases_in_use(found))
 
 
 def is_same_place(uri: str, other: str) -> bool:
     """Return whether two URIs name one folder, by their text."""
-    return _plain(uri) == _plain(other)
-
-
-def _plain(uri: str) -> tuple[str, str]:
-    scheme, path = split_uri(uri)
-    return scheme, path.rstrip("/")
+    return plain_uri(uri) == plain_uri(other)
 
 
 def _bases_in_use(version: Version) -> Iterator[int | None]:
@@ -288,7 +292,10 @@ class BranchWriter:
         if known is None and not (force and leftovers):
             raise self._missing(name)
         if not force:
-            check_unused(name, users_of(self.root, self.place_of, name, progress))
+            users = users_of(self.root, self.place_of, name, progress)
+            check_unused(name, users)
+            for pin in users.pins:
+                TagWriter(self.root, self.place_of).delete(pin)
         leftovers.sort(key=_deletion_order)
         home = self.root.child(branch_root(name))
         manifests = [path for path in leftovers if path.startswith(f"{VERSIONS}/")]

@@ -286,12 +286,16 @@ _LOCAL = ("file", "memory")
 
 @dataclass(frozen=True, slots=True)
 class CleanupOptions:
-    """How to delete: at most so many at once, and so many in a second."""
+    """How to delete: at most so many at once, and so many in a second.
+
+    ``afterwards`` is called when files were deleted, without an argument.
+    """
 
     delete_concurrency: int | None = None
     delete_rate_limit: int | None = None
     environment: Environment = field(default_factory=Environment)
     progress: Progress | None = None
+    afterwards: Callable[[], object] | None = None
 
 
 class _Steps:
@@ -461,6 +465,8 @@ class Cleanup:
         planned = {one.file.path for one in plan.others}
         done += self._delete([one for one in others if one.file.path in planned], failed)
         merge_records(self._store(survey))
+        if self._options.afterwards is not None:
+            self._options.afterwards()
         return stats_of(done, len(failed))
 
     def _look_at_refs(

@@ -197,7 +197,7 @@ class TagWriter:
     place_of: PlaceOf
     environment: Environment = field(default_factory=Environment)
 
-    def create(self, name: str, target: Target) -> Tag:
+    def create(self, name: str, target: Target, metadata: Mapping[str, str] | None = None) -> Tag:
         """Create a tag. Raises InvalidRefError, RefConflictError, VersionNotFoundError."""
         check_tag_name(name)
         path = tag_path(name)
@@ -205,7 +205,7 @@ class TagWriter:
             raise RefConflictError(f"tag {name!r} already exists")
         version, size_bytes = locate(self.place_of(target.branch), target.version)
         now = self.environment.clock()
-        tag = Tag(version, target.branch, now, now, size_bytes)
+        tag = Tag(version, target.branch, now, now, size_bytes, check_metadata(metadata or {}))
         create_record(self.root, path, tag.to_bytes(), f"tag {name!r}")
         return tag
 

@@ -26,10 +26,15 @@ test("lanes share one axis of version numbers", () => {
   );
   assert.equal(map.height, 154);
   assert.equal(mapOf("gone", 1).here.lane, 0);
-  assert.deepEqual(map.lanes[0].tags, [{ version: 2, names: ["v1", "v1b"] }]);
-  assert.deepEqual(map.lanes[1].tags, [{ version: 5, names: ["d"] }]);
+  assert.deepEqual(map.lanes[0].tags, [{ version: 2, names: ["v1", "v1b"], pins: false }]);
+  assert.deepEqual(map.lanes[1].tags, [{ version: 5, names: ["d"], pins: false }]);
   assert.equal(map.older, 0);
   const model = timeline();
+  model.tags.push({ name: "merged-dev-4", branch: "dev", version: 4, pin: "main:6" });
+  assert.deepEqual(
+    laneMap(model, null, 3, null, SIZES).lanes[1].tags.map((one) => one.pins),
+    [true, false],
+  );
   model.lanes[0].older = 3;
   model.lanes[1].older = 4;
   model.hidden_branches = 2;

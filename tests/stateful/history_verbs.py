@@ -91,6 +91,7 @@ def _delete_branch(world: World) -> bool:
     world.dataset().branches.delete(name)
     del lines[name]
     world.forget(name)
+    world.forget_pins()
     return True
 
 

@@ -71,6 +71,7 @@ def clean_up(world: World) -> bool:
     assert needed <= left <= set(line.versions), left
     assert world.actor == PYLANCE or left == wanted, left
     line.versions = {number: one for number, one in line.versions.items() if number in left}
+    world.forget_pins()
     world.landed(line.head)
     return True
 

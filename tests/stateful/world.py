@@ -119,6 +119,14 @@ class World:
         """Give up handles to a branch that is no more."""
         self._handles = {key: one for key, one in self._handles.items() if key[1] != branch}
 
+    def forget_pins(self) -> None:
+        """Give up tags that merges made and that are no more: nothing needs them any longer."""
+        left = set(self.at(OURS).tags.names())
+        tags = self.model.tags
+        gone = [name for name in tags if name.startswith("merged-") and name not in left]
+        for name in gone:
+            del tags[name]
+
     # --- what must be true after a step -----------------------------------------------------------
 
     def landed(self, expected: Snapshot, *, ordered: bool = True) -> None:

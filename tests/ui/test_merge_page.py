@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +145,48 @@ def test_cells_in_conflict_are_chosen_in_place_and_merged_as_one_version(
     assert info.properties["lance_nb.merge.choices"] == (
         '["theirs", "8.v=ours", "9.v:=70", "5.v=base"]'
     )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_keeps_the_files_of_a_merge_is_shown_marked_and_removed(
+    open_widget: OpenWidget, screenshot: Screenshot, dataset: Any, dark: bool
+) -> None:
+    import lance
+
+    topic = lance.dataset(dataset.uri).create_branch("topic", 4)
+    topic.insert(forked_rows(700, 30))
+    page = open_widget(Explorer(dataset), dark=dark).page
+    page.get_by_role("button", name="read-only").click()
+    page.get_by_role("group", name="branches").get_by_role("button", name="topic").focus()
+    for key in ("m", "ArrowUp", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    merge = merge_page(page)
+    expect(merge).to_contain_text("fast-forward")
+    expect(merge).to_contain_text("main will read 1 data file")
+    expect(merge).to_contain_text("creates the tag merged-topic-5, which keeps them")
+    expect(merge.get_by_role("textbox", name="commit message")).to_have_value(
+        "Fast-forward main to topic:5"
+    )
+    screenshot(page, "preview")
+    merge.get_by_role("button", name="Merge into main").click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:5")
+    expect(page.get_by_title("kept for a merge")).to_be_visible()
+    panel = page.locator(".lnb-panel-refs")
+    topic_line = panel.get_by_role("row").filter(has_text="topic")
+    expect(topic_line).to_contain_text("✓ merged")
+    panel.get_by_role("button", name="2 tags").click()
+    line = panel.get_by_role("row").filter(has_text="merged-topic-5")
+    expect(line).to_contain_text("keeps files for the merge main:5")
+    line.click()
+    details = page.get_by_role("region", name="details")
+    expect(details).to_contain_text("goes once no version reads them")
+    screenshot(page, "marked")
+
+    made = lance_nb.dataset(dataset.uri)
+    made.optimize.compact_files()
+    made = lance_nb.dataset(dataset.uri)
+    made.cleanup_old_versions(timedelta(0), error_if_tagged_old_versions=False)
+    assert made.tags.names() == ["v1"]
+    made.branches.delete("topic")
+    lance.dataset(dataset.uri).validate()
+    assert lance.dataset(dataset.uri).count_rows("id >= 700 and id < 730") == 30

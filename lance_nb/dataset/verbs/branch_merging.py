@@ -35,6 +35,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.refs import Branch
 from lance_nb.format.transaction_summary import count_of
+from lance_nb.storage.base import Store
 from lance_nb.table import refs
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.scan_tasks import live_counts
@@ -51,6 +52,7 @@ from lance_nb.transactions.branch_merge.merge_plan import (
     plan_merge,
 )
 from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
+from lance_nb.transactions.branch_merge.pins import pin_name
 from lance_nb.transactions.branch_merge.row_replay import ConflictCells
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment, retrying
@@ -126,6 +128,7 @@ class MergePlan:
     version: int | None = None
     planned: Planned = field(repr=False, compare=False, kw_only=True)
     committer: Committer = field(repr=False, compare=False, kw_only=True)
+    pins: Store | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     @property
     def unresolved(self) -> tuple[MergeConflict, ...]:
@@ -196,6 +199,25 @@ class MergePlan:
         return None if merged is None or self.planned.request.resolve is None else merged.cells
 
     @property
+    def pin(self) -> str | None:
+        """The name of the tag that the commit would create, None if it needs none.
+
+        It keeps the files that the target would read in the source's folder (``source_files``), and
+        goes once no version reads them. The name is another one if it is taken until then.
+        """
+        outcome = self.planned.outcome
+        if self.pins is None or outcome is None or not outcome.refers_to_source:
+            return None
+        return pin_name(self.pins, self.source)
+
+    @property
+    def source_files(self) -> tuple[int, int]:
+        """Data files that the target would read in the source's folder, and their bytes."""
+        outcome = self.planned.outcome
+        files = () if outcome is None else outcome.foreign_files
+        return len(files), sum(one.size_bytes for one in files)
+
+    @property
     def message(self) -> str:
         """The message of the commit if none is given."""
         source, target = self.source.branch or refs.MAIN, self.target.branch or refs.MAIN
@@ -259,6 +281,13 @@ class MergePlan:
                 f"rows: {self.num_rows_before:,} -> {self.num_rows_after:,}, "
                 f"{count_of(self.fragments.num_rows, 'fragment')} changed, recorded as "
                 f"{self.operation}"
+            )
+        if self.version is None and self.pin is not None:
+            files, size_bytes = self.source_files
+            lines.append(
+                f"reads {count_of(files, 'file')} ({size_bytes:,} bytes) of "
+                f"{self.source.branch or refs.MAIN} in place, kept by tag {self.pin!r}, which goes "
+                "once no version reads them"
             )
         lines += self._history_lines()
         return "\n".join(lines)
@@ -549,6 +578,7 @@ def _plan_of(
         record.properties(),
         planned=planned,
         committer=_Committer(session, again, options),
+        pins=session.root if options.pin else None,
     )
 
 

@@ -19,6 +19,7 @@ from lance_nb.storage.registry import StorageOptions
 from lance_nb.table.refs import Ref, Target, resolve
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions import cloning, moved_bases
+from lance_nb.transactions.branch_merge.pins import prune_pins
 from lance_nb.transactions.branch_writer import BranchWriter
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.manifest_migration import migrate_manifest_paths_v2
@@ -32,6 +33,7 @@ __all__ = [
     "moved_branches_of",
     "ordered_branches",
     "ordered_tags",
+    "prune_pins",
     "repair_moved_branches",
     "shallow_clone",
     "tag_writer",

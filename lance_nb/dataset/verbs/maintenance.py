@@ -14,10 +14,12 @@ import logging
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import partial
 
 from lance_nb.dataset.session import Session, open_session
+from lance_nb.dataset.verbs.branching import prune_pins, tag_writer
 from lance_nb.errors import (
     CleanupError,
     DatasetNotFoundError,
@@ -180,8 +182,17 @@ def explain(
     )
 
 
-def _cleanup(session: Session, branch: str | None, version: int, *how: Any) -> Cleanup:
-    return Cleanup(session.root, "" if branch is None else branch_root(branch), version, *how)
+def _cleanup(
+    session: Session,
+    branch: str | None,
+    version: int,
+    policy: RetentionPolicy,
+    options: CleanupOptions,
+) -> Cleanup:
+    """Return a clean-up; tags of merges that nothing needs any more go after it."""
+    folder = "" if branch is None else branch_root(branch)
+    options = replace(options, afterwards=partial(prune_pins, tag_writer(session)))
+    return Cleanup(session.root, folder, version, policy, options)
 
 
 _TREE = "tree/"

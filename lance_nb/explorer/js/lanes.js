@@ -186,9 +186,15 @@ function tagsOf(branch, tags) {
   for (const tag of tags) {
     if ((tag.branch ?? null) !== branch) continue;
     if (!byVersion.has(tag.version)) byVersion.set(tag.version, []);
-    byVersion.get(tag.version).push(tag.name);
+    byVersion.get(tag.version).push(tag);
   }
-  return [...byVersion].sort(([a], [b]) => a - b).map(([version, names]) => ({ version, names }));
+  return [...byVersion]
+    .sort(([a], [b]) => a - b)
+    .map(([version, there]) => ({
+      version,
+      names: there.map((/** @type {Lnb.Tag} */ one) => one.name),
+      pins: there.every((/** @type {Lnb.Tag} */ one) => one.pin),
+    }));
 }
 
 /**

@@ -202,6 +202,7 @@ export function mergePage(ctx, tools) {
       plan.unresolved
         ? h("small", { class: "lnb-faint" }, "Rows in conflict are not counted.")
         : null,
+      plan.pin ? h("p", { class: "lnb-mp-pin" }, h("i", {}, "⊙"), ` ${plan.pin}.`) : null,
       left.length ? conflictList(plan, left) : null,
       plan.offers.length ? h("p", { class: "lnb-rf-acts" }, plan.offers.map(offerButton)) : null,
     );

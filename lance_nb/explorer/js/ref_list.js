@@ -58,7 +58,11 @@ const COLUMNS = {
     ["", "note", (line) => line.note],
   ],
   tag: [
-    ["name", "tag", (line) => [h("i", { "aria-hidden": "true" }, "⚑"), line.label]],
+    [
+      "name",
+      "tag",
+      (line) => [h("i", { "aria-hidden": "true" }, line.pin ? "⊙" : "⚑"), line.label],
+    ],
     ["place", "version", (line) => line.place.label],
     ["created", "created", (line) => since(line.created_ms)],
     [
@@ -66,7 +70,7 @@ const COLUMNS = {
       "moved",
       (line) => (line.updated_ms === line.created_ms ? "" : since(line.updated_ms)),
     ],
-    ["", "note", (line) => line.note],
+    ["", "note", (line) => (line.pin ? `keeps files for the merge ${line.pin}` : line.note)],
   ],
 };
 

@@ -28,14 +28,14 @@ function spots(tags, places, end) {
 }
 
 /**
- * @param {{tags: {version: number, names: string[]}[], top: number, label: string}} lane
+ * @param {Pick<Lnb.Lane, "tags" | "top" | "label">} lane
  * @param {(version: number) => number} middle of a version's bar @param {number} end of the plane
  * @param {(version: number) => void} go
  */
 export function tagFlags(lane, middle, end, go) {
   const places = lane.tags.map((tag) => middle(tag.version));
   return spots(lane.tags, places, end).map(({ flip, room }, at) => {
-    const { version, names } = lane.tags[at];
+    const { version, names, pins } = lane.tags[at];
     const all = names.join(", ");
     const words =
       BESIDE + LETTER * all.length > room && names.length > 1
@@ -44,13 +44,13 @@ export function tagFlags(lane, middle, end, go) {
     const flag = h(
       "button",
       {
-        class: `lnb-tl-flag${flip ? " lnb-flip" : ""}`,
+        class: `lnb-tl-flag${flip ? " lnb-flip" : ""}${pins ? " lnb-pin" : ""}`,
         type: "button",
         tabindex: "-1",
-        title: `tag ${all}: ${lane.label}:${version}`,
+        title: `tag ${all}: ${lane.label}:${version}${pins ? ", kept for a merge" : ""}`,
         on: { click: () => go(version) },
       },
-      h("span", { "aria-hidden": "true" }, "⚑"),
+      h("span", { "aria-hidden": "true" }, pins ? "⊙" : "⚑"),
       room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", {}, words) : null,
     );
     flag.style.left = `${places[at]}px`;

@@ -220,6 +220,8 @@ declare namespace Lnb {
     name: string;
     branch: string | null;
     version: number;
+    /** The version for which a merge made it. */
+    pin?: string;
   }
   interface Timeline {
     error?: Card;
@@ -282,7 +284,7 @@ declare namespace Lnb {
     numbers: number[];
     details: Map<number, VersionBar>;
     asked: Set<number>;
-    tags: { version: number; names: string[] }[];
+    tags: { version: number; names: string[]; pins: boolean }[];
     top: number;
     height: number;
   }

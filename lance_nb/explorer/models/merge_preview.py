@@ -13,6 +13,7 @@ Layout of ``MergePreview.to_json``, for a merge, a cherry-pick or a revert::
                 verdicts: [{outcome, words, reason}], cells: [position in verdicts or -1, ...]}
     sample     {columns: [name], rows: [{row, base: [text | null] | null, source, target}]}
     message    the proposed message of the commit
+    pin        what keeps the files that the target would read in place, else ""
     refusal    why it is not planned as it was asked for, else ""
     offers     [{label, set}]          what would help: values for the fields of the form
     cells      {total, rows, deleted_rows, open (rows without a choice), key,
@@ -104,6 +105,7 @@ class MergePreview:
     grid: Json
     sample: Json
     message: str
+    pin: str
     refusal: str
     offers: tuple[Json, ...]
     cells: Json | None
@@ -151,9 +153,23 @@ def merge_preview(plan: MergePlan, refusal: Refusal | None = None) -> MergePrevi
         grid=_grid(plan),
         sample=_sample(plan.conflict_rows(MAX_ROWS if plan.cells is None else 0)),
         message=text.line(plan.message, 300),
+        pin=_pin_words(plan),
         refusal="" if refusal is None else refusal.reason,
         offers=tuple(_offers(plan, refusal)),
         cells=None if plan.cells is None or not len(plan.cells) else _cells(plan, plan.cells),
+    )
+
+
+def _pin_words(plan: MergePlan) -> str:
+    name = plan.pin
+    if name is None:
+        return ""
+    files, size_bytes = plan.source_files
+    there = f"{text.plural(files, 'data file')} ({text.size(size_bytes)})" if files else "indices"
+    return (
+        f"{text.name(plan.target.branch or MAIN)} will read {there} of "
+        f"{text.name(plan.source.branch or MAIN)} in place. The commit creates the tag "
+        f"{text.name(name)}, which keeps them; it goes once no version reads them"
     )
 
 

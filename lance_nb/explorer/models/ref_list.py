@@ -5,9 +5,10 @@ are), ``damaged`` (tags whose file cannot be read), ``matching``, ``first``, ``l
 
     branch  {name, label, fork: {branch, version, label}, created_ms, tags, children, unfinished,
              note}
-    tag     {name, label, place: {branch, version, label}, created_ms, updated_ms, note}
+    tag     {name, label, place: {branch, version, label}, created_ms, updated_ms, note, pin}
 
-Name and fork of main are null, because it has no record; ``name`` is for requests, ``label`` is
+``pin``: the version for which a merge made the tag, null for any other tag. Name and fork of main
+are null, because it has no record; ``name`` is for requests, ``label`` is
 shown. ``unfinished``: it has a record and no version. Versions, rows and ages need a manifest per
 branch, so ``branch_heads`` is requested for some branches only::
 
@@ -40,6 +41,7 @@ from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
+from lance_nb.transactions.branch_merge.pins import KEEPS, MADE_FOR, pin_of
 
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset
@@ -116,9 +118,22 @@ def place_json(place: Place) -> dict[str, Any]:
     return {"branch": place[0], "version": place[1], "label": text.ref_label(*place)}
 
 
+def pin_label(name: str, tag: Mapping[str, Any]) -> str | None:
+    """Return the version for which a merge made a tag ("main:5"), None for any other tag."""
+    place = tag_place(tag)
+    pin = pin_of(name, *place, tag.get("metadata") or {})
+    if pin is None:
+        return None
+    return text.ref_label(pin.made_for.branch, pin.made_for.version or 0)
+
+
 def note_of(record: Mapping[str, Any]) -> str:
     """Return what people wrote about a ref: its note, or all its metadata in one line."""
-    metadata = record.get("metadata") or {}
+    metadata = {
+        key: value
+        for key, value in (record.get("metadata") or {}).items()
+        if key not in (KEEPS, MADE_FOR)
+    }
     if NOTE in metadata:
         return text.line(metadata[NOTE], _NOTE_CHARS)
     shown = " · ".join(f"{key}: {value[:_NOTE_CHARS]}" for key, value in list(metadata.items())[:8])
@@ -252,6 +267,7 @@ def _tag_line(name: str, record: Mapping[str, Any]) -> Line:
         "created_ms": _milliseconds(record, "created_at"),
         "updated_ms": _milliseconds(record, "updated_at"),
         "note": note_of(record),
+        "pin": pin_label(name, record),
     }
 
 
@@ -369,6 +385,10 @@ def _tag_detail(book: RefBook, name: str) -> RefDetail:
         _fact("version", text.ref_label(*place)),
         _fact("created", text.moment(record.get("created_at"))),
     ]
+    pin = pin_label(name, record)
+    if pin is not None:
+        why = f"made by the merge {pin}, which reads files of {text.ref_label(*place)} in place"
+        facts.append(_fact("kept for", f"{why}; goes once no version reads them"))
     if record.get("updated_at") != record.get("created_at"):
         facts.append(_fact("moved", text.moment(record.get("updated_at"))))
     return RefDetail(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.ref_list import Place, RefBook, fork_of, tag_place
+from lance_nb.explorer.models.ref_list import Place, RefBook, fork_of, pin_label, tag_place
 from lance_nb.explorer.models.refs import place_word
 from lance_nb.explorer.models.source import Source
 from lance_nb.transactions.branch_writer import BranchDeletion
@@ -68,13 +68,14 @@ def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]
     """List the consequences for the version that a tag leaves."""
     place = tag_place(book.tags[tag])
     found = [_protection(book, place, [one for one in book.tags_at(place) if one != tag], latest)]
-    if tag.startswith(f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"):
+    named = f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"  # by older releases
+    if pin_label(tag, book.tags[tag]) is not None or tag.startswith(named):
         found.append(
             Consequence(
                 WARN,
                 "A merge created this tag: another branch reads files of "
                 f"{text.ref_label(*place)} in place. pylance does not know this, and may delete "
-                "the files without the tag.",
+                "the files without the tag. It goes by itself once no version reads them.",
             )
         )
     return found
@@ -103,6 +104,14 @@ def of_deleting_branch(
     """List what is deleted with a branch, and what prevents it."""
     users, name = deletion.users, text.name(deletion.name)
     found = [Consequence(STOP, one) for one in _refusals(deletion)]
+    if users.pins:
+        what = (
+            "which kept its files for merges, go"
+            if len(users.pins) > 1
+            else ("which kept its files for a merge, goes")
+        )
+        noun = "Tags" if len(users.pins) > 1 else "Tag"
+        found.append(Consequence(OK, f"{noun} {_names(users.pins)}, {what} with it."))
     own = [one for one in deletion.versions if one > (deletion.fork.version or 0)]
     size = f"{text.plural(deletion.num_files, 'file')}, {text.size(deletion.size_bytes)}"
     level = OK if users else WARN

@@ -38,6 +38,7 @@ from typing import Any
 
 from lance_nb.errors import LanceError, RefNotFoundError, VersionNotFoundError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.ref_list import pin_label
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
 from lance_nb.transactions.branch_merge.merge_base import MAIN_ID, identity_of
@@ -156,15 +157,17 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class TagFlag:
-    """A tag, as a flag on the version it names."""
+    """A tag, as a flag on the version it names. ``pin``: see ref_list."""
 
     name: str
     branch: str | None
     version: int
+    pin: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the tag as JSON-able values."""
-        return {"name": self.name, "branch": self.branch, "version": self.version}
+        pin = {} if self.pin is None else {"pin": self.pin}
+        return {"name": self.name, "branch": self.branch, "version": self.version, **pin}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +210,9 @@ def timeline(dataset: Source, num_details: int = FIRST_DETAILS) -> Timeline:
         lanes=tuple(_lane(dataset, branch, branches, num_details) for branch in shown),
         hidden_branches=max(0, len(branches) + 1 - len(shown)),
         tags=tuple(
-            TagFlag(text.name(tag), facts.get("branch"), int(facts["version"]))
+            TagFlag(
+                text.name(tag), facts.get("branch"), int(facts["version"]), pin_label(tag, facts)
+            )
             for tag, facts in tags[:MAX_TAGS]
         ),
         hidden_tags=max(0, len(tags) - MAX_TAGS),

@@ -10,6 +10,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
+from lance_nb.explorer.models.ref_list import pin_label
 from lance_nb.magic.context import MagicContext, label, version_ref
 from lance_nb.magic.verb import (
     BRANCH,
@@ -64,7 +65,8 @@ def tag(context: MagicContext, args: Namespace) -> Result:
     if args.action == "list":
         records = [
             {"tag": text.name(name), "version": f"{about['branch'] or 'main'}:{about['version']}",
-             "updated": about["updated_at"]}
+             "updated": about["updated_at"],
+             "kept for": "" if (pin := pin_label(name, about)) is None else f"merge {pin}"}
             for name, about in dataset.tags.list().items()
         ]  # fmt: skip
         return records_result(f"Tags of {text.name(dataset.name)}", records)

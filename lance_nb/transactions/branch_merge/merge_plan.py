@@ -24,7 +24,6 @@ from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceErr
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.field import Field
 from lance_nb.storage.base import Store
-from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import storage_version
 from lance_nb.transactions.branch_merge.choices import CellChoice
@@ -68,6 +67,7 @@ from lance_nb.transactions.branch_merge.merge_record import (
     MergeRecord,
 )
 from lance_nb.transactions.branch_merge.outcome import Outcome
+from lance_nb.transactions.branch_merge.pins import create_pin
 from lance_nb.transactions.branch_merge.row_merge import ConflictingRows, conflict_table
 from lance_nb.transactions.branch_merge.three_way import MergeChoices, Merged, merge_versions
 from lance_nb.transactions.checksum_records import CopiedSums
@@ -419,14 +419,6 @@ def _files(copy: FileCopy) -> Iterator[tuple[Store, str, str]]:
         yield copy.store, f"{folder}/{one.name}", f"{target}/{one.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """A tag that keeps the files of the merged version."""
-
-    name: str
-    is_new: bool
-
-
 def commit_merge(
     place: CommitPlace,
     planned: Planned,
@@ -447,8 +439,12 @@ def commit_merge(
     copy_files(outcome.copies, place.home, progress, checksums=wants_checksums(config))
     outcome.pending.write(place.home)
     outcome = outcome.written(place.home)
-    pin = None if tags is None or not outcome.refers_to_source else pin_source(tags, planned)
-    record = replace(planned.record, pin=None if pin is None else pin.name)
+    pin = None
+    if tags is not None and outcome.refers_to_source:
+        source = planned.ends.source
+        made_for = Target(target.branch, target.version + 1)
+        pin = create_pin(tags, Target(source.branch, source.version), made_for)
+    record = replace(planned.record, pin=pin)
     options = replace(options, apply=outcome.apply, is_exact=True)
     transaction = Transaction(
         target.version,
@@ -461,24 +457,6 @@ def commit_merge(
     except CommitStateUnknownError:
         raise  # it may have landed, and needs the files then
     except LanceError:
-        if tags is not None and pin is not None and pin.is_new:
-            tags.delete(pin.name)
+        if tags is not None and pin is not None:
+            tags.delete(pin)
         raise
-
-
-def pin_source(tags: TagWriter, planned: Planned) -> Pin:
-    """Tag the version of the source whose files the target is going to read."""
-    source = planned.ends.source
-    wanted = Target(source.branch, source.version)
-    plain = f"merged-{(source.branch or refs.MAIN).replace('/', '-')}-{source.version}"
-    known = refs.list_tags(tags.root)
-    name = plain
-    for number in range(1, len(known) + 2):
-        tag = known.get(name)
-        if tag is None:
-            break
-        if (tag.branch, tag.version) == (wanted.branch, wanted.version):
-            return Pin(name, is_new=False)
-        name = f"{plain}-{number}"
-    tags.create(name, wanted)
-    return Pin(name, is_new=True)

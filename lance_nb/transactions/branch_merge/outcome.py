@@ -47,7 +47,7 @@ from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileOptions
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
-from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.format.schema import Schema
@@ -241,14 +241,18 @@ class Outcome:
         return replace(self, added=added, new_rows=None)
 
     @property
-    def refers_to_source(self) -> bool:
-        """Whether the target will read files that it did not read before, in another's folder."""
+    def foreign_files(self) -> tuple[DataFile, ...]:
+        """Data files that the target did not read before, in another's folder."""
         before = {file for one in self.target.fragments.values() for file in one.files}
         files = {file for one in (*self.added, *self.changed.values()) for file in one.files}
+        return tuple(one for one in files - before if one.base_id in self.foreign_bases)
+
+    @property
+    def refers_to_source(self) -> bool:
+        """Whether the target will read files that it did not read before, in another's folder."""
         known = {one.uuid for one in self.target.indices}
-        bases = {file.base_id for file in files - before}
-        bases |= {one.base_id for one in self.indices if one.uuid not in known}
-        return not self.foreign_bases.isdisjoint(bases)
+        bases = {one.base_id for one in self.indices if one.uuid not in known}
+        return bool(self.foreign_files) or not self.foreign_bases.isdisjoint(bases)
 
     @property
     def changes_nothing(self) -> bool:
