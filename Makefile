@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
+.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -208,6 +208,9 @@ bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS a
 
 bench-object-store: $(VENV)/.stamp-test  ## time a far S3 server against pylance, count requests; BENCH_FLAGS='--drivers --only NAME --delay-ms 50'
 	$(PY) -m tests.benchmarks.object_store $(BENCH_FLAGS)
+
+bench-index: $(VENV)/.stamp-test  ## time vector indices against pylance; BENCH_FLAGS='--rows N --dimension N'
+	$(PY) -m tests.benchmarks.index_search $(BENCH_FLAGS)
 
 bench-checksums: $(VENV)/.stamp-test  ## what checksums cost writing, on disk and in memory; BENCH_FLAGS='--bytes N --only NAME'
 	$(PY) -m tests.benchmarks.checksums $(BENCH_FLAGS)
