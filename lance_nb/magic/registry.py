@@ -30,6 +30,7 @@ from lance_nb.magic.verbs import (
     history,
     maintenance,
     review,
+    searching,
     spark,
     sql,
     staging,
@@ -42,7 +43,7 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "change": staging.VERBS,
     "check and review": (*expectations.VERBS, *review.VERBS),
     "maintenance": maintenance.VERBS,
-    "ask": (*sql.VERBS, *spark.VERBS),
+    "ask": (*sql.VERBS, *searching.VERBS, *spark.VERBS),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}
 # Synonyms.

@@ -107,7 +107,7 @@ def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
 
 def found(dataset: Any, query: np.ndarray, **settings: Any) -> set[int]:
     search = {"column": "v", "q": query, "k": K, **settings}
-    return set(dataset.to_table(["id"], nearest=search)["id"].to_pylist())
+    return set(dataset.to_table(["id", "_distance"], nearest=search)["id"].to_pylist())
 
 
 def searching(dataset: Any, queries: np.ndarray, settings: dict[str, Any]) -> Callable[[], object]:

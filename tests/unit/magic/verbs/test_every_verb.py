@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
+import lance_nb
 from lance_nb.explorer.app import Explorer
 from lance_nb.magic.registry import VERBS
 from lance_nb.magic.verb import Result
@@ -74,14 +77,27 @@ CASES = {
     "clean": Case("clean --keep 1", "add --really", ("clean --dr", "--dry-run"),
                   "clean --dry-run --really", "exclude each other"),
     "sql": Case("sql SELECT max(id) AS m FROM ds", "49", ("sq", "sql"), "sql SELECT", "SQL:"),
+    "like": Case("like id=3 --by vector -n 4", "_distance", ("like 3 --by ve", "vector"),
+                 "like x", "a key such as id=7", "open points --no-display"),
     "spark": Case("spark", "session", ("spark --st", "--start"), "spark x", "unrecognized"),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("name", VERBS)
 
 
+@pytest.fixture(scope="module")
+def points() -> lance_nb.LanceDataset:
+    """Rows with vectors."""
+    numbers = pa.array(np.arange(40, dtype=np.float32))
+    vectors = pa.FixedSizeListArray.from_arrays(numbers, 2)
+    return lance_nb.write_dataset({"id": np.arange(20), "vector": vectors}, "memory://points/d")
+
+
 @pytest.fixture(autouse=True)
-def opened(lance: Lance, shell: InteractiveShell, uri: str, tmp_path: object) -> None:
+def opened(
+    lance: Lance, shell: InteractiveShell, uri: str, tmp_path: object, points: object
+) -> None:
     shell.user_ns.update(more=rows(50, 55), OUT=f"{tmp_path}/out", FOLDER=str(Path(uri).parent))
+    shell.user_ns["points"] = points
     lance(f"open {uri} as ds --no-display")
 
 

@@ -1,0 +1,104 @@
+"""Verbs that search: rows whose vectors are near to that of a row."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.code_lines import Python
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import refs, text
+from lance_nb.magic.context import MagicContext, label
+from lance_nb.magic.verb import COLUMN, Result, Verb, argument, names_of, table_result
+
+REFINE_FACTOR = 10
+_DISTANCE = "_distance"
+
+
+def like(context: MagicContext, args: Namespace) -> Result:
+    """Show the rows nearest to one row, which is among them, with their distances."""
+    dataset = context.dataset
+    column = args.by if args.by is not None else _only_vectors(dataset)
+    row, code = _vector(dataset, column, args.row)
+    columns = names_of(args.columns)
+    if columns is None:
+        columns = [name for name in dataset.schema.names if name != column]
+    wanted: dict[str, Any] = {"column": column, "k": args.limit}
+    wanted |= {"use_index": False} if args.exact else {"refine_factor": REFINE_FACTOR}
+    if args.metric is not None:
+        wanted["metric"] = args.metric
+    options: dict[str, Any] = {"columns": [*columns, _DISTANCE]}
+    if args.where is not None:
+        options |= {"filter": args.where, "prefilter": True}
+    found = dataset.to_table(nearest={**wanted, "q": row}, **options)
+    search = Python("dict").call(q=code, **wanted)
+    line = refs.opened(dataset).attribute("to_table").call(nearest=search, **options)
+    heading = f"Rows of {label(dataset)} like {text.line(args.row)} by {text.name(column)}"
+    return table_result(heading, found, args.limit, lines=[line.line()])
+
+
+def _only_vectors(dataset: LanceDataset) -> str:
+    """Return the column of vectors, if there is just one. Raises InvalidInputError."""
+    names: list[str] = [one.name for one in dataset.schema if pa.types.is_fixed_size_list(one.type)]
+    if len(names) != 1:
+        said = "no column of vectors" if not names else "several columns of vectors"
+        raise InvalidInputError(f"there is {said}: name it with --by COLUMN")
+    return names[0]
+
+
+def _vector(dataset: LanceDataset, column: str, row: str) -> tuple[list[Any], Python]:
+    """Return the vector of a row, and the code that reads it. Raises InvalidInputError."""
+    name, equals, value = row.partition("=")
+    opened = refs.opened(dataset)
+    if equals:
+        if name not in dataset.schema.names:
+            raise InvalidInputError(f"there is no column {text.name(name)!r}")
+        where = _equals(name, value, dataset.schema.field(name).type)
+        found = dataset.to_table([column], filter=where, limit=1)
+        read = opened.attribute("to_table").call([column], filter=where, limit=1)
+    elif row.isdecimal():
+        found = dataset.take_rows([int(row)], [column])
+        read = opened.attribute("take_rows").call([int(row)], [column])
+    else:
+        raise InvalidInputError("expected a row id, or a key such as id=7")
+    if not found.num_rows:
+        raise InvalidInputError(f"there is no row {text.line(row)}")
+    vector = found.column(0)[0]
+    if not pa.types.is_fixed_size_list(found.column(0).type):
+        raise InvalidInputError(f"column {text.name(column)!r} has no vectors")
+    if not vector.is_valid:
+        raise InvalidInputError(f"row {text.line(row)} has no vector")
+    return vector.as_py(), Python(f"{read.code}[0][0].as_py()")
+
+
+def _equals(name: str, value: str, kind: pa.DataType) -> str:
+    """Return the filter of the rows with a value. Raises InvalidInputError for no such value."""
+    column = "`" + name.replace("`", "``") + "`"
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return f"{column} = '" + value.replace("'", "''") + "'"
+    try:
+        return f"{column} = {pa.scalar(value).cast(kind).as_py()!r}"
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"{text.line(value)} is not a value of {kind}") from error
+
+
+VERBS = (
+    Verb(
+        "like",
+        "show the rows whose vectors are nearest to that of a row, by index if there is one",
+        like,
+        (
+            argument("row", metavar="ID|COLUMN=VALUE", help="the row id, or a key such as id=7"),
+            argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
+            argument("-n", "--limit", type=int, default=10, help="how many rows"),
+            argument("--metric", choices=("l2", "cosine", "dot", "hamming"), help="the distance"),
+            argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+            argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+            argument("--exact", action="store_true", help="compare every row, without an index"),
+        ),
+        "like id=7 --by vector -n 5",
+    ),
+)
