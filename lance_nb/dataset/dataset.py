@@ -2117,7 +2117,8 @@ class LanceDataset(OpenedVersion):
     def index_statistics(self, index_name: str) -> dict[str, Any]:
         """Return pylance's statistics of an index, as far as the manifest records them.
 
-        What is inside the files of the index is not read; the entry ``not_read`` names it.
+        What is inside the files of the index is read for vector indices only (partitions,
+        centroids, codes); the entry ``not_read`` names what is missing.
 
         Args:
             index_name: its name.
@@ -2129,9 +2130,9 @@ class LanceDataset(OpenedVersion):
             >>> ds.index_statistics("by_id")["num_indexed_rows"]
             10
         """
-        from lance_nb.table import indices
+        from lance_nb.indices.vectors.statistics import statistics
 
-        return indices.statistics(self._snapshot, index_name)
+        return statistics(self._snapshot, index_name)
 
     def index_coverage(self, index_name: str | None = None) -> pa.Table:
         """Return which fragments each index covers, and with which segments.

@@ -132,9 +132,9 @@ class LanceStats:
             >>> ds.stats.index_stats("by_id")["num_indexed_rows"]
             10
         """
-        from lance_nb.table import indices
+        from lance_nb.indices.vectors.statistics import statistics
 
-        return indices.statistics(self._dataset.opened[1], index_name)
+        return statistics(self._dataset.opened[1], index_name)
 
 
 class Inspection(VersionPart):

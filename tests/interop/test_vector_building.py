@@ -169,3 +169,17 @@ def test_bits(tmp_path: Path) -> None:
         for probes in (2, PARTITIONS):
             found, wanted = (nearest(one, query, nprobes=probes) for one in (ours, theirs))
             assert found["_distance"].to_pylist() == wanted["_distance"].to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ"])
+def test_statistics_are_those_of_pylance(tmp_path: Path, kind: str) -> None:
+    lance = require_pylance()
+    for engine in (lance, lance_nb):
+        made = lance.write_dataset(table(0, 600, 3), str(tmp_path / engine.__name__))
+        build(engine.dataset(made.uri), kind)
+        theirs = lance.dataset(made.uri).stats.index_stats("v_idx")
+        ours = lance_nb.dataset(made.uri).index_statistics("v_idx")
+        assert ours["not_read"] == []
+        wanted = theirs["segments"][0]
+        wanted["uri"] = wanted["uri"][wanted["uri"].index("_indices") :]
+        assert {name: ours["segments"][0][name] for name in wanted} == wanted

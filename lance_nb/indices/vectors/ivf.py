@@ -102,6 +102,7 @@ class IvfSegment:
         self._uuid = uuid
         self._kept = kept
         self.file = auxiliary
+        self.index_path = index.path
         self.kind, self.metric = _kind_and_metric(index)
         model = _partitioning(index)
         if model.centroids is None or model.centroids.ndim != 2 or not model.centroids.size:

@@ -79,7 +79,7 @@ class VectorIndex:
 
     def opened(self) -> list[tuple[Segment, IvfSegment]]:
         """Open the files of all segments. Raises LanceError."""
-        return [(one, _opened(one)) for one in self.segments]
+        return [(one, opened_segment(one)) for one in self.segments]
 
 
 @dataclass(slots=True)
@@ -418,7 +418,8 @@ def _first(probing: Probing, k: int, total: int) -> int:
     return max(least, min(math.ceil(chosen - 1e-9), most))
 
 
-def _opened(segment: Segment) -> IvfSegment:
+def opened_segment(segment: Segment) -> IvfSegment:
+    """Open the files of a segment. Raises LanceError."""
     kept = partitions_of(segment.snapshot.files)
     found: IvfSegment = segment.opened(FILES, NEWEST, partial(IvfSegment, segment.index.uuid, kept))
     return found
