@@ -15,6 +15,7 @@ Source: messages ``IndexSection``, ``IndexMetadata`` of lance.table, ``VectorInd
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import field
@@ -353,6 +354,21 @@ def index_type(index: IndexMetadata, path: str = "") -> str:
         return index.kind
     graph = "HNSW_" if details.HasField("hnsw_index_config") else ""
     return f"IVF_{graph}{_COMPRESSIONS[compression]}"
+
+
+# Fields 12 (documents of a block, 128) and 15 (version of the format, 2), which the published
+# schema of the message does not have yet.
+_NEWER_INVERTED_FIELDS = bytes([12 << 3, 0x80, 0x01, 15 << 3, 2])
+
+
+def inverted_details(parameters: Mapping[str, Any]) -> bytes:
+    """Return the details of a text index, from the parameters with which it cuts texts."""
+    details = index_pb.InvertedIndexDetails(language=json.dumps(parameters["language"]))
+    for one in details.DESCRIPTOR.fields:
+        value = parameters[one.name]
+        if one.name != "language" and value is not None:
+            setattr(details, one.name, value)
+    return details.SerializeToString(deterministic=True) + _NEWER_INVERTED_FIELDS
 
 
 def index_settings(index: IndexMetadata, path: str = "") -> dict[str, Any]:

@@ -55,6 +55,7 @@ def builders() -> dict[str, IndexBuilder]:
     Only building needs what writes files, so it is imported here.
     """
     from lance_nb.indices.building import IndexBuilder, no_parameters
+    from lance_nb.indices.texts import writer as texts
     from lance_nb.indices.vectors import writer as vectors
 
     def of_vectors(kind: str) -> IndexBuilder:
@@ -84,6 +85,7 @@ def builders() -> dict[str, IndexBuilder]:
             ROW_ADDRESS,
         ),
         "NGRAM": IndexBuilder(ngram.DETAILS_URL, ngram.check, no_parameters, ngram.write),
+        "INVERTED": IndexBuilder(texts.DETAILS_URL, texts.check, texts.stored, texts.write),
         **{kind: of_vectors(kind) for kind in (vectors.FLAT, vectors.PQ, vectors.SQ)},
     }
 
