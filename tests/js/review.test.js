@@ -174,6 +174,28 @@ test("the page leads to the merge and to all changes", async () => {
   ]);
 });
 
+test("the page in one file is fetched in pieces and saved", async () => {
+  const made = [];
+  mock.method(URL, "createObjectURL", (blob) => `blob:${made.push(blob)}`);
+  mock.method(URL, "revokeObjectURL", () => {});
+  const { kernel, ctx, el } = await review();
+  button(el, "As one file").click();
+  const about = { size: 5, name: "review-dev.html", code: { python: "page" } };
+  await kernel.last("review.page").answer(about, [new Uint8Array(3)]);
+  await settled();
+  assert.deepEqual(kernel.last("review.page").args, { branch: "dev", into: null, offset: 3 });
+  await kernel.last("review.page").answer(about, [new Uint8Array(2)]);
+  await settled();
+  assert.equal(kernel.count("review.page"), 2);
+  assert.deepEqual([made[0].type, made[0].size], ["text/html", 5]);
+  assert.equal(ctx.codes.at(-1).python, "page");
+  button(el, "As one file").click();
+  await kernel.last("review.page").fail({ message: "no room" });
+  await settled();
+  assert.match(el.textContent, /problem: no room/);
+  mock.restoreAll();
+});
+
 test("a comment, an answer and an approval are written as shown", async () => {
   const { kernel, ctx, el, box, comments } = await review();
   box("comment").value = "Why?";

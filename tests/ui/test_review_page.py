@@ -92,6 +92,11 @@ def test_a_branch_is_reviewed(
     for picture in cells.locator("img").all():
         assert picture.evaluate("async (one) => { await one.decode(); return one.naturalWidth }")
     screenshot(page)
+    with page.expect_download() as download:
+        review.get_by_role("button", name="As one file").click()
+    assert download.value.suggested_filename == "review-captions.html"
+    saved = Path(download.value.path()).read_text("utf-8")
+    assert saved == lance_nb.dataset(uri).branches.review("captions").to_html()
     review.get_by_role("button", name="Open all changes").click()
     expect(page.get_by_role("tab", name="Changes")).to_have_attribute("aria-selected", "true")
     expect(page.locator(".lnb-mode-range")).to_have_text("main:2 → captions:5")

@@ -80,6 +80,7 @@ const LONG_READS = [
   "review.open",
   "review.section",
   "review.news",
+  "review.page",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */

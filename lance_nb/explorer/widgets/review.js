@@ -172,17 +172,48 @@ export function mountReview(el, ctx, link = alone(ctx)) {
           pair && ctx.has("changes")
             ? button("Open all changes", () => ctx.go("changes", pair))
             : null,
+          button("As one file", download, "The same page for a pull request or a mail"),
           button("Close", link.close),
         ),
       ),
       h(
         "p",
         { class: "lnb-faint" },
-        `${source.label} into ${target.label}${base ? `, compared with ${base.label}` : ""} · ` +
-          `one page for a mail: to_html("review.html")`,
+        `${source.label} into ${target.label}${base ? `, compared with ${base.label}` : ""}`,
       ),
       h("p", {}, summary.problem || facts.join(" · ") || "nothing differs"),
     );
+  }
+
+  /** Fetch the page in one file, in pieces, and have the browser save it. */
+  async function download() {
+    show(problem);
+    try {
+      /** @type {Lnb.Buffer[]} */
+      const pieces = [];
+      let have = 0;
+      for (;;) {
+        const { result, buffers } = await ctx.kernel.ask("review.page", { ...names, offset: have });
+        pieces.push(buffers[0]);
+        have += buffers[0].byteLength;
+        ctx.code(result.code);
+        if (have >= result.size || !buffers[0].byteLength) {
+          save(pieces, result.name);
+          return;
+        }
+      }
+    } catch (error) {
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+    }
+  }
+
+  /** @param {Lnb.Buffer[]} pieces @param {string} name */
+  function save(pieces, name) {
+    const href = URL.createObjectURL(
+      new Blob(/** @type {BlobPart[]} */ (pieces), { type: "text/html" }),
+    );
+    h("a", { href, download: name }).click(); // it is saved, never opened here
+    URL.revokeObjectURL(href);
   }
 
   /** @param {Lnb.Place} one */

@@ -10,6 +10,8 @@ review.open     branch, into (long work)                    summary, discussion,
 review.section  branch, into, section (long work)           models.review, images in buffers
 review.news     branch, into, mark (long work)              mark; with a new one also summary,
                                                             discussion, problems, newest
+review.page     branch, into, offset (long work)            size, name, code; a piece of the page in
+                                                            one file, from ``offset`` on
 review.write    branch, into, identifier, kind, text,       the same, words, code
                 reply_to, author (long work)
 =============== =========================================== ===================================
@@ -26,6 +28,7 @@ Limits: ``REVIEWS_MAX`` reviews are kept open.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -34,11 +37,12 @@ from lance_nb.code_lines import Python, magic, offered
 from lance_nb.dataset.checks.cache import digest
 from lance_nb.dataset.reviews import Review, default_author
 from lance_nb.errors import InvalidInputError, LanceError
-from lance_nb.explorer.messages import Answer, Job, Progress, words
+from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import refs, text
+from lance_nb.explorer.models.media import PIECE_BYTES
 from lance_nb.explorer.models.review import ReviewSections, place_json
 from lance_nb.explorer.models.source import writable_dataset
-from lance_nb.explorer.session import RequestHandlers, Session
+from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.undo import NoUndo
 from lance_nb.format.reviews import (
@@ -69,12 +73,14 @@ class ReviewHandlers(RequestHandlers):
         "review.open": "on_open",
         "review.section": "on_section",
         "review.news": "on_news",
+        "review.page": "on_page",
         "review.write": "on_write",
     }
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._reviews: OrderedDict[Names, Review] = OrderedDict()
+        self._page: tuple[Names, bytes] | None = None  # the last one that was asked for
 
     def on_open(self, args: Mapping[str, Any]) -> Job:
         """Open the review of a branch as it is now."""
@@ -118,6 +124,21 @@ class ReviewHandlers(RequestHandlers):
             review = self._opened(names)
             now = _mark_of(review)
             return Answer({"mark": now} if now == mark else _discussed(review))
+
+        return Job(work)
+
+    def on_page(self, args: Mapping[str, Any]) -> Job:
+        """Return a piece of the page in one file; the first piece makes the page."""
+        names, offset = _names_of(args), integer(args, "offset", low=0, high=MAX_COUNT)
+
+        def work(_progress: Progress) -> Answer:
+            review = self._opened(names)
+            if not offset or self._page is None or self._page[0] != names:
+                self._page = names, review.to_html().encode()
+            page = self._page[1]
+            name = re.sub(r"[^\w.-]+", "-", f"review-{review.branch}", flags=re.ASCII)
+            result = {"size": len(page), "name": f"{name}.html", "code": _page_code(review)}
+            return Answer(result, (page[offset : offset + PIECE_BYTES],))
 
         return Job(work)
 
@@ -196,6 +217,14 @@ def _mark_of(review: Review) -> str:
     newest = _newest(review)
     comments = sorted(one for one in names if is_comment_name(one))
     return digest(*comments, "at", str(newest and newest["version"]))
+
+
+def _page_code(review: Review) -> dict[str, str]:
+    """Return the lines that write the page to a file."""
+    opened = Python("ds.branches.review").call(review.branch, review.into)
+    options = {"--into": review.into, "--html": "review.html"}
+    line = magic("review", review.branch, options=options)
+    return offered(opened.attribute("to_html").call("review.html"), line)
 
 
 def _code(

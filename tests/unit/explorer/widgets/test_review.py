@@ -14,6 +14,7 @@ from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models.review import ReviewSections, marked_words
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.staging.operations_log import operations_log_of
+from lance_nb.explorer.widgets import review
 from lance_nb.explorer.widgets.review import ReviewHandlers
 from tests.support.written_tables import make, rows, uri
 from tests.ui.flow_dataset import png
@@ -175,6 +176,21 @@ def test_what_cannot_be_written(ask: Ask, session: Session, dataset: LanceDatase
         found = ask("review.write", identifier=identifier, **{**form, **wrong})
         assert message in found["error"]
     assert dataset.branches.review("dev").comments() == []
+
+
+def test_the_page_in_one_file_comes_in_pieces(
+    ask: Ask, dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review, "PIECE_BYTES", 1000)
+    ask("review.open")
+    first = ask("review.page", offset=0)
+    assert first["name"] == "review-dev.html"
+    assert first["code"]["magic"] == "%lance review dev --into main --html review.html"
+    page = b"".join(
+        ask("review.page", offset=at)["buffers"][0] for at in range(0, first["size"], 1000)
+    )
+    assert page.decode() == dataset.branches.review("dev").to_html()
+    assert ask("review.page", offset=first["size"])["buffers"] == [b""]
 
 
 def test_a_branch_that_is_deleted_keeps_its_discussion(
