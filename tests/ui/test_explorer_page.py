@@ -51,7 +51,7 @@ def test_ages_are_updated_without_asking_the_kernel(page: Page, open_widget: Ope
     page.clock.fast_forward("02:00:00")
     expect(age).to_contain_text("3 hours ago")
     later = [one["type"] for one in bare.requests[len(asked) :]]
-    assert set(later) <= {"news", "ready", "rows.profile"}, later
+    assert set(later) <= {"news", "ready", "rows.profile", "checks.state"}, later
 
 
 def test_a_click_on_an_older_version_travels_there(open_widget: OpenWidget) -> None:
@@ -233,6 +233,7 @@ def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot,
     root["DiffView"] = ".lnb-changes"
     root["RefsManager"] = ".lnb-rl"
     root["StagePanel"] = ".lnb-sg-form"
+    root["ExpectationsPanel"] = ".lnb-ex-form"
     root["OperationsLogView"] = ".lnb-ol-none"
     expect(page.locator(root.get(name, ".lnb-operation")).first).to_be_visible()
     screenshot(page)
