@@ -14,7 +14,6 @@ from lance_nb.errors import MissingPackageError
 
 # What else is displayed, by the module and name of its class; nothing is imported for it.
 VALUES = {
-    ("lance_nb.dataset.database", "Database"): "database",
     ("lance_nb.table.history", "VersionInfo"): "version",
     ("lance_nb.table.diff.version_diff", "Diff"): "diff",
     ("lance_nb.format.transaction_summary", "TransactionSummary"): "transaction",

@@ -14,12 +14,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from lance_nb.dataset.database import Database
 from lance_nb.dataset.display import VALUES, in_marimo
 from lance_nb.errors import LanceError
 from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.models.table_list import TABLES_SHOWN
 from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel, ValueView
-from lance_nb.explorer.static_rendering import StaticRendering, render_error, render_facts
+from lance_nb.explorer.static_rendering import (
+    StaticRendering,
+    render_error,
+    render_facts,
+    render_tables,
+)
 from lance_nb.explorer.widget import LanceWidget, behind, has_browser
 
 
@@ -31,6 +38,13 @@ def kind_of(value: object) -> str | None:
 def render_value(value: Any) -> StaticRendering:
     """Render a value that ``kind_of`` knows. Raises KeyError for others."""
     return render_facts(FACTS[kind_of(value) or ""](value))
+
+
+def _tables_of(database: Database) -> StaticRendering:
+    """Render the first tables of a database; more would read a manifest each."""
+    names = database.table_names()
+    found = database.summaries(names[:TABLES_SHOWN])
+    return render_tables(database, found, len(names))
 
 
 def widget_of(value: Any) -> LanceWidget:
@@ -66,6 +80,8 @@ def mime_bundle(value: Any) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> tuple[LanceWidget | None, StaticRendering]:
+    if isinstance(value, Database):
+        return None, _tables_of(value)  # the same everywhere
     if kind_of(value) is None:
         explorer = Explorer(value)
         return (explorer if has_browser() else None), explorer.picture()

@@ -31,8 +31,7 @@ from lance_nb.shown_text import visible, visible_lines
 
 # A terminal renders tables of texts, and loads nothing that reads rows for it.
 if TYPE_CHECKING:
-    from lance_nb.dataset.database import Database
-    from lance_nb.explorer.models.table_list import TableCard
+    from lance_nb.dataset.database import Database, TableSummary
     from lance_nb.explorer.session import FirstRows, Part
 
 MAX_ROWS = 8
@@ -112,13 +111,13 @@ def render_table(
 
 
 def render_tables(
-    database: Database, cards: Sequence[TableCard], num_tables: int
+    database: Database, found: Sequence[TableSummary], num_tables: int
 ) -> StaticRendering:
     """Render the tables of a database, of which some may not have been described."""
-    left = num_tables - len(cards)
+    left = num_tables - len(found)
     lines = (text.line(database.uri, _URI_CHARS), text.plural(num_tables, "table"))
     note = text.plural(left, "more table") if left > 0 else ""
-    table = (table_list.HEAD, [card.words for card in cards])
+    table = (table_list.HEAD, [table_list.table_line(one) for one in found])
     heading = f"Tables of {text.name(database.name)}"
     return render_table(heading, lines, table, numeric=table_list.NUMERIC, note=note)
 

@@ -9,7 +9,6 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
-from lance_nb.explorer.models.table_list import table_card
 from lance_nb.explorer.static_rendering import render_tables
 from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.context import MagicContext, label
@@ -113,10 +112,9 @@ def tables(context: MagicContext, args: Namespace) -> Result:
 
     found = database(args.uri)
     summaries = found.summaries()
-    cards = [table_card(found, one) for one in summaries]
     data = [{name: getattr(one, name) for name in SUMMARY_FIELDS} for one in summaries]
     is_whole = all(one.can_open for one in summaries)
-    picture = render_tables(found, cards, len(cards))
+    picture = render_tables(found, summaries, len(summaries))
     return Result(found, picture, data, exit_code=0 if is_whole else 1)
 
 
