@@ -284,7 +284,7 @@ differential-planted: $(VENV)/.stamp-test  ## how soon the differential cases fi
 conflict-grid: $(VENV)/.stamp-test  ## print which changes get along with which others, as one table
 	@$(PY) -m tests.support.print_grid
 
-capabilities: $(VENV)/.stamp-test  ## write the generated tables of the README
+capabilities: $(VENV)/.stamp-test  ## write the generated tables of the documentation
 	$(PY) -m tests.support.capabilities
 
 notebooks: $(VENV)/.stamp-test  ## run all notebooks and save them with their outputs

@@ -1,32 +1,21 @@
-"""The generated tables of the README say what the registries say."""
+"""The generated tables of the documentation say what the registries say."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
 from lance_nb.magic.registry import VERBS, table_of_verbs
-from tests.support import badges, capabilities
+from tests.support import capabilities
 
 
-def test_the_readme_is_up_to_date() -> None:
-    readme = capabilities.README.read_text()
-
-    assert capabilities.rendered(readme) == readme, "run make capabilities"
-
-
-def test_a_readme_without_markers_is_refused() -> None:
+@pytest.mark.parametrize("page", capabilities.parts(), ids=lambda page: page.name)
+def test_a_page_is_up_to_date(page: Path) -> None:
+    text = page.read_text()
+    assert capabilities.rendered(page, text) == text, "run make capabilities"
     with pytest.raises(ValueError, match="marker"):
-        capabilities.rendered("# lance_nb")
-
-
-def test_the_badges_lead_to_the_repository_of_the_project() -> None:
-    at_github = badges.badges("https://github.com/someone/something")
-    assert "/v2/gh/someone/something/HEAD?urlpath=lab/tree/notebooks/01_tour.ipynb" in at_github
-    elsewhere = badges.badges("https://example.org/a/b.git")
-    assert "/v2/git/https%3A%2F%2Fexample.org%2Fa%2Fb.git/HEAD?urlpath=voila" in elsewhere
-    assert badges.badges(badges.repository()) in capabilities.README.read_text()
-    for place in (badges.TOUR, badges.EXPLORER):
-        assert (capabilities.README.parent / place[place.index("notebooks") :]).is_file()
+        capabilities.rendered(page, "# lance_nb")
 
 
 def test_every_registered_arm_has_a_row() -> None:

@@ -1,7 +1,7 @@
-"""The generated parts of the README, made by ``make capabilities``.
+"""The generated parts of the documentation, made by ``make capabilities``.
 
-``--check`` fails instead of writing. Each part stands between two marker lines of the README: what
-can be read and written, the verbs of ``%lance``, and the badges.
+``--check`` fails instead of writing. Each part stands between two marker lines of a page: what can
+be read and written, and the verbs of ``%lance``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,12 @@ from lance_nb.format.logical_types import SIMPLE_TYPES
 from lance_nb.magic.registry import table_of_verbs
 from lance_nb.storage.registry import STORES
 from lance_nb.transactions.registry import OPERATIONS
-from tests.support.badges import badges, repository
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+REFERENCE = Path(__file__).resolve().parents[2] / "notebooks" / "reference"
 BEGIN = "<!-- capabilities: made by `make capabilities`, do not edit -->"
 END = "<!-- end of capabilities -->"
 BEGIN_VERBS = "<!-- verbs: made by `make capabilities`, do not edit -->"
 END_VERBS = "<!-- end of verbs -->"
-BEGIN_BADGES = "<!-- badges: made by `make capabilities` from pyproject.toml, do not edit -->"
-END_BADGES = "<!-- end of badges -->"
 YES, NO = "✓", "–"
 NEVER_APPLIED = {"data_overlay"}
 APART = {"blob_layout"}  # written with its payloads, by a module of its own
@@ -122,7 +119,7 @@ def _operations() -> str:
     return (
         f"**Operations** that are shown, committed and checked for conflicts: {applied}. {refused} "
         "is shown and never applied; others show as Unknown. How each pair gets along: "
-        "[conflict grid](tests/golden/conflict_grid.txt), or `make conflict-grid`."
+        "`make conflict-grid`."
     )
 
 
@@ -148,20 +145,22 @@ def _stores() -> str:
     return "**Stores** for reading\n\n" + _table(("scheme", "needs"), rows)
 
 
-def rendered(readme: str) -> str:
-    """Return the README with fresh tables. Raises ValueError without the markers."""
-    parts = (
-        (BEGIN_BADGES, END_BADGES, badges(repository())),
-        (BEGIN_VERBS, END_VERBS, table_of_verbs()),
-        (BEGIN, END, tables()),
-    )
-    for begin, end, body in parts:
-        before, found, rest = readme.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not found or not closed:
-            raise ValueError(f"the README has lost a marker line of its generated tables: {begin}")
-        readme = f"{before}{begin}\n\n{body}\n\n{end}{after}"
-    return readme
+def parts() -> dict[Path, tuple[str, str, str]]:
+    """Return what is generated: the page, its marker lines, and what stands between them."""
+    return {
+        REFERENCE / "commands.md": (BEGIN_VERBS, END_VERBS, table_of_verbs()),
+        REFERENCE / "capabilities.md": (BEGIN, END, tables()),
+    }
+
+
+def rendered(page: Path, text: str) -> str:
+    """Return the text of a page with fresh tables. Raises ValueError without the markers."""
+    begin, end, body = parts()[page]
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{page.name} has lost a marker line of its generated tables: {begin}")
+    return f"{before}{begin}\n\n{body}\n\n{end}{after}"
 
 
 def main() -> None:
@@ -169,13 +168,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    old = README.read_text()
-    new = rendered(old)
-    if new == old:
-        return
-    if options.check:
-        sys.exit("the capability tables of the README are stale: run make capabilities")
-    README.write_text(new)
+    for page in parts():
+        old = page.read_text()
+        new = rendered(page, old)
+        if new == old:
+            continue
+        if options.check:
+            sys.exit(f"the tables of {page.name} are stale: run make capabilities")
+        page.write_text(new)
 
 
 if __name__ == "__main__":
