@@ -124,7 +124,7 @@ def test_every_extra_that_is_promised_exists() -> None:
 
     assert set(project["optional-dependencies"]) == {
         "azure", "dev", "docs", "dynamodb", "gcs", "lab", "mutation", "postgres", "redis",
-        "release", "s3", "spark", "sql", "test", "test-tools",
+        "release", "s3", "spark", "sql", "test", "test-tools", "text",
     }  # fmt: skip
 
 
