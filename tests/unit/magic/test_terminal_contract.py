@@ -14,8 +14,7 @@ import lance_nb
 from lance_nb.magic.command_line import _NOTEBOOK_ONLY, main
 from lance_nb.magic.registry import VERBS
 
-# A line for each verb; URI, BROKEN, FOLDER and OUT are places. Verbs that change something get a
-# dataset of their own.
+# A line for each verb; words in capitals are places, made anew for each test.
 LINES = {
     "open": "open URI",
     "tables": "tables FOLDER",
@@ -29,6 +28,7 @@ LINES = {
     "log": "log URI",
     "bisect": "bisect URI 'id < 5000000'",
     "diff": "diff URI 1 2",
+    "like": "like VECTORS id=1",
     "row": "row URI id=1000001",
     "branch": "branch URI",
     "tag": "tag URI create one",
@@ -46,7 +46,6 @@ LINES = {
     "sql": "sql URI SELECT id, name FROM dataset ORDER BY id",
     "spark": "spark",
 }
-# Verbs of `%lance index ...` and whatever else the registry has are added here, too.
 OF_TERMINALS = [name for name in VERBS if name not in _NOTEBOOK_ONLY]
 EXIT_FINDING = {"bisect URI 'id > 1000001'": 1, "doctor BROKEN": 1, "tables HALF": 1}
 
@@ -61,6 +60,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> Run:
     ds = lance_nb.write_dataset(rows, uri)
     ds.insert(pa.table({"id": [2_000_000], "name": ["y"]}))
     ds.create_branch("dev").delete("id = 1000002")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.0, 0.0, 3.0, 4.0], pa.float32()), 2)
+    lance_nb.write_dataset(pa.table({"id": [1, 2], "vector": vectors}), tmp_path / "v.lance")
     broken = tmp_path / "half" / "broken.lance"
     lance_nb.write_dataset(rows, broken)
     for file in (broken / "data").iterdir():
@@ -70,6 +71,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> Run:
     (lost / "1.manifest").write_bytes(b"damaged")
     places = {
         "URI": uri, "BROKEN": broken, "FOLDER": tmp_path / "db", "HALF": tmp_path / "half",
+        "VECTORS": tmp_path / "v.lance",
         "OUT.csv": tmp_path / "out.csv",
     }  # fmt: skip
 
@@ -95,8 +97,8 @@ def test_a_verb_speaks_json_and_its_errors_are_one_line(run: Run, name: str) -> 
     assert err.startswith("lance-nb: ")
     assert err.count("\n") == 1
     if VERBS[name].needs_dataset:
-        place = LINES[name].replace("URI", "/nothing.lance", 1)
-        assert run(place)[0] == 2
+        words = LINES[name].split()
+        assert run(" ".join([words[0], "/nothing.lance", *words[2:]]))[0] == 2
 
 
 def _sql_json() -> str:
