@@ -157,10 +157,9 @@ def pick_levels(
 
 def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> AnyLevels | None:
     """Unpack levels of a width that the kernel knows, None when they have another one."""
-    if blocks.num_values.size == 1:
-        levels = _one_block(encoding, blocks.buffers[0], int(blocks.num_values[0]))
-        if levels is not None:
-            return levels
+    levels = _single_pieces(encoding, blocks.buffers[0], blocks.num_values)
+    if levels is not None:
+        return levels
     plan = plan_blocks(encoding, blocks)
     if plan.word_bits != 16 or plan.width not in bitpack.LEVEL_WIDTHS:
         return None
@@ -181,18 +180,24 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
     return bitpack.trim(grid, plan.counts)
 
 
-def _one_block(
-    encoding: encodings21.OutOfLineBitpacking, buffer: ChunkBuffer, num_values: int
+def _single_pieces(
+    encoding: encodings21.OutOfLineBitpacking, buffer: ChunkBuffer, num_values: Ints
 ) -> AnyLevels | None:
-    """Unpack the one packed piece that the levels of a chunk mostly are; None for other forms."""
+    """Unpack blocks that are one packed piece each, as the levels of chunks mostly are.
+
+    None for other forms.
+    """
     word_bits, width = _checked_widths(encoding)
-    size = int(buffer.sizes[0])
-    fits = word_bits == 16 and width in bitpack.LEVEL_WIDTHS and 0 < num_values <= bitpack.VALUES
-    if not fits or size != bitpack.VALUES // 8 * width or size == 2 * num_values:
+    if word_bits != 16 or width not in bitpack.LEVEL_WIDTHS:
         return None
-    block = memory.allocate(bitpack.VALUES)
-    bitpack.unpack_levels(buffer.data, buffer.starts[:1], width, block.reshape(1, -1))
-    return block[:num_values]
+    is_single = buffer.sizes == bitpack.VALUES // 8 * width
+    is_single &= (num_values > 0) & (num_values <= bitpack.VALUES)
+    is_single &= buffer.sizes != 2 * num_values  # a raw tail
+    if not np.logical_and.reduce(is_single):
+        return None
+    grid = memory.allocate(num_values.size * bitpack.VALUES).reshape(-1, bitpack.VALUES)
+    bitpack.unpack_levels(buffer.data, buffer.starts, width, grid)
+    return bitpack.trim(grid, num_values)
 
 
 def _raw_tails(buffer: ChunkBuffer, plan: PackedBlocks) -> AnyLevels:
