@@ -299,6 +299,29 @@ def _any_item_validity(rng: Rng) -> tuple[Any, ...]:
     return levels, width, 1, _number(rng, 0, 1), np.empty(slots + 1, np.uint8)
 
 
+def _any_measure_strings(rng: Rng) -> tuple[Any, ...]:
+    data, count, word = _bytes(rng), int(rng.integers(0, 6)), _number(rng, 4, 8)
+    if rng.random() < 0.7:  # offsets that may be sound
+        data[rng.random(data.size) < 0.9] = 0
+    counts = _positions(rng, count, 9)
+    starts, origins = _positions(rng, count, data.size), _positions(rng, count, data.size)
+    limits = origins + 90 if rng.random() < 0.7 else _positions(rng, count, data.size)
+    first = np.zeros(count, np.int64) if rng.random() < 0.7 else _positions(rng, count, 9)
+    return data, starts, origins, limits, first, counts, word
+
+
+def _any_join_strings(rng: Rng) -> tuple[Any, ...]:
+    from lance_nb.encodings.kernels import compiled
+
+    chunks = _any_measure_strings(rng)
+    if compiled.loops is None:
+        raise SystemExit("no extension")
+    size = max(compiled.loops.measure_strings(*chunks), 0) + int(rng.choice([0, 0, 0, 1, -1]))
+    rows = int(chunks[5].clip(0, 99).sum()) + int(rng.choice([0, 0, 0, 1, -1]))
+    offsets = np.empty(max(rows + 1, 0), rng.choice(["i4", "i8"]))
+    return *chunks, offsets, np.empty(min(max(size, 0), 10_000), np.uint8)
+
+
 def _any_find_substring(rng: Rng) -> tuple[Any, ...]:
     data = rng.integers(97, 100, int(rng.integers(0, 900))).astype(np.uint8)
     count = int(rng.integers(0, 20))
@@ -367,6 +390,8 @@ ANY = {
     "fold_lists": _any_fold_lists,
     "item_validity": _any_item_validity,
     "number_values": _any_number_values,
+    "measure_strings": _any_measure_strings,
+    "join_strings": _any_join_strings,
     "find_substring": _any_find_substring,
     "table_sums": _any_table_sums,
     "repeat_runs": _any_repeat_runs,

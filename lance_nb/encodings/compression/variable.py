@@ -14,6 +14,8 @@ Source: message ``Variable`` of lance.encodings21 (pylance 14.0.2).
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
@@ -39,7 +41,7 @@ from lance_nb.encodings.compress_base import (
     power_of_two_below,
 )
 from lance_nb.encodings.encoding_options import EncodingOptions
-from lance_nb.encodings.kernels import memory, ranges
+from lance_nb.encodings.kernels import compiled, memory, ranges
 from lance_nb.encodings.statistics import LAST_RESORT, Measured
 from lance_nb.errors import InternalError, NotSupportedError
 from lance_nb.value_classes import dataclass
@@ -182,6 +184,10 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
     """Check the offsets of all chunks and join offsets and bytes."""
     if strings.num_values.size == 1:
         return _single(strings, word)
+    if compiled.loops is not None:
+        joined = _join_by_loop(compiled.loops, strings, word)
+        if joined is not None:
+            return joined  # else the numpy form says what is wrong
     total = int(strings.num_values.sum())
     same = ranges.uniform_prefix(strings.num_values)
     count = int(strings.num_values[0]) if same else 0
@@ -214,6 +220,20 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
     return VariableWidth(total, offsets, data)
 
 
+def _join_by_loop(loops: ModuleType, strings: _Strings, word: int) -> VariableWidth | None:
+    """Do the same by the compiled loop, None when something is wrong."""
+    chunks = (strings.data, strings.offsets_at, strings.origins, strings.limits, strings.first,
+              strings.num_values, word)  # fmt: skip
+    size = loops.measure_strings(*chunks)
+    if size < 0:
+        return None
+    total = int(np.add.reduce(strings.num_values))
+    offsets, data = _offsets(total, size, word), memory.allocate(size)
+    if not loops.join_strings(*chunks, offsets, data):
+        return None
+    return VariableWidth(total, offsets, data)
+
+
 def _single(strings: _Strings, word: int) -> VariableWidth:
     """Do the same for one chunk, whose bytes need no copy: all that a small read decodes."""
     count, at = int(strings.num_values[0]), int(strings.offsets_at[0])
@@ -242,8 +262,9 @@ def _check_bounds(strings: _Strings, low: Ints, high: Ints) -> None:
 
 def _rises(flat: npt.NDArray[np.uint64], ends: Ints) -> bool:
     """Tell whether the offsets never decrease inside any chunk."""
-    falls = np.flatnonzero(flat[1:] < flat[:-1]) + 1
-    return bool(np.isin(falls, ends[:-1]).all())
+    falls = flat[1:] < flat[:-1]
+    falls[ends[1:-1] - 1] = False
+    return not falls.any()
 
 
 def _offsets(total: int, num_bytes: int, word: int) -> npt.NDArray[np.int32] | Ints:

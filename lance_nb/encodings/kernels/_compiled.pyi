@@ -75,6 +75,26 @@ def fold_lists(
 def item_validity(
     definition: _Bytes, definition_bytes: int, visible_max: int, base: int, validity: _Bytes
 ) -> int: ...
+def measure_strings(
+    data: _Bytes,
+    offsets_at: _Ints,
+    origins: _Ints,
+    limits: _Ints,
+    first: _Ints,
+    counts: _Ints,
+    word: int,
+) -> int: ...
+def join_strings(
+    data: _Bytes,
+    offsets_at: _Ints,
+    origins: _Ints,
+    limits: _Ints,
+    first: _Ints,
+    counts: _Ints,
+    word: int,
+    offsets: _Array,
+    out: _Bytes,
+) -> bool: ...
 def find_substring(data: _Bytes, offsets: _Array, piece: _Bytes, found: _Bytes) -> bool: ...
 def repeat_runs(values: _Bytes, word_bytes: int, repeats: _Ints, out: _Bytes) -> bool: ...
 def join_bytes(data: _Bytes, starts: _Ints, counts: _Ints, width: int, out: _Bytes) -> bool: ...

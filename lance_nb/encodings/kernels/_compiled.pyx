@@ -52,6 +52,7 @@ cdef enum:
     LEVEL_MAX = 255  # that layers may allow: more than 120 layers are not written
     SEARCHED_AT_ONCE = 64
     SUMMED_AT_ONCE = 2048
+    INT32_LARGEST = 0x7FFFFFFF
     PROBES = 8  # of a table of hashes, for each value: those of hostile ones would not end
     TOO_MANY = -1
     CROWDED = -2
@@ -65,6 +66,8 @@ cdef enum:
 
 # The size of a code without a symbol: no million of codes adds up to it otherwise.
 cdef uint64_t UNKNOWN = <uint64_t>1 << 40
+
+cdef int64_t MOST_BYTES = <int64_t>1 << 61
 
 cdef int[8] ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
 
@@ -1486,6 +1489,135 @@ cdef bint _ascends(const offset_t* offsets, Py_ssize_t count, int64_t size) noex
     for index in range(count):
         falls |= offsets[index + 1] < offsets[index]
     return not falls and offsets[0] >= 0 and offsets[count] <= size
+
+
+# --- strings of chunks (compression.variable) -----------------------------------------------------
+
+
+cdef int64_t _bounds(
+    const uint8_t* data, int64_t size, int64_t at, int64_t origin, int64_t limit, int64_t first,
+    int64_t count, int word, int64_t* low,
+) noexcept nogil:
+    """Return the bytes of the strings of a chunk, and where they begin; -1 when they do not fit."""
+    cdef uint64_t begin, end
+    if count < 0 or at < 0 or at > size or count >= (size - at) // word:
+        return -1
+    if origin < 0 or limit < origin or limit > size:
+        return -1
+    begin = _little(data + at, word)
+    end = _little(data + at + count * word, word)
+    if begin != <uint64_t>first or end < begin or end > <uint64_t>(limit - origin):
+        return -1
+    low[0] = <int64_t>begin
+    return <int64_t>(end - begin)
+
+
+cdef bint _join_strings(
+    const uint8_t* data, int64_t size, const int64_t[:] offsets_at, const int64_t[:] origins,
+    const int64_t[:] limits, const int64_t[:] first, const int64_t[:] counts, int word,
+    offset_t* offsets, int64_t rows, uint8_t* out, int64_t room,
+) noexcept nogil:
+    cdef Py_ssize_t chunk
+    cdef int64_t low = 0, length, index, used = 0, row = 0, before, offset, shift
+    cdef bint falls = False
+    cdef uint32_t narrow
+    cdef const uint8_t* at
+    offsets[0] = 0
+    for chunk in range(counts.shape[0]):
+        length = _bounds(
+            data, size, offsets_at[chunk], origins[chunk], limits[chunk], first[chunk],
+            counts[chunk], word, &low,
+        )
+        if length < 0 or length > room - used or counts[chunk] > rows - row:
+            return False
+        at = data + offsets_at[chunk]
+        before = low
+        shift = used - low
+        if word == 4:
+            for index in range(1, counts[chunk] + 1):
+                memcpy(&narrow, at + 4 * index, 4)
+                offset = narrow
+                falls |= offset < before
+                offsets[row + index] = <offset_t>(<uint64_t>offset + <uint64_t>shift)
+                before = offset
+        else:
+            for index in range(1, counts[chunk] + 1):
+                memcpy(&offset, at + 8 * index, 8)
+                falls |= offset < before
+                offsets[row + index] = <offset_t>(<uint64_t>offset + <uint64_t>shift)
+                before = offset
+        memcpy(out + used, data + origins[chunk] + low, length)
+        used += length
+        row += counts[chunk]
+    return not falls and used == room and row == rows
+
+
+def measure_strings(
+    const uint8_t[::1] data, const int64_t[:] offsets_at, const int64_t[:] origins,
+    const int64_t[:] limits, const int64_t[:] first, const int64_t[:] counts, int word,
+):
+    """Return the bytes of the strings of chunks, -1 when some lie outside of their chunk.
+
+    Chunk ``i`` has ``counts[i] + 1`` offsets of ``word`` (4 or 8) bytes from ``offsets_at[i]`` on,
+    of which the first is ``first[i]``; they count from ``origins[i]`` and end before ``limits[i]``.
+    """
+    cdef Py_ssize_t chunk, chunks = counts.shape[0]
+    cdef int64_t total = 0, length = 0, low = 0
+    if (
+        offsets_at.shape[0] != chunks or origins.shape[0] != chunks or limits.shape[0] != chunks
+        or first.shape[0] != chunks or word not in (4, 8)
+    ):
+        return -1
+    with nogil:
+        for chunk in range(chunks):
+            length = _bounds(
+                &data[0], data.shape[0], offsets_at[chunk], origins[chunk], limits[chunk],
+                first[chunk], counts[chunk], word, &low,
+            )
+            if length < 0 or total > MOST_BYTES:
+                total = -1
+                break
+            total += length
+    return total
+
+
+def join_strings(
+    const uint8_t[::1] data, const int64_t[:] offsets_at, const int64_t[:] origins,
+    const int64_t[:] limits, const int64_t[:] first, const int64_t[:] counts, int word,
+    offsets, uint8_t[::1] out,
+):
+    """Join the strings of chunks as ``measure_strings`` describes them, and their offsets.
+
+    ``offsets`` are int32 or int64, one more than there are strings. Returns False when offsets
+    descend, or when the strings do not fill ``out``, or do not fit.
+    """
+    cdef int32_t[::1] short_offsets
+    cdef int64_t[::1] long_offsets
+    cdef Py_ssize_t chunks = counts.shape[0]
+    cdef int64_t rows = len(offsets) - 1
+    cdef bint done
+    if (
+        offsets_at.shape[0] != chunks or origins.shape[0] != chunks or limits.shape[0] != chunks
+        or first.shape[0] != chunks or word not in (4, 8) or rows < 0
+    ):
+        return False
+    if offsets.itemsize == 4:
+        if out.shape[0] > INT32_LARGEST:
+            return False
+        short_offsets = offsets
+        with nogil:
+            done = _join_strings[int32_t](
+                &data[0], data.shape[0], offsets_at, origins, limits, first, counts, word,
+                &short_offsets[0], rows, &out[0], out.shape[0],
+            )
+    else:
+        long_offsets = offsets
+        with nogil:
+            done = _join_strings[int64_t](
+                &data[0], data.shape[0], offsets_at, origins, limits, first, counts, word,
+                &long_offsets[0], rows, &out[0], out.shape[0],
+            )
+    return done
 
 
 # --- search in texts (kernels.substring) ----------------------------------------------------------

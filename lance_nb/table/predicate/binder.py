@@ -42,7 +42,7 @@ from lance_nb.table.predicate.logic import in_members
 from lance_nb.table.predicate.sql_text import Bulk, sql_of
 from lance_nb.table.predicate.type_names import type_of
 
-_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "/"}
+_ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "/"}
 _SHIFTS = {"bitwiseleftshift": "shift_left", "bitwiserightshift": "shift_right"}
 _INSTEAD = {
     "similarto": "use regexp_like(text, pattern)",

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import comparison
-from lance_nb.table.predicate.arithmetic import negative, number
+from lance_nb.table.predicate.arithmetic import arithmetic, negative, number
 from lance_nb.table.predicate.coercion import fit_float16, plain, uncast, unify
 from lance_nb.table.predicate.expression import (
     Column,
@@ -99,6 +99,9 @@ class ConditionBinder:
             quoted=bool(parts[0].args.get("quoted")),
             place=place_of(parts[0]),
         )
+
+    def _bind_mod(self, node: Any) -> Expression:
+        return arithmetic("%", self.bind(node.this), self.bind(node.expression))
 
     # Logic.
 

@@ -6,7 +6,7 @@ The grammar is a part of the one in ``sql_text``::
     test      := NOT test | (condition) | operand [comparison]
     comparison := (= | <> | != | < | <= | > | >=) operand | IS [NOT] NULL
                 | [NOT] IN (literal, ...) | [NOT] LIKE string | [NOT] BETWEEN literal AND literal
-    operand   := name[.name[.name]] | literal
+    operand   := value {% value}             value := name[.name[.name]] | literal
 
 Names are ASCII words or stand in backticks; strings hold no quote and no backslash; numbers begin
 with a digit; TRUE and FALSE are literals. The tree has the same nodes as sqlglot's, as far as the
@@ -35,7 +35,7 @@ _TOKEN = re.compile(
     |(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.])
     |(?P<string>'[^'"\\\x00-\x1f]*'|"[^'"\\\x00-\x1f]*")(?!['"])
     |(?P<bulk>:lance_nb_bulk_[0-9]+)(?!\w)
-    |(?P<sign><>|!=|<=|>=|[=<>(),](?![=<>]))
+    |(?P<sign><>|!=|<=|>=|[=<>(),%](?![=<>]))
     |(?P<end>\Z))""",
     re.VERBOSE,
 )
@@ -172,6 +172,12 @@ class _Parser:
         return left
 
     def _operand(self) -> Node:
+        found = self._value()
+        while self._accepts("%"):
+            found = Node("mod", found, self._value())
+        return found
+
+    def _value(self) -> Node:
         kind, text, place = self._tokens[self._at]
         if kind != "name" or text.upper() in {"TRUE", "FALSE"}:
             return self._literal()

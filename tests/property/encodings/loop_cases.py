@@ -41,7 +41,12 @@ from lance_nb.encodings.kernels.zip_entries import EntryFormat
 from lance_nb.encodings.registry import codecs
 from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import LanceError
-from tests.property.encodings.reference_encoders import byte_stream_split
+from tests.property.encodings.reference_encoders import (
+    byte_stream_split,
+    variable,
+    variable_block,
+    variable_chunk,
+)
 
 Rng = np.random.Generator
 LAYERS = (
@@ -282,6 +287,34 @@ def repeat_runs(rng: Rng) -> Run:
     return lambda: (rle._repeated(values, width, repeats),)
 
 
+def join_strings(rng: Rng) -> Run:
+    """Chunks of strings, or blocks, some of whose offsets may be wrong."""
+    bits, as_blocks = int(rng.choice([32, 64])), rng.random() < 0.3
+    counts = rng.integers(0, 9, int(rng.integers(1, 12)))
+    if rng.random() < 0.5:
+        counts[:-1] = counts[0]
+    encoded = variable_block if as_blocks else variable_chunk
+    pieces = [
+        encoded([b"xyz" * int(rng.integers(0, 4)) for _ in range(count)], bits) for count in counts
+    ]
+    sizes = np.array([len(piece) for piece in pieces])
+    gap = int(rng.integers(0, 4))
+    data = np.frombuffer((b"#" * gap).join([b"", *pieces]), np.uint8).copy()
+    starts = np.cumsum(sizes + gap) - sizes
+    if rng.random() < 0.5:
+        at = int(rng.integers(0, data.size))
+        data[at] = rng.choice([0, 255, data[at] ^ 1, data[at] ^ 128])
+    chunks = Chunks((ChunkBuffer(data, starts, sizes),), counts)
+    decode = codecs.decode_blocks if as_blocks else codecs.decode_chunks
+
+    def run() -> tuple[Any, ...]:
+        found = decode(variable(bits), chunks)
+        assert isinstance(found, VariableWidth)
+        return found.offsets, found.data, found.num_values
+
+    return run
+
+
 def join_bytes(rng: Rng) -> Run:
     width = int(rng.choice([4, 8]))
     counts = rng.integers(0, 50, int(rng.integers(1, 12)))
@@ -359,6 +392,7 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "entries are walked": walk_entries,
     "runs are repeated": repeat_runs,
     "split bytes are joined": join_bytes,
+    "strings are joined": join_strings,
     "texts are searched": contains,
     "values are numbered": number_values,
     "levels are unpacked": unpack_levels,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,42 @@ def test_symbols_are_not_selected_from_codes_that_do_not_fit() -> None:
     assert selected([7, 8], [0, 2], scratch[:11]) == -1  # there is room for one candidate only
     lengths[7] = 9
     assert selected([7], [0, 1]) == -1
+
+
+@needs_extension
+def test_strings_outside_of_their_chunk_are_not_joined() -> None:
+    loops = compiled.loops
+    data = np.frombuffer(struct.pack("<3I", 12, 14, 15) + b"abc" + b"?", np.uint8)
+    sound = {"at": 0, "origin": 0, "limit": 15, "first": 12, "count": 2}
+
+    def joined(offsets: list[int] | None = None, word: int = 4, **changed: int) -> object:
+        given = {key: np.array([value]) for key, value in (sound | changed).items()}
+        given_data = data.copy()
+        if offsets is not None:
+            given_data[:12] = np.array(offsets, "<u4").view(np.uint8)
+        size = loops.measure_strings(given_data, *given.values(), word)
+        if size < 0:
+            return size
+        ends, out = np.zeros(given["count"][0] + 1, np.int32), np.zeros(size, np.uint8)
+        if not loops.join_strings(given_data, *given.values(), word, ends, out):
+            return False
+        return ends.tolist(), out.tobytes()
+
+    assert joined() == ([0, 2, 3], b"abc")
+    assert joined(count=0, limit=12) == ([0], b"")
+    for changed in (
+        {"at": -1}, {"at": 5}, {"at": 1 << 62}, {"count": 3}, {"count": -1}, {"count": 1 << 62},
+        {"origin": -1}, {"origin": 1}, {"limit": 14}, {"limit": 17}, {"limit": -1}, {"first": 11},
+        {"word": 8}, {"word": 5},
+    ):  # fmt: skip
+        assert joined(**changed) == -1
+    assert joined([12, 16, 15]) is False
+    assert joined([12, 11, 15]) is False
+    assert joined([12, 11, 11]) == -1
+    one = [np.array([value]) for value in sound.values()]
+    for ends, size in ((3, 2), (3, 4), (2, 3), (4, 3), (0, 3)):
+        room = np.zeros(ends, np.int32), np.zeros(size, np.uint8)
+        assert not loops.join_strings(data, *one, 4, *room)
 
 
 @needs_extension

@@ -50,7 +50,7 @@ def shape(node: Any) -> Any:
         case "like":
             found = ("like", shape(node.this), shape(node.expression))
             return ("not", found) if node.args.get("negate") else found
-        case "and" | "or" | "is" | "eq" | "neq" | "lt" | "lte" | "gt" | "gte":
+        case "mod" | "and" | "or" | "is" | "eq" | "neq" | "lt" | "lte" | "gt" | "gte":
             return (node.key, shape(node.this), shape(node.expression))
     raise AssertionError(f"{node.key} is not simple")
 
@@ -111,6 +111,10 @@ def comparisons(draw: st.DrawFn) -> str:
     """One comparison of the grammar."""
     name, literal = draw(st.sampled_from(NAMES)), st.sampled_from(LITERALS)
     no = draw(st.sampled_from(["", draw(cased("NOT")) + " "]))
+    if draw(st.integers(0, 4)) == 0:
+        space = draw(st.sampled_from(["", " "]))
+        divisors = st.lists(st.sampled_from([*NUMBERS, *NAMES]), min_size=1, max_size=3)
+        name = f"{space}%{space}".join([name, *draw(divisors)])
     match draw(st.integers(0, 6)):
         case 0:
             space = draw(st.sampled_from(["", " ", "\n\t"]))
