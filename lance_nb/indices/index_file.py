@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.base import Ints, Rows
+from lance_nb.encodings.kernels.memory import to_integers
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.file.columns import Leaf, assemble, leaves_of
 from lance_nb.file.reader import FileReader
@@ -128,10 +129,4 @@ def numbers(array: pa.Array, path: str, dtype: Any = np.uint64) -> Any:
     """Return a column of whole numbers without nulls. Raises CorruptFileError."""
     if array.null_count or not pa.types.is_integer(array.type):
         raise CorruptFileError(path, None, "whole numbers without nulls", str(array.type))
-    sign = "i" if pa.types.is_signed_integer(array.type) else "u"
-    width = array.type.bit_width // 8
-    if not len(array):
-        return np.zeros(0, dtype)
-    # Arrow's own ``to_numpy`` imports pandas.
-    data = np.frombuffer(array.buffers()[1], f"<{sign}{width}", len(array), array.offset * width)
-    return data.astype(dtype, copy=False)
+    return to_integers(array).astype(dtype, copy=False)

@@ -31,9 +31,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.encodings.arrow_parts import taken_rows
+from lance_nb.encodings.arrow_parts import nulls_of, one_array, taken_rows
 from lance_nb.encodings.base import Ints
-from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import MergeInsertError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -170,7 +170,7 @@ class _Column:
             bounds = pc.min_max(part.values)
             lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
             if highest - lowest < min(_TABLE_SIZE_MAX, len(part.values) * _SPARSE + (1 << 16)):
-                return cls._near(part.values.drop_null().to_numpy(), lowest, highest)
+                return cls._near(to_integers(one_array(part.values.drop_null())), lowest, highest)
         values = pc.unique(part.values).drop_null()
         return cls(len(values), values)
 
@@ -194,7 +194,9 @@ class _Column:
             places, found = self._looked_up(column)
             numbers[places] = found
         if column.null_count:
-            numbers[column.is_null().to_numpy()] = self.count if part.nulls_match else -1
+            is_null = [np.zeros(len(one), np.bool_) if (nulls := nulls_of(one)) is None else nulls
+                       for one in column.chunks]  # fmt: skip
+            numbers[np.concatenate(is_null)] = self.count if part.nulls_match else -1
         return numbers
 
     def matches(self, part: _Part) -> tuple[Ints, Ints]:
@@ -208,8 +210,10 @@ class _Column:
 
         if not self.count:
             return np.full(len(column), -1, np.int64)
-        found = pc.index_in(column, value_set=self.values, skip_nulls=True)
-        numbers: Ints = pc.fill_null(found, -1).to_numpy().astype(np.int64)
+        found = one_array(pc.index_in(column, value_set=self.values, skip_nulls=True))
+        numbers: Ints = to_integers(found).astype(np.int64)
+        if found.null_count:
+            numbers[nulls_of(found)] = -1
         return numbers
 
     def _looked_up(self, column: pa.ChunkedArray) -> tuple[Ints, Ints]:
@@ -218,7 +222,7 @@ class _Column:
         places, distances = [NOTHING], [NOTHING]
         before = 0
         for chunk in plain.chunks:
-            values = chunk.to_numpy()
+            values = to_integers(chunk)
             for start in range(0, len(values), _BLOCK_ROWS):
                 every = _distances(values[start : start + _BLOCK_ROWS], self.lowest)
                 found = np.flatnonzero(self.is_there.take(every, mode="clip"))

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.arrow_parts import one_array
+from lance_nb.encodings.kernels.memory import to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
 from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
@@ -135,7 +137,7 @@ def rewrite_rows(
             offsets = []
             for window in change.parts(windows):
                 table = change.table(window, copies)
-                ids.append(table.column(ROW_ID).to_numpy())
+                ids.append(to_integers(one_array(table.column(ROW_ID))))
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
                 offsets.append(window.physical)

@@ -7,7 +7,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+import lance_nb
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "pylance_14_0_2"
 # A preview of the current file version needs none of these: each would make every start slower.
@@ -38,7 +41,9 @@ def test_modules_that_are_not_for_a_preview_exist() -> None:
     assert [name for name in NOT_FOR_A_PREVIEW if find_spec(name) is None] == []
 
 
-FILTERS = ("id > 3", "id = 3 OR id = 4", "id IN (1, 2, 3)", "NOT id < 5", "id IS NOT NULL")
+FILTERS = (
+    "id > 3", "id = 3 OR id = 4", "id % 7 = 3", "id IN (1, 2, 3)", "NOT id < 5", "id IS NOT NULL",
+)  # fmt: skip
 
 
 def test_reading_and_simple_filters_load_no_heavy_package() -> None:
@@ -94,6 +99,38 @@ def test_an_append_loads_what_it_needs_and_little_else(tmp_path: Path) -> None:
     )
 
     assert done.stdout.strip() == "[]"
+
+
+UPSERT = ".when_matched_update_all().when_not_matched_insert_all().execute(table)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["d.delete('a % 5 = 2')", "d.update({'a': '7'}, where='a = 2')",
+     f"d.merge_insert('a'){UPSERT}", f"d.merge_insert('s'){UPSERT}"],
+)  # fmt: skip
+def test_a_small_change_loads_no_heavy_package(change: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "a.lance")
+    table = pa.table({"a": [1, 2, 3], "s": ["x", None, "z"]})
+    lance_nb.write_dataset(table, uri)
+    with (
+        pa.OSFile(str(tmp_path / "rows"), "wb") as file,
+        pa.ipc.new_file(file, table.schema) as out,
+    ):
+        out.write_table(table)
+    code = (
+        "import sys, pyarrow as pa, lance_nb\n"
+        f"table = pa.ipc.open_file({str(tmp_path / 'rows')!r}).read_all()\n"
+        f"d = lance_nb.dataset({uri!r})\n"
+        f"{change}\n"
+        f"print(d.version, [n for n in {HEAVY!r} if n in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.strip() == "2 []"
 
 
 @pytest.mark.parametrize("name", ["history", "types_2_2"])

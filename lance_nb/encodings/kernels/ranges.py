@@ -247,7 +247,8 @@ def join_rows(columns: Sequence[tuple[Ints, Bytes]]) -> Bytes:
     if not total:
         return np.zeros(0, np.uint8)
     arrays = [_large_binary(offsets, data) for offsets, data in columns]
-    joined = pc.binary_join_element_wise(*arrays, pa.scalar(b"", pa.large_binary()))
+    nothing = _large_binary(np.zeros(2, np.int64), np.zeros(0, np.uint8))[0]  # without pandas
+    joined = pc.binary_join_element_wise(*arrays, nothing)
     return np.frombuffer(joined.buffers()[2], np.uint8, total)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.encodings.kernels.memory import allocate
+from lance_nb.encodings.kernels.memory import allocate, to_integers
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import as_float16, cast, fit_float16, plain, unify
 from lance_nb.table.predicate.expression import (
@@ -151,7 +151,7 @@ def _remainders(dividends: pa.Array, divisor: int) -> pa.Array:
     """
     import pyarrow.compute as pc
 
-    values = to_numpy(dividends)
+    values = to_integers(dividends)
     out = allocate(values.nbytes).view(values.dtype)
     by = values.dtype.type(divisor)
     small = np.uint32(divisor) if values.itemsize == 8 and divisor < _UINT32_SIZE else None
