@@ -190,3 +190,40 @@ def test_what_keeps_the_files_of_a_merge_is_shown_marked_and_removed(
     made.branches.delete("topic")
     lance.dataset(dataset.uri).validate()
     assert lance.dataset(dataset.uri).count_rows("id >= 700 and id < 730") == 30
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_refused_merge_says_once_why_and_a_button_helps(
+    open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path, dark: bool
+) -> None:
+    require_pylance()
+    import lance
+
+    path = tmp_path / "keyless.lance"  # without stable row ids
+    made = lance.write_dataset(forked_rows(0, 20), path)
+    made.create_branch("dev").update({"v": "7"}, where="id < 3")
+    made.update({"v": "9"}, where="id >= 2 and id < 5")
+    page = open_merge(open_widget, lance_nb.dataset(path), dark=dark)
+    merge = merge_page(page)
+    expect(merge).to_contain_text("choose the columns that identify a row")
+    expect(merge.get_by_role("button", name="Merge into main")).to_be_disabled()
+    expect(merge.get_by_text("choose the columns that identify a row")).to_have_count(1)
+    screenshot(page, "refused")
+    merge.get_by_role("button", name="Match rows by id").click()
+    expect(merge).to_contain_text("Both sides changed 1 cell in 1 row")
+    merge.get_by_role("group", name="all conflicts").get_by_role("button", name="dev").click()
+    expect(page.locator(".lnb-code-line")).to_contain_text("key=['id'], resolve=['theirs']")
+    merge.get_by_role("button", name="Merge into main").click()
+    expect(page.locator(".lnb-here-ref")).to_have_text("main:3")
+    assert lance.dataset(path).to_table(filter="v = 7").num_rows == 3
+
+    # A change that was picked: the same table.
+    merge = merge_page(page)
+    page.locator(".lnb-panel-refs").get_by_role("button", name="Merge…").click()
+    merge.get_by_role("button", name="Revert").click()
+    merge.get_by_role("textbox", name="key columns").fill("id")
+    merge.get_by_role("combobox", name="source").fill("main:2")
+    merge.get_by_role("button", name="Preview").click()
+    expect(merge).to_contain_text("reverting main:2 on main:3")
+    expect(merge).to_contain_text("Both sides changed 1 cell in 1 row")
+    screenshot(page, "revert")
