@@ -101,7 +101,7 @@ def _by_id(path: Path) -> dict[int, dict[str, Any]]:
 def _try(rng: random.Random, path: Path) -> str:
     before, files = _by_id(path), _files(path)
     verb, args = _card(rng)
-    more = _rows(rng.choice((15, 100)), 12)
+    more = _rows(rng.choice((15, 100)) if verb == "upsert" else 100, 12)
     more = more.set_column(1, "v", pa.array([9000] * 12, pa.int64()))
     ds = lance_nb.dataset(path)
     area, reporter = staging_area_of(ds), ProgressReporter()

@@ -40,12 +40,12 @@ const LINES = [
   line("9", null, "{…}", undefined, "{…}"),
 ];
 
-function mounted(cells = {}) {
+function mounted(cells = {}, more = {}) {
   const ctx = fakeContext();
   const changes = [];
   const table = conflictTable(ctx, (choices) => changes.push(choices));
   document.body.append(table.element);
-  const plan = { ...PLAN, cells: { ...PLAN.cells, ...cells } };
+  const plan = { ...PLAN, ...more, cells: { ...PLAN.cells, ...cells } };
   table.put(plan);
   ctx.kernel.last("refs.cells").answer({ lines: LINES });
   const { element } = table;
@@ -178,4 +178,10 @@ test("a long table is read page by page, and choices stay", () => {
   ctx.kernel.last("refs.cells").answer({ lines: LINES.slice(0, 1) });
   assert.equal(results()[0], "to chooseWrite…", "another version has other conflicts");
   table.reset();
+});
+
+test("two versions of one branch are told apart", () => {
+  const { element } = mounted({}, { source: { label: "main:1" } });
+  const group = element.querySelector(".lnb-ct-wide > div");
+  assert.deepEqual(texts(group, "button"), ["base", "main:7", "main:1"]);
 });

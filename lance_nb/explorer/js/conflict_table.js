@@ -88,6 +88,8 @@ export function conflictTable(ctx, changed) {
   function sideButtons(label, row, column) {
     const here = choices.get(keyOf(row, column));
     const words = titles();
+    const [ours, theirs] = [words.ours, words.theirs].map((one) => one.replace(/:\d+$/, ""));
+    const names = ours === theirs ? words : { ours, theirs };
     return h(
       "span",
       { class: "lnb-choices", role: "group", "aria-label": label },
@@ -102,7 +104,7 @@ export function conflictTable(ctx, changed) {
             tabindex: row === null ? "0" : "-1",
             on: { click: () => choose({ row, column, take: side }) },
           },
-          side === "base" ? "base" : words[side].replace(/:\d+$/, ""),
+          side === "base" ? "base" : names[side],
         ),
       ),
     );
