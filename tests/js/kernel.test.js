@@ -36,6 +36,15 @@ function fakeModel() {
   return model;
 }
 
+test("the callbacks of a probe fit Jupyter, which reads them, and marimo, which calls them", () => {
+  const model = fakeModel();
+  const kernel = openKernel(model);
+  const { callbacks } = model.of("ready")[0];
+  assert.equal(typeof callbacks.iopub.status, "function");
+  assert.equal(callbacks(), undefined);
+  kernel.close();
+});
+
 /** Remember how a promise ends. */
 function outcome(promise) {
   const found = { value: undefined, card: undefined };

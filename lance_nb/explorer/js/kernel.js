@@ -200,7 +200,11 @@ export function openKernel(model, { isVisible = null } = {}) {
         setTimeout(() => probe === entry && lose(), TIMES.handledMs);
     };
     probe = entry;
-    post(entry, { iopub: { status: onStatus } });
+    // A function with Jupyter's callbacks as properties: marimo calls what it is given here.
+    post(
+      entry,
+      Object.assign(() => {}, { iopub: { status: onStatus } }),
+    );
   }
 
   /**
