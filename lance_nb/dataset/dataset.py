@@ -51,7 +51,6 @@ from lance_nb.dataset.stats import Inspection, LanceStats
 from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.index_metadata import Index
 from lance_nb.format.manifest import BasePath
 from lance_nb.shown_text import visible
 from lance_nb.storage.registry import StorageOptions
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.staging import Stage
     from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.fragment import DataFile
+    from lance_nb.format.index_metadata import Index
     from lance_nb.format.transaction_summary import TransactionSummary
     from lance_nb.table.blobs import BlobFile
     from lance_nb.table.diff import Diff
