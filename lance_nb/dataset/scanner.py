@@ -338,6 +338,38 @@ class LanceScanner:
         """
         return self._scan_plan.explain()
 
+    def word_places(self, column: str, text: str) -> list[tuple[int, int]]:
+        """Return where words of the full-text query stand in a text, to mark them.
+
+        Args:
+            column: the column of the text; the words are cut as its index does.
+            text: the text.
+
+        Words that a fuzzy query stands for are known when the rows have been read. Not in pylance.
+        Raises InvalidInputError without a full-text query in this column.
+
+        Examples:
+            >>> scan = ds.scanner(full_text_query=lance_nb.MatchQuery("fox", "label"))
+            >>> scan.word_places("label", "The quick Fox")
+            [(10, 13)]
+        """
+        plan = self._scan_plan
+        search = plan.text if isinstance(plan, ScanPlan) else None
+        if search is None or column not in search.columns:
+            raise InvalidInputError(f"the scan has no full-text query in column {column!r}")
+        return search.places(column, text)
+
+    @property
+    def searched_columns(self) -> list[str]:
+        """The columns that the full-text query searches; none without one. Not in pylance.
+
+        Examples:
+            >>> ds.scanner(full_text_query=lance_nb.MatchQuery("fox", "label")).searched_columns
+            ['label']
+        """
+        plan = self._scan_plan
+        return plan.text.columns if isinstance(plan, ScanPlan) and plan.text is not None else []
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Offer the result as an Arrow stream."""
         return self.to_reader().__arrow_c_stream__(requested_schema)

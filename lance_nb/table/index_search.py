@@ -70,6 +70,11 @@ class IndexAnswer:
 class TextMatches(Protocol):
     """A full-text query that is planned on one version."""
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are searched."""
+        ...
+
     def find(self, choice: RowChoice, most: int | None) -> tuple[U64s, Scores]:
         """Return the addresses of rows that match and pass the filter of the choice, best first.
 
@@ -83,6 +88,13 @@ class TextMatches(Protocol):
 
     def costs(self) -> list[str]:
         """Say in words what the last search has read."""
+        ...
+
+    def places(self, column: str, text: str) -> list[tuple[int, int]]:
+        """Return where words of the query stand in a text of a column, in order: start and stop.
+
+        Words that a fuzzy query has found count too, once it has been run.
+        """
         ...
 
 

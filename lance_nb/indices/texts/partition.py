@@ -81,8 +81,18 @@ class Partition:
         self.sizes: Floats = numbers(sizes, documents.path, np.float32)
         self.num_documents = self.rows.size
         self.total_tokens = float(self.sizes.sum(dtype=np.float64))
+        total = documents.setting("total_tokens")
+        if total != str(int(self.total_tokens)):
+            raise CorruptFileError(documents.path, None, f"{total[:20]} tokens", "others")
+        if not bool((self.rows[1:] > self.rows[:-1]).all()):
+            ordered = np.sort(self.rows)
+            if bool((ordered[1:] == ordered[:-1]).any()):
+                raise CorruptFileError(documents.path, None, "different rows", "some twice")
         (lengths,) = self._postings.read_all("_length")
         self._lengths: U32s = numbers(lengths, self.path, np.uint32)
+        if self.tokens.num_keys != self._lengths.size:
+            expected = f"{self._lengths.size} tokens"
+            raise CorruptFileError(tokens.path, None, expected, str(self.tokens.num_keys))
         if self._postings.setting("posting_tail_codec") != TAIL_CODEC:
             raise NotSupportedError(f"{self.path}: posting lists of an older form")
         self.has_positions = "_compressed_position" in self._postings.names

@@ -20,6 +20,7 @@ Source: rows and scores of pylance 14.0.2.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -319,19 +320,24 @@ class TextPlan:
         )
         return [line]
 
-    def words(self) -> list[str]:
-        """Return the words of the query and those of the index that it stands for."""
-        asked = (word for found in self._words.values() for word, _ in found)
-        return list(dict.fromkeys([*asked, *self._costs.words]))
-
-    def parameters(self, column: str) -> TokenizerParameters:
-        """Return how the texts of a column are cut."""
-        return self._cutters[column].parameters
-
     @property
     def columns(self) -> list[str]:
         """The columns that are searched."""
         return list(self._cutters)
+
+    def places(self, column: str, text: str) -> list[tuple[int, int]]:
+        """Return where words that the query has found stand in a text; see ``TextMatches``."""
+        cutter = self._cutters[column]
+        words = {word for leaf, found in self._words.items() if leaf.column == column
+                 for word, _ in found} | set(self._costs.words)  # fmt: skip
+        base = cutter.parameters.base_tokenizer
+        if base in ("raw", "ngram"):
+            lowered = text.lower()
+            found = ((lowered.find(word), len(word)) for word in words)
+            return sorted((at, at + size) for at, size in found if at >= 0)
+        pattern = r"[^\t\n\f\r ]+" if base == "whitespace" else r"[^\W_]+"
+        pieces = re.finditer(pattern, text)
+        return [one.span() for one in pieces if cutter.token_of(one.group()) in words]
 
     # --- queries of queries -----------------------------------------------------------------------
 
@@ -441,8 +447,7 @@ class TextPlan:
                 kept = part.is_live[documents]
                 documents, scores = documents[kept], scores[kept]
             if most is not None and documents.size > most:
-                least = np.partition(scores, scores.size - most)[scores.size - most]
-                kept = scores >= least
+                kept = scores >= _least(scores, most)
                 documents, scores = documents[kept], scores[kept]
             rows = part.rows[documents]
             if not part.ascends:
@@ -764,12 +769,20 @@ def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
     return Hits(rows, hits.scores[places])
 
 
+def _least(scores: Scores, most: int) -> np.float32:
+    """Return the score that ``most`` of them reach; short texts often share the best one."""
+    best: np.float32 = scores.max()
+    if np.count_nonzero(scores == best) >= most:
+        return best
+    least: np.float32 = np.partition(scores, scores.size - most)[scores.size - most]
+    return least
+
+
 def _best(hits: Hits, most: int | None) -> tuple[U64s, Scores]:
     """Return the best rows; of equal scores those with the lower address."""
     rows, scores = hits
     if most is not None and rows.size > most:
-        least = np.partition(scores, scores.size - most)[scores.size - most]
-        kept = scores >= least
+        kept = scores >= _least(scores, most)
         rows, scores = rows[kept], scores[kept]
     order = np.argsort(-scores, kind="stable")[:most]
     return rows[order], scores[order]

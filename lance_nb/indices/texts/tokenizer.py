@@ -243,7 +243,7 @@ class Tokenizer:
         for piece in encoded.dictionary.to_pylist():
             number = numbers.get(piece)
             if number is None:
-                word = self._word(piece)
+                word = self.token_of(piece)
                 number = -1 if word is None else self.words.setdefault(word, len(self.words))
                 numbers[piece] = number
             found.append(number)
@@ -252,8 +252,8 @@ class Tokenizer:
         chosen: Ints = np.array(found, np.int64)[encoded.indices.to_numpy()]
         return chosen
 
-    def _word(self, piece: str) -> str | None:
-        """Return the token that a piece becomes, None if it is dropped."""
+    def token_of(self, piece: str) -> str | None:
+        """Return the token that a piece of a text becomes, None if it is dropped."""
         parameters = self.parameters
         longest = parameters.max_token_length
         if longest is not None and len(piece.encode()) >= longest:

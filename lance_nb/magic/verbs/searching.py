@@ -1,14 +1,15 @@
-"""Verbs that search: rows whose vectors are near to that of a row."""
+"""Verbs that search: rows with words of a text, rows whose vectors are near to that of a row."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from lance_nb.code_lines import Python
-from lance_nb.dataset import LanceDataset
+from lance_nb.dataset import LanceDataset, LanceScanner
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, label
@@ -16,6 +17,41 @@ from lance_nb.magic.verb import COLUMN, Result, Verb, argument, names_of, table_
 
 REFINE_FACTOR = 10
 _DISTANCE = "_distance"
+_SCORE = "_score"
+
+
+def search(context: MagicContext, args: Namespace) -> Result:
+    """Show the rows that match a text, best first; its words are marked in the texts."""
+    dataset = context.dataset
+    wanted = names_of(args.column)
+    query: dict[str, Any] = {"query": args.text}
+    if wanted is not None:
+        query["columns"] = wanted
+    options: dict[str, Any] = {"full_text_query": query, "limit": args.limit}
+    columns = names_of(args.columns)
+    if columns is not None:
+        options["columns"] = [*columns, _SCORE]
+    if args.where is not None:
+        options |= {"filter": args.where, "prefilter": True}
+    scan = dataset.scanner(**options)
+    found = scan.to_table()
+    shown = found
+    for place, field in enumerate(found.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            texts = [_marked(scan, field.name, one) for one in found.column(place).to_pylist()]
+            shown = shown.set_column(place, field, pa.array(texts, field.type))
+    line = refs.opened(dataset).attribute("to_table").call(**options)
+    heading = f"Rows of {label(dataset)} that match {text.line(args.text)}"
+    return replace(table_result(heading, shown, args.limit, lines=[line.line()]), value=found)
+
+
+def _marked(scan: LanceScanner, column: str, value: str | None) -> str | None:
+    """Put marks around the words of the query; a column that is not searched stays as it is."""
+    if value is None or column not in scan.searched_columns:
+        return value
+    for start, stop in reversed(scan.word_places(column, value)):
+        value = f"{value[:start]}»{value[start:stop]}«{value[stop:]}"
+    return value
 
 
 def like(context: MagicContext, args: Namespace) -> Result:
@@ -86,6 +122,25 @@ def _equals(name: str, value: str, kind: pa.DataType) -> str:
 
 
 VERBS = (
+    Verb(
+        "search",
+        "show the rows that match a text, best first, by text index if there is one",
+        search,
+        (
+            argument("text", help="the words; a phrase stands between quotation marks"),
+            argument(
+                "--in",
+                dest="column",
+                metavar="A,B",
+                completes=COLUMN,
+                help="the columns of texts (default: those with an INVERTED index)",
+            ),
+            argument("-n", "--limit", type=int, default=10, help="how many rows"),
+            argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+            argument("--where", metavar="FILTER", help="search among rows that pass an SQL filter"),
+        ),
+        "search 'quick fox' --in label -n 5",
+    ),
     Verb(
         "like",
         "show the rows whose vectors are nearest to that of a row, by index if there is one",

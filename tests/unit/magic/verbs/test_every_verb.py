@@ -77,6 +77,8 @@ CASES = {
     "clean": Case("clean --keep 1", "add --really", ("clean --dr", "--dry-run"),
                   "clean --dry-run --really", "exclude each other"),
     "sql": Case("sql SELECT max(id) AS m FROM ds", "49", ("sq", "sql"), "sql SELECT", "SQL:"),
+    "search": Case("search 'x' --in label -n 4", "that match x", ("search x --in lab", "label"),
+                   "search x", "needs an INVERTED index"),
     "like": Case("like id=3 --by vector -n 4", "_distance", ("like 3 --by ve", "vector"),
                  "like x", "a key such as id=7", "open points --no-display"),
     "spark": Case("spark", "session", ("spark --st", "--start"), "spark x", "unrecognized"),

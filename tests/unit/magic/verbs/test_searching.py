@@ -1,7 +1,9 @@
-"""``%lance like``: rows near to a row, and the line in Python that finds the same."""
+"""``%lance search`` and ``%lance like``, and the line in Python that finds the same."""
 
 from __future__ import annotations
 
+from argparse import Namespace
+from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
@@ -10,6 +12,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import lance_nb
+from lance_nb.errors import InvalidInputError
+from lance_nb.magic.context import MagicContext
+from lance_nb.magic.verbs import searching
 from tests.unit.magic.conftest import Lance
 
 
@@ -65,3 +70,23 @@ def test_what_is_wrong_is_said(points: lance_nb.LanceDataset, lance: Lance) -> N
     ):  # fmt: skip
         with pytest.raises(Exception, match=words):
             lance(line)
+
+
+def test_search_marks_words_and_shows_the_line(tmp_path: Path) -> None:
+    data = pa.table({"id": range(3), "t": ["a quick Fox", "no", "fox fox"], "u": ["fox"] * 3})
+    ds = lance_nb.write_dataset(data, tmp_path / "d.lance")
+    scan = ds.scanner(full_text_query={"query": "fox", "columns": ["t"]})
+    assert scan.searched_columns == ["t"]
+    assert scan.word_places("t", "a quick Fox") == [(8, 11)]
+    with pytest.raises(InvalidInputError, match="no full-text query in column 'u'"):
+        scan.word_places("u", "fox")
+    context = MagicContext()
+    context.set_dataset(ds)
+    args = Namespace(text="fox", column="t", limit=5, columns=None, where=None)
+    result = searching.search(context, args)
+    assert result.value["t"].to_pylist() == ["fox fox", "a quick Fox"]
+    assert result.value["_score"].to_pylist() == sorted(result.value["_score"].to_pylist())[::-1]
+    shown = result.picture.text
+    assert "»fox« »fox«" in shown
+    assert "a quick »Fox«" in shown
+    assert "full_text_query=" in shown
