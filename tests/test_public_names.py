@@ -70,7 +70,6 @@ TAKES_ANY = {
     "LanceDataset.alter_columns": "any number of alterations, as in pylance",
     "LanceDataset.create_index": "parameters of the kind of index, as in pylance",
     "LanceDataset.create_scalar_index": "parameters of the kind of index, as in pylance",
-    "DatasetOptimizer.optimize_indices": "parameters of the kind of index, as in pylance",
     "LanceScanner.from_dataset": "refuses whatever it is given, as in pylance",
     "LanceScanner.from_fragment": "refuses whatever it is given, as in pylance",
     "LanceScanner.from_batches": "refuses whatever it is given, as in pylance",
