@@ -49,7 +49,7 @@ assert ds.verify().ok
 print("compiled" if compiled.is_available() else "numpy")
 """
 # What the engine's unit tests import besides lance_nb.
-TEST_TOOLS = ("pytest>=9", "hypothesis>=6.100")
+TEST_TOOLS = ("pytest>=9", "hypothesis>=6.100", "pandas>=2.2", "aiohttp", "tzdata")
 ENGINE_TESTS = ("storage", "format", "encodings", "file", "table")
 
 
@@ -148,7 +148,7 @@ def test_minimum() -> None:
         wanted = folder / "minimum.txt"
         run(
             sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--resolution",
-            "lowest-direct", "--python", oldest, ROOT / "pyproject.toml", "--output-file", wanted,
+            "lowest-direct", "--extra", "s3", "--python", oldest, ROOT / "pyproject.toml", "--output-file", wanted,
         )  # fmt: skip
         pinned = [one for one in wanted.read_text().splitlines() if re.match(r"\w", one)]
         print("Lowest versions:", ", ".join(pinned), flush=True)
