@@ -69,6 +69,7 @@ def test_public_methods_are_documented(name: str) -> None:
 TAKES_ANY = {
     "LanceDataset.alter_columns": "any number of alterations, as in pylance",
     "LanceDataset.create_index": "parameters of the kind of index, as in pylance",
+    "LanceDataset.create_index_uncommitted": "parameters of the kind of index, as in pylance",
     "LanceDataset.create_scalar_index": "parameters of the kind of index, as in pylance",
     "LanceScanner.from_dataset": "refuses whatever it is given, as in pylance",
     "LanceScanner.from_fragment": "refuses whatever it is given, as in pylance",
