@@ -148,7 +148,8 @@ def test_minimum() -> None:
         wanted = folder / "minimum.txt"
         run(
             sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--resolution",
-            "lowest-direct", "--extra", "s3", "--python", oldest, ROOT / "pyproject.toml", "--output-file", wanted,
+            "lowest-direct", "--extra", "s3", "--python", oldest, ROOT / "pyproject.toml",
+            "--output-file", wanted,
         )  # fmt: skip
         pinned = [one for one in wanted.read_text().splitlines() if re.match(r"\w", one)]
         print("Lowest versions:", ", ".join(pinned), flush=True)
