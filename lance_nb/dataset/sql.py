@@ -1,9 +1,10 @@
 """SQL over one version, run by DuckDB on our Arrow stream (extra ``sql``).
 
 The statement sees the version as a table named ``dataset``, or as ``table_name`` says. Only the
-columns that it names are read, all of them where it says ``*``; DuckDB filters what it gets, so a
-selective question is answered faster by ``to_table(filter=...)``. Unlike pylance's, which is
-DataFusion's, the SQL is DuckDB's.
+columns that it names are read, all of them where it says ``*``. Of a statement on this one table,
+comparisons of whole numbers and texts with constants in WHERE become the filter of the scan too, so
+indices answer them; DuckDB computes them once more. Unlike pylance's, which is DataFusion's, the
+SQL is DuckDB's.
 
 This is the one module that opens DuckDB. A statement reaches the registered datasets and nothing
 else of the machine or the process:
@@ -37,9 +38,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, MissingPackageError, PredicateError
+from lance_nb.table.filtered_scan import quoted
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
+    from lance_nb.dataset.scanner import LanceScanner
 
 _LOCKED = {
     "enable_external_access": "false",
@@ -237,30 +240,113 @@ class SqlQueryBuilder:
 
     def build(self) -> SqlQuery:
         """Finish. Raises InvalidInputError for a scan that is not possible."""
-        columns = _columns_of(self._text, self._dataset.schema.names)
-        source = self._dataset.scanner(columns, **self._options)
+        source = source_of(self._dataset, self._text, self._name, **self._options)
         return SqlQuery(source, self._text, self._name, self._batch_rows)
 
 
-def _columns_of(text: str, names: list[str]) -> list[str] | None:
-    """Return the columns that a statement may need, None for all of them."""
-    from sqlglot import expressions as sql
+def source_of(dataset: LanceDataset, text: str, name: str, **options: Any) -> LanceScanner:
+    """Return the scan of a version that a statement needs, which sees it as the table ``name``.
+
+    Raises InvalidInputError for a scan that is not possible.
+    """
+    trees = _statements_of(text)
+    if not trees:
+        return dataset.scanner(None, **options)
+    schema = dataset.schema
+    columns = _columns_of(trees[0], schema.names)
+    condition = _filter_of(trees[0], name, schema) if len(trees) == 1 else None
+    return dataset.scanner(columns, filter=condition, **options)
+
+
+def _statements_of(text: str) -> list[Any]:
     from sqlglot.errors import SqlglotError
 
     from lance_nb.table.predicate.sql_text import parse_duckdb
 
     try:
-        trees = parse_duckdb(text)
+        return parse_duckdb(text)
     except (SqlglotError, PredicateError):
-        return None  # DuckDB may understand it, or say better what is wrong
-    if not trees:
-        return None
-    tree = trees[0]
+        return []  # DuckDB may understand it, or say better what is wrong
+
+
+def _columns_of(tree: Any, names: list[str]) -> list[str] | None:
+    """Return the columns that a statement may need, None for all of them."""
+    from sqlglot import expressions as sql
+
     if any(not isinstance(star.parent, sql.Count) for star in tree.find_all(sql.Star)):
         return None
     named = {one.name.lower() for one in tree.find_all(sql.Identifier)}
     found = [name for name in names if name.lower() in named]
     return found or names[:1]
+
+
+def _filter_of(tree: Any, name: str, schema: pa.Schema) -> str | None:
+    """Return conditions of WHERE that DuckDB and a scan answer alike, None without any.
+
+    The statement is one SELECT of this table; a sample would be taken before WHERE.
+    """
+    from sqlglot import expressions as sql
+
+    where = tree.args.get("where")
+    tables = list(tree.find_all(sql.Table))
+    is_single = len(tables) == 1 and tables[0].name.lower() == name.lower()
+    if where is None or not isinstance(tree, sql.Select) or not is_single:
+        return None
+    others = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
+    if any(one is not tree for one in tree.find_all(sql.Select, *others)):
+        return None
+    known = {tables[0].name.lower(), tables[0].alias_or_name.lower(), ""}
+    parts = where.this.flatten() if isinstance(where.this, sql.And) else [where.this]
+    found = [_condition_of(part.unnest(), known, schema) for part in parts]
+    return " AND ".join(one for one in found if one is not None) or None
+
+
+def _condition_of(part: Any, tables: set[str], schema: pa.Schema) -> str | None:
+    """Return a comparison of a column with constants as a filter of ours, None for others."""
+    from sqlglot import expressions as sql
+
+    signs = {sql.EQ: "=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">="}
+    if isinstance(part, sql.In) and not (part.args.get("query") or part.args.get("unnest")):
+        values = part.expressions
+    elif isinstance(part, sql.Between):
+        values = [part.args["low"], part.args["high"]]
+    elif type(part) in signs:
+        values = [part.expression]
+    else:
+        return None
+    column = part.this
+    if not isinstance(column, sql.Column) or column.table.lower() not in tables or not values:
+        return None
+    same = [field for field in schema if field.name.lower() == column.name.lower()]
+    constants = [_constant_of(value, same[0].type) if same else None for value in values]
+    listed = [one for one in constants if one is not None]
+    if len(same) != 1 or len(listed) < len(values):
+        return None
+    name = quoted([same[0].name])
+    if isinstance(part, sql.In):
+        return f"{name} IN ({', '.join(listed)})"
+    if isinstance(part, sql.Between):
+        return f"{name} BETWEEN {listed[0]} AND {listed[1]}"
+    return f"{name} {signs[type(part)]} {listed[0]}"
+
+
+def _constant_of(value: Any, kind: pa.DataType) -> str | None:
+    """Return a constant that DuckDB compares in the type of the column, None for others."""
+    from sqlglot import expressions as sql
+
+    is_negative = isinstance(value, sql.Neg)
+    literal = value.this if is_negative else value
+    if not isinstance(literal, sql.Literal):
+        return None
+    if literal.is_string:
+        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        escaped = str(literal.this).replace("'", "''")
+        return f"'{escaped}'" if is_text and not is_negative else None
+    if not pa.types.is_integer(kind) or not str(literal.this).isdecimal():
+        return None
+    number = -int(literal.this) if is_negative else int(literal.this)
+    lowest = 0 if pa.types.is_unsigned_integer(kind) else -(1 << (kind.bit_width - 1))
+    return str(number) if lowest <= number < lowest + (1 << kind.bit_width) else None
 
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:

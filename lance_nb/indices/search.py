@@ -28,13 +28,16 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
+from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
 from lance_nb.indices.registry import KINDS
 from lance_nb.indices.row_places import RowPlaces
 from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
 from lance_nb.indices.segment import Segment, segment_of
+from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.index_search import Ids, IndexAnswer, among, different
+from lance_nb.table.indexed_scan import is_worthwhile
 from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import Filter, comparison
 from lance_nb.table.predicate.expression import Call, Column, Expression
@@ -395,3 +398,16 @@ def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
             return None
         snapshot.searches.append(found)
     return found
+
+
+def row_choice(
+    snapshot: Snapshot, condition: Filter | None, fragments: tuple[Fragment, ...] | None = None
+) -> RowChoice:
+    """Return the rows that pass a filter, found by indices where one answers it."""
+    answer = None
+    if condition is not None:
+        search = scalar_search(snapshot)
+        answer = None if search is None else search.answer(condition)
+        if answer is not None and not is_worthwhile(snapshot, answer):
+            answer = None
+    return RowChoice(condition, fragments, answer=answer)

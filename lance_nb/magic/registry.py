@@ -28,6 +28,7 @@ from lance_nb.magic.verbs import (
     browse,
     expectations,
     history,
+    indexing,
     maintenance,
     review,
     searching,
@@ -42,7 +43,7 @@ GROUPS: Mapping[str, tuple[Verb, ...]] = {
     "branches and tags": branches.VERBS,
     "change": staging.VERBS,
     "check and review": (*expectations.VERBS, *review.VERBS),
-    "maintenance": maintenance.VERBS,
+    "maintenance": (*maintenance.VERBS, *indexing.VERBS),
     "ask": (*sql.VERBS, *searching.VERBS, *spark.VERBS),
 }
 VERBS: Mapping[str, Verb] = {verb.name: verb for group in GROUPS.values() for verb in group}

@@ -1,6 +1,7 @@
 """Which rows a predicate deletes, and the operation that deletes them.
 
-The predicate's columns are scanned once, in windows. A fragment that loses its last row is dropped;
+Rows are found by indices where one answers the predicate; otherwise its columns are scanned once,
+in windows. A fragment that loses its last row is dropped;
 of the others, the deletion vector grows.
 
 Limits: memory holds one window of the scan and the vectors.
@@ -21,6 +22,7 @@ from lance_nb.encodings.arrow_parts import packed_bits
 from lance_nb.encodings.base import Ints
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import Fragment
+from lance_nb.indices.search import row_choice
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.filtered_scan import RowChoice, Selected, passing_bits, select_rows
 from lance_nb.table.fragment_reader import confirmed_rows
@@ -95,6 +97,11 @@ def plan_deletion(
     Raises PredicateError, CorruptFileError, StorageError.
     """
     among = list(snapshot.manifest.fragments) if fragments is None else fragments
+    chosen = row_choice(snapshot, condition, None if fragments is None else tuple(fragments))
+    if chosen.answer is not None:
+        indexed = _rows_by_fragment(snapshot, chosen)
+        named = tuple(deletion_of(snapshot, fragment, offsets) for fragment, offsets in indexed)
+        return DeletionPlan(snapshot.version, condition.text, named)
     whole = [one for one in among if _is_whole(one)]
     rest = tuple(one for one in among if not _is_whole(one))
     plans = {one.fragment.id: one for one in _deletions_of_whole(snapshot, condition, whole)}

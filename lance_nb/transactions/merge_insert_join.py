@@ -7,7 +7,8 @@ null in it equals nothing, nulls included; inside of a struct or vector, nulls e
 equals NaN, 0.0 and -0.0 differ.
 
 Of the target only the key columns are read, in windows, fragment by fragment. Windows of small
-fragments are looked up together, because a look-up costs the size of the source as well.
+fragments are looked up together, because a look-up costs the size of the source as well. Where an
+index on a key column knows the rows of up to ``INDEXED_KEYS_MAX`` keys, only these are read.
 
 A condition on matched pairs is SQL over ``source.column`` and ``target.column``. A column that only
 the target has may be named without its side; ``_rowid`` and ``_rowaddr`` are the target's. The
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -37,17 +39,22 @@ from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import MergeInsertError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.indices.search import row_choice
 from lance_nb.table.filtered_scan import (
     RowChoice,
     Selected,
     quoted,
+    read_columns,
     select_rows,
     selected_table,
     windows_of,
 )
 from lance_nb.table.fragment_reader import read_rows
 from lance_nb.table.predicate import Columns, Filter, compile_filter
+from lance_nb.table.predicate.comparison import in_set
+from lance_nb.table.predicate.expression import Column, call
 from lance_nb.table.projection import ROW_ADDRESS, ROW_COLUMNS, ROW_ID, project, result_table
+from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.merge_insert_plan import MergeClauses, WhenMatched
 from lance_nb.transactions.merge_insert_source import SourceRows
@@ -59,6 +66,12 @@ _SPARSE = 256
 _TOGETHER_ROWS = 1 << 17
 _WINDOW_ROWS = 1 << 16
 _BLOCK_ROWS = 1 << 14
+INDEXED_KEYS_MAX = 10_000
+# Types whose equal values are the same for filters and for keys: not so NaN and 0.0.
+_INDEXED = (
+    pt.is_integer, pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary, pt.is_date,
+    pt.is_timestamp,
+)  # fmt: skip
 _ROW_FIELDS = [pa.field(ROW_ID, pa.uint64()), pa.field(ROW_ADDRESS, pa.uint64())]
 
 Path = tuple[str, ...]
@@ -553,7 +566,11 @@ def find_rows(
     is_matched = np.zeros(source.num_rows, np.bool_)
     changes: list[Matches] = []
     deleted: list[tuple[Fragment, Ints]] = []
-    parts = read_keys(snapshot, names) if windows is None else windows
+    parts = windows
+    if parts is None and not clauses.deletes_unmatched:
+        parts = _read_indexed(snapshot, names, source, seen)
+    if parts is None:
+        parts = read_keys(snapshot, names)
     for every in join(parts, keys, seen, with_unmatched=clauses.deletes_unmatched):
         is_matched[every.source] = True
         rows = _unmatched(snapshot, clauses, every)
@@ -573,6 +590,52 @@ def find_rows(
             deleted.append((matches.fragment, rows))
     new = np.flatnonzero(~is_matched) if clauses.inserts else NOTHING
     return JoinResult(tuple(changes), tuple(deleted), new)
+
+
+def _read_indexed(
+    snapshot: Snapshot,
+    names: Sequence[str],
+    source: SourceRows,
+    seen: Callable[[int], None] | None,
+) -> Iterator[KeyWindow] | None:
+    """Read the keys of rows that may have a partner, as indices say; None if none helps."""
+    if snapshot.manifest.index_section is None or source.num_rows > INDEXED_KEYS_MAX:
+        return None
+    schema = project(snapshot.manifest.schema, None).schema
+    keys = typed(source.columns(list(names)), snapshot.manifest.schema)
+    for name in names:
+        kind = schema.field(name).type
+        if not any(fits(kind) for fits in _INDEXED):
+            continue
+        choice = row_choice(snapshot, _is_among(name, keys.column(name)))
+        if choice.answer is not None:
+            return _key_windows(snapshot, names, choice, seen)
+    return None
+
+
+def _is_among(name: str, values: pa.ChunkedArray) -> Filter:
+    members = values.drop_null().unique()
+    condition = call(
+        "IN", partial(in_set, members=members, has_null=False), Column((name,), values.type)
+    )
+    return Filter(f"{quoted([name])} IN (...)", ((name,),), condition)
+
+
+def _key_windows(
+    snapshot: Snapshot,
+    names: Sequence[str],
+    choice: RowChoice,
+    seen: Callable[[int], None] | None,
+) -> Iterator[KeyWindow]:
+    projection = project(snapshot.manifest.schema, [quoted([name]) for name in names])
+    num_read = 0
+    for rows in select_rows(snapshot, choice, projection):
+        stored = read_columns(snapshot, projection.columns, rows)
+        table = selected_table(snapshot, projection, rows, stored).rename_columns(list(names))
+        num_read += rows.num_rows
+        yield KeyWindow(rows.fragment, rows.physical, table.replace_schema_metadata(None))
+    if seen is not None:  # the other rows need not be read
+        seen(int(live_counts(snapshot).sum()) - num_read)
 
 
 def typed(keys: pa.Table, schema: Schema) -> pa.Table:

@@ -14,7 +14,7 @@ from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
 from lance_nb.dataset.verbs.writing import file_version_of, own_options
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.filtered_scan import RowChoice
+from lance_nb.indices.search import row_choice
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot, storage_version
@@ -41,7 +41,7 @@ def plan(
 ) -> RowRewrite:
     """Write the changed rows of all fragments or some to new files; nothing is committed."""
     only = None if fragments is None else tuple(fragments)
-    choice = RowChoice(check(snapshot, updates, where), only)
+    choice = row_choice(snapshot, check(snapshot, updates, where), only)
     options = own_options(snapshot)
     return rewrite_rows(snapshot, updates, choice, options)
 
@@ -58,7 +58,7 @@ def plan_in_mode(
     schema = snapshot.manifest.schema
     may_be_columns = mode != "rows" and set(updates) < set(schema.names)
     by_columns = mode == "columns"
-    choice = RowChoice(check(snapshot, updates, where))
+    choice = row_choice(snapshot, check(snapshot, updates, where))
     options = own_options(snapshot)
     size_bytes = int(snapshot.manifest.fragments.counts().size_bytes.sum())
     is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)  # blob files may be large

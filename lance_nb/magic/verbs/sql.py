@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import duckdb_errors, open_duckdb, words_of
+from lance_nb.dataset.sql import duckdb_errors, open_duckdb, source_of, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, variables_of
@@ -65,7 +65,7 @@ def query(context: MagicContext, statement: str) -> pa.Table:
     connection = open_duckdb()
     with closing(connection), duckdb_errors(lambda error: _error_message(error, known)):
         for name, dataset in {**named, **places}.items():
-            connection.register(name, dataset)
+            connection.register(name, source_of(dataset, rewritten, name))
         result = connection.sql(rewritten)
         if result is None:
             raise InvalidInputError("SQL: only statements that return rows can be run")

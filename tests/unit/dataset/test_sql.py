@@ -17,7 +17,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import _columns_of, open_duckdb
+from lance_nb.dataset.sql import _columns_of, _statements_of, open_duckdb
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from tests.support.requirements import require_package
 from tests.support.sql_escapes import CANARY, ESCAPES, written
@@ -41,7 +41,8 @@ NAMES = ["id", "word", "Value"]
 def test_only_the_columns_that_a_statement_names_are_read(
     statement: str, columns: list[str] | None
 ) -> None:
-    assert _columns_of(statement, NAMES) == columns
+    trees = _statements_of(statement)
+    assert (_columns_of(trees[0], NAMES) if trees else None) == columns
 
 
 def test_without_duckdb_the_error_says_what_to_install(

@@ -202,9 +202,7 @@ def test_an_interrupt_leaves_no_file_and_no_version(make, files):
 
 def test_moves_are_recorded_for_an_index_and_it_stays_in_use(make, rows):
     made = make(max_rows_per_file=2)
-    field = made.lance_schema.field("id").id()
-    tree = index("tree", field, covers=(0, 1, 2, 3, 4))
-    made._change(CreateIndex((tree,)))
+    made.create_scalar_index("id", "BTREE", "tree")
     made.delete("id = 3")
     made.optimize.compact_files(target_rows_per_fragment=4)
     assert made.version == 5  # ids set aside, then the rewrite

@@ -1,0 +1,129 @@
+"""Verbs for indices: create, list, extend, describe and drop them; which of them a filter uses."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from lance_nb.errors import InvalidInputError
+from lance_nb.explorer.models import text
+from lance_nb.magic.context import MagicContext, label
+from lance_nb.magic.verb import COLUMN, Result, Verb, argument, records_result, text_result
+
+ACTIONS = ("list", "create", "drop", "optimize", "stats")
+
+
+def index(context: MagicContext, args: Namespace) -> Result:
+    """List, create, extend, describe or drop indices."""
+    if args.action == "create":
+        return _create(context, args)
+    if args.action == "drop":
+        name = _name(context, args, "the name of the index")
+        dataset = context.checkout_latest()
+        dataset.drop_index(name)
+        context.set_dataset(dataset)
+        return text_result(f"Dropped index {text.name(name)}", [label(dataset)], value=dataset)
+    if args.action == "optimize":
+        return _optimize(context, args)
+    if args.action == "stats":
+        name = _name(context, args, "the name of the index")
+        found = context.dataset.index_statistics(name)
+        shown = [key for key, value in found.items() if not isinstance(value, list)]
+        records = [{"of the index": key, "value": str(found[key])} for key in shown]
+        return records_result(f"Index {text.name(name)}", records, value=found)
+    records = _described(context)
+    lines = [] if records else [f"no index; {context.prog} index create COLUMN builds one"]
+    return records_result(f"Indices of {label(context.dataset)}", records, lines=lines)
+
+
+def _described(context: MagicContext) -> list[dict[str, Any]]:
+    return [
+        {
+            "index": text.name(one.name),
+            "type": one.index_type,
+            "columns": ", ".join(map(text.name, one.field_names)),
+            "segments": one.num_segments,
+            "rows": one.num_rows_indexed,
+            "rows without": one.num_unindexed_rows,
+            "size": None if one.total_size_bytes is None else text.size(one.total_size_bytes),
+        }
+        for one in context.dataset.describe_indices()
+    ]
+
+
+def _create(context: MagicContext, args: Namespace) -> Result:
+    column = _name(context, args, "a column")
+    dataset = context.checkout_latest()
+    name = args.name or f"{column}_idx"
+    if args.type.upper().startswith("IVF"):
+        dataset.create_index(column, args.type, name, replace=args.replace)
+    else:
+        dataset.create_scalar_index(column, args.type, name, replace=args.replace)
+    context.set_dataset(dataset)
+    found = dataset.index_statistics(name)
+    rows = text.plural(int(found["num_indexed_rows"]), "row")
+    lines = [f"{found['index_type']} on {text.name(column)}, {rows}; now at {label(dataset)}"]
+    return text_result(f"Created index {text.name(name)}", lines, value=dataset)
+
+
+def _optimize(context: MagicContext, args: Namespace) -> Result:
+    dataset = context.checkout_latest()
+    before = dataset.version
+    names = None if args.what is None else [args.what]
+    dataset.optimize.optimize_indices(index_names=names, retrain=args.retrain)
+    context.set_dataset(dataset)
+    if dataset.version == before:
+        return text_result("Every index covers all rows", [label(dataset)], value=dataset)
+    return records_result(f"Optimized: {label(dataset)}", _described(context), value=dataset)
+
+
+def _name(context: MagicContext, args: Namespace, what: str) -> str:
+    if args.what is None:
+        raise InvalidInputError(f"{context.prog} index {args.action} needs {what}")
+    name: str = args.what
+    return name
+
+
+def explain(context: MagicContext, args: Namespace) -> Result:
+    """Show how a filter is answered: indices, columns that are read first, rows."""
+    scanner = context.dataset.scanner(filter=args.filter)
+    plan = scanner.analyze_plan() if args.run else scanner.explain_plan()
+    lines = [text.line(line) for line in plan.splitlines()]
+    return text_result(f"Plan of a scan of {label(context.dataset)}", lines, value=plan)
+
+
+VERBS = (
+    Verb(
+        "index",
+        "list, create, extend, describe or drop indices",
+        index,
+        (
+            argument("action", nargs="?", choices=ACTIONS, default="list", help="what to do"),
+            argument(
+                "what",
+                nargs="?",
+                completes=COLUMN,
+                help="a column (create) or the name of an index",
+            ),
+            argument(
+                "--type",
+                default="BTREE",
+                help="BTREE, BITMAP, LABEL_LIST, NGRAM, ZONEMAP, BLOOMFILTER, IVF_PQ, ...",
+            ),
+            argument("--name", help="the name of a new index (default: COLUMN_idx)"),
+            argument("--replace", action="store_true", help="build an index of that name anew"),
+            argument("--retrain", action="store_true", help="optimize: build as one segment anew"),
+        ),
+        "index create label --type BITMAP",
+    ),
+    Verb(
+        "explain",
+        "show which indices answer a filter, and what is read",
+        explain,
+        (
+            argument("filter", metavar="FILTER", help="a condition such as \"label = 'cat'\""),
+            argument("--run", action="store_true", help="run it, and count what was read"),
+        ),
+        "explain \"label = 'cat'\"",
+    ),
+)
