@@ -29,6 +29,7 @@ LINES = {
     "bisect": "bisect URI 'id < 5000000'",
     "diff": "diff URI 1 2",
     "like": "like VECTORS id=1",
+    "search": "search URI x --in name",
     "row": "row URI id=1000001",
     "branch": "branch URI",
     "tag": "tag URI create one",
