@@ -7,12 +7,12 @@ are pylance's time over ours. Goals are held against warm calls.
 
 The data is written by pylance once, below ``tests/benchmarks/data`` (ignored by git), and kept.
 
-    --only NAME    rows whose key or title has NAME in it
-    --size ci      small tables and few calls
-    --growth       the cost per fragment and per column, as their number grows, instead
-    --json FILE    put the ratios into FILE
-    --check        exit with 1 when a warm ratio by processor time is over a third below the one in
-                   tests/benchmarks/ratios.json (size ci: 60 %), after it was measured once more
+To refresh the ratios that --check compares with, on an idle machine, one size after the other:
+
+    python -m tests.benchmarks.tables --json tests/benchmarks/ratios.json
+    python -m tests.benchmarks.tables --size ci --json tests/benchmarks/ratios.json
+
+Ratios of the other size and of rows that were not measured (--only) stay as they are.
 """
 
 from __future__ import annotations
@@ -55,12 +55,27 @@ def check(rows: list[Row], size: Size, stored: Path = RATIOS) -> list[str]:
 
 def main() -> int:
     """Measure what was asked for, print the table, store and check the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=SIZES, default="full")
-    parser.add_argument("--only", default="", help="a part of the key or title of rows wanted")
-    parser.add_argument("--growth", action="store_true", help="cost per fragment and per column")
-    parser.add_argument("--json", type=Path, help="file that the ratios are put into")
-    parser.add_argument("--check", action="store_true", help="fail when a ratio fell by a third")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.tables",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--size", choices=SIZES, default="full", help="ci: small tables and few calls"
+    )
+    parser.add_argument(
+        "--only", default="", help="a part of the keys or titles of the rows wanted"
+    )
+    parser.add_argument(
+        "--growth", action="store_true", help="cost per fragment and column, as they grow"
+    )
+    parser.add_argument("--json", type=Path, help="put the ratios into this file")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="exit with 1 when a warm ratio by processor time is over a third below the one in "
+        "tests/benchmarks/ratios.json (size ci: 60 %%), after it was measured once more",
+    )
     options = parser.parse_args()
     size = SIZES[options.size]
     rows = run(
