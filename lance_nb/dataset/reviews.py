@@ -196,6 +196,11 @@ class Review:
             progress: called with expectations evaluated and their number.
 
         Raises StorageError.
+
+        Examples:
+            >>> _ = ds.create_branch("dev")
+            >>> ds.branches.review("dev").check().ok
+            True
         """
         from lance_nb.dataset.checks.evaluation import Checker
 

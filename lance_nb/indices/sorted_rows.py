@@ -25,13 +25,27 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import InvalidInputError
 from lance_nb.indices.row_sets import U64s, sets_64, tree_maps
 
 RUN_BYTES = 256 << 20
+_SORTABLE = (
+    pt.is_integer, pt.is_floating, pt.is_boolean, pt.is_string, pt.is_large_string, pt.is_binary,
+    pt.is_large_binary, pt.is_fixed_size_binary, pt.is_temporal, pt.is_decimal,
+)  # fmt: skip
 _SAMPLES = 256  # of each run
 _PIECE_ROWS = 1 << 20
 _TEXTS = (pt.is_string, pt.is_binary, pt.is_large_string, pt.is_large_binary)
 Order = npt.NDArray[np.int64]
+
+
+def check_sortable(field: pa.Field, kind: str) -> None:
+    """Refuse a column that cannot be sorted for an index of a kind. Raises InvalidInputError."""
+    if not any(fits(field.type) for fits in _SORTABLE):
+        raise InvalidInputError(
+            f"a {kind} index holds numbers, texts, bytes, times and decimals: column "
+            f"{field.name!r} is {field.type}"
+        )
 
 
 def sorted_rows(

@@ -257,7 +257,7 @@ def test_a_bad_call_is_refused_where_pylance_refuses_it(both: Any, number: int) 
 
 
 @pytest.mark.parametrize("options", [
-    {"fast_search": True}, {"full_text_query": "x"}, {"blob_handling": "nonsense"},
+    {"full_text_query": "x"}, {"blob_handling": "nonsense"},
     {"row_addr_allowlist": b"x"},
 ], ids=str)  # fmt: skip
 def test_an_argument_that_would_change_the_result_is_refused_with_advice(

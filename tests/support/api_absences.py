@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from tests.support.api_comparison import Entry
 
-_INDEX_BUILDING = "building and searching indices comes with the index engine"
+_INDEX_BUILDING = "drives pylance's builders of indices, which work otherwise here"
+_SEGMENT_BUILDING = "segments of vector indices are not built one by one; others take keywords"
 _VECTOR = "training of vector indices, internal to pylance's index builders"
 _TEXT_SEARCH = "fields as one (BM25F), elements of lists and MinHash are not searched"
 _TEXT_QUERY = "a query shows what it holds: there is no handle of the native library behind it"
@@ -73,11 +74,35 @@ MISSING: dict[str, str] = {
     "SupportedDistributedIndices": _INDEX_BUILDING,
     "VectorIndexReader": _INDEX_BUILDING,
     "LanceDataset.centroids": _INDEX_BUILDING,
-    "LanceDataset.commit_existing_index_segments": _INDEX_BUILDING,
-    "LanceDataset.create_index_uncommitted": _INDEX_BUILDING,
     "LanceDataset.get_ivf_model": _INDEX_BUILDING,
-    "LanceDataset.merge_existing_index_segments": _INDEX_BUILDING,
-    "LanceDataset.merge_index_metadata": _INDEX_BUILDING,
+    **{
+        f"LanceDataset.create_index_uncommitted({name})": _SEGMENT_BUILDING
+        for name in (
+            "metric",
+            "replace",
+            "num_partitions",
+            "ivf_centroids",
+            "pq_codebook",
+            "num_sub_vectors",
+            "accelerator",
+            "index_cache_size",
+            "shuffle_partition_batches",
+            "shuffle_partition_concurrency",
+            "ivf_centroids_file",
+            "precomputed_partition_dataset",
+            "storage_options",
+            "filter_nan",
+            "train",
+            "fragment_ids",
+            "index_uuid",
+            "target_partition_size",
+            "streaming_sample_rate",
+            "streaming_coreset_rate",
+            "streaming_refine_passes",
+            "skip_transpose",
+            "rabitq_model",
+        )
+    },
     "IvfModel": _VECTOR,
     "PqModel": _VECTOR,
     "HNSW": _VECTOR,

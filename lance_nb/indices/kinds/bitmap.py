@@ -9,7 +9,7 @@ Source: files that pylance 14.0.2 writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,27 +74,12 @@ class Bitmap:
 
 # --- building -------------------------------------------------------------------------------------
 
-_HELD: tuple[Callable[[pa.DataType], bool], ...] = (
-    pt.is_integer,
-    pt.is_floating,
-    pt.is_boolean,
-    pt.is_string,
-    pt.is_large_string,
-    pt.is_binary,
-    pt.is_large_binary,
-    pt.is_fixed_size_binary,
-    pt.is_temporal,
-    pt.is_decimal,
-)
-
 
 def check(field: pa.Field, parameters: Parameters) -> Parameters:
     """Refuse a column that has no sets of values, and parameters. Raises InvalidInputError."""
-    if not any(fits(field.type) for fits in _HELD):
-        raise InvalidInputError(
-            f"a BITMAP index holds numbers, texts, bytes, times and decimals: column "
-            f"{field.name!r} is {field.type}"
-        )
+    from lance_nb.indices.sorted_rows import check_sortable
+
+    check_sortable(field, "BITMAP")
     if parameters:
         raise InvalidInputError(f"a BITMAP index has no parameter {min(parameters)!r}")
     return {}

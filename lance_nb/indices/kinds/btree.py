@@ -18,7 +18,7 @@ Source: files that pylance 14.0.2 writes; message ``BTreeIndexDetails`` of lance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -173,27 +173,12 @@ def _nan(values: pa.Array) -> Mask:
 
 # --- building -------------------------------------------------------------------------------------
 
-_SORTED: tuple[Callable[[pa.DataType], bool], ...] = (
-    pt.is_integer,
-    pt.is_floating,
-    pt.is_boolean,
-    pt.is_string,
-    pt.is_large_string,
-    pt.is_binary,
-    pt.is_large_binary,
-    pt.is_fixed_size_binary,
-    pt.is_temporal,
-    pt.is_decimal,
-)
-
 
 def check(field: pa.Field, parameters: Parameters) -> Parameters:
     """Refuse a column that a B-tree cannot hold, and parameters. Raises InvalidInputError."""
-    if not any(fits(field.type) for fits in _SORTED):
-        raise InvalidInputError(
-            f"a BTREE index holds numbers, texts, bytes, times and decimals: column {field.name!r} "
-            f"is {field.type}"
-        )
+    from lance_nb.indices.sorted_rows import check_sortable
+
+    check_sortable(field, "BTREE")
     if parameters:
         raise InvalidInputError(f"a BTREE index has no parameter {min(parameters)!r}")
     return {}

@@ -9,7 +9,7 @@ Source: files that pylance 14.0.2 writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,27 +105,13 @@ class ZoneMap:
 # --- building -------------------------------------------------------------------------------------
 
 _BATCH_ZONES = 1024
-_ORDERED: tuple[Callable[[pa.DataType], bool], ...] = (
-    pt.is_integer,
-    pt.is_floating,
-    pt.is_boolean,
-    pt.is_string,
-    pt.is_large_string,
-    pt.is_binary,
-    pt.is_large_binary,
-    pt.is_fixed_size_binary,
-    pt.is_temporal,
-    pt.is_decimal,
-)
 
 
 def check(field: pa.Field, parameters: Parameters) -> Parameters:
     """Refuse a column without an order, and unknown parameters. Raises InvalidInputError."""
-    if not any(fits(field.type) for fits in _ORDERED):
-        raise InvalidInputError(
-            f"a ZONEMAP index holds numbers, texts, bytes, times and decimals: column "
-            f"{field.name!r} is {field.type}"
-        )
+    from lance_nb.indices.sorted_rows import check_sortable
+
+    check_sortable(field, "ZONEMAP")
     others = sorted(parameters.keys() - {"rows_per_zone"})
     if others:
         raise InvalidInputError(

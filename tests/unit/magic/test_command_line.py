@@ -136,7 +136,9 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         ["space", uri], ["doctor", uri], ["spark"], ["help"], ["help", "log"], ["--version"],
         ["expect", uri, "add", "id < 1000"], ["check", uri], ["review", uri, "dev"],
         ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
-        ["clean", uri, "--dry-run"], ["demo", "--help"], ["report", uri], ["report", uri, "v1"],
+        ["clean", uri, "--dry-run"], ["demo", "--help"], ["tables", str(Path(uri).parent)],
+        ["index", uri], ["explain", uri, "id = 3"], ["search", "--help"], ["like", "--help"],
+        ["report", uri], ["report", uri, "v1"],
     ]  # fmt: skip
     missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri],
                ["view", uri]]  # fmt: skip

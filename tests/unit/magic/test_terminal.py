@@ -60,6 +60,7 @@ def evil(written: Path, tmp_path: Path) -> Iterator[str]:
 
 LINES: dict[str, tuple[list[str], ...]] = {
     "open": ([], ["as", EVIL]),
+    "tables": ([EVIL], ["."]),
     "show": ([],),
     "at": (["HEAD~1"], [EVIL], [f"tag:{EVIL}"], [f"no{EVIL}"]),
     "schema": ([],),
@@ -95,8 +96,14 @@ LINES: dict[str, tuple[list[str], ...]] = {
     "doctor": ([], ["--quick"]),
     "compact": ([],),
     "clean": (["--keep", "1"], ["--keep", EVIL], [EVIL]),
+    "index": ([], ["stats", EVIL], ["create", EVIL], ["create", "id", "--name", EVIL],
+              ["drop", f"no{EVIL}"], ["optimize", EVIL]),
+    "explain": (["id = 3", "--run"], [f"`{EVIL}` = '{EVIL}'"], [EVIL]),
     "sql": (['SELECT *, 1 AS "?" FROM dataset'.replace("?", EVIL)], [EVIL], [f'SELECT "no{EVIL}"'],
             [f"SELECT error('{EVIL}')"]),
+    "search": ([EVIL, "--in", EVIL], [f"no{EVIL}"], ["a", "--in", f"no{EVIL}"],
+               [EVIL, "--in", EVIL, "--where", EVIL]),
+    "like": (["id=1", "--by", EVIL], [EVIL], [f"{EVIL}={EVIL}!", "--by", f"no{EVIL}"]),
     "spark": (["--cancel", EVIL],),
 }  # fmt: skip
 

@@ -197,7 +197,7 @@ def test_every_verb_says_what_to_do_when_no_dataset_is_open(
 ) -> None:
     shell.run_line_magic("reload_ext", "lance_nb")
     for name, case in CASES.items():
-        if name in {"open", "spark", "sql", "status", "commit", "discard"}:
+        if name in {"open", "tables", "spark", "sql", "status", "commit", "discard"}:
             continue
         with pytest.raises(UsageError, match="use %lance open") as caught:
             lance(case.line.replace("OUT", str(shell.user_ns["OUT"])))
