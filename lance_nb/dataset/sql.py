@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, MissingPackageError, PredicateError
-from lance_nb.table.filtered_scan import quoted
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -322,6 +321,8 @@ def _condition_of(part: Any, tables: set[str], schema: pa.Schema) -> str | None:
     listed = [one for one in constants if one is not None]
     if len(same) != 1 or len(listed) < len(values):
         return None
+    from lance_nb.table.filtered_scan import quoted  # loads what filters need
+
     name = quoted([same[0].name])
     if isinstance(part, sql.In):
         return f"{name} IN ({', '.join(listed)})"

@@ -41,12 +41,13 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_list import pin_label
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
-from lance_nb.transactions.branch_merge.merge_base import MAIN_ID, identity_of
 from lance_nb.transactions.branch_merge.merge_record import (
     FAST_FORWARD,
+    MAIN_ID,
     MERGE,
     PICK,
     REVERT,
+    identity_of,
     record_of,
 )
 

@@ -38,7 +38,13 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.fragments import Places
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.merge_record import MERGE, MergeRecord, record_of
+from lance_nb.transactions.branch_merge.merge_record import (
+    MAIN_ID,
+    MERGE,
+    MergeRecord,
+    identity_of,
+    record_of,
+)
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 
@@ -174,9 +180,6 @@ class Ends:
     untouched_until: int
 
 
-MAIN_ID = "main"
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """A branch up to a version. ``is_gone``: it was deleted, its name is not known."""
@@ -207,11 +210,6 @@ def ancestry(branches: Mapping[str, Branch], branch: str | None, version: int) -
             return (*lines, *_gone(known))
         name, number = parent, known.parent_version
     return (*lines, Line(MAIN_ID, None, number))
-
-
-def identity_of(name: str, identifier: Sequence[tuple[int, str]], create_at: int) -> str:
-    """Return what tells a branch from others of its name."""
-    return identifier[-1][1] if identifier else f"{name}@{create_at}"
 
 
 def _is_parent(parent: Branch | None, child: Branch) -> bool:

@@ -32,6 +32,8 @@ from collections.abc import Mapping, Sequence
 
 from lance_nb.value_classes import dataclass
 
+MAIN_ID = "main"
+
 PREFIX = "lance_nb.merge."
 IDS_MAX = 100
 CHOICES_MAX = 1000
@@ -141,3 +143,8 @@ def _branch(name: str) -> str | None:
 def _ids(text: str) -> tuple[str, ...]:
     parts: Sequence[str] = text.split(",") if text else ()
     return tuple(parts[:IDS_MAX])
+
+
+def identity_of(name: str, identifier: Sequence[tuple[int, str]], create_at: int) -> str:
+    """Return what tells a branch from others of its name."""
+    return identifier[-1][1] if identifier else f"{name}@{create_at}"

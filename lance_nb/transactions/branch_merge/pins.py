@@ -38,7 +38,6 @@ from lance_nb.storage.registry import split_uri
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
 from lance_nb.table.survey import take_survey
-from lance_nb.transactions.branch_merge.merge_base import ancestry
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import PlaceOf, TagWriter
 from lance_nb.transactions.version_source import Version, parse_version
@@ -169,6 +168,9 @@ def _all_files(place: CommitPlace, version: Version) -> Files:
 
 def _foreign_files(place: CommitPlace, version: Version, branches: Mapping[str, Branch]) -> Files:
     """Return the files that a version reads in folders which it does not come from."""
+    # It loads the comparison of versions, which lists of tags need not.
+    from lance_nb.transactions.branch_merge.merge_base import ancestry
+
     lines = ancestry(branches, place.branch, version.manifest.version)
     own = {
         plain_uri(CommitPlace.of(place.root, one.branch).home.uri)

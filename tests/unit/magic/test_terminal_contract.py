@@ -28,6 +28,8 @@ LINES = {
     "log": "log URI",
     "bisect": "bisect URI 'id < 5000000'",
     "diff": "diff URI 1 2",
+    "index": "index URI",
+    "explain": "explain URI 'id = 1000001'",
     "like": "like VECTORS id=1",
     "search": "search URI x --in name",
     "row": "row URI id=1000001",

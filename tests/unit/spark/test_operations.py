@@ -78,8 +78,8 @@ def test_an_index_is_built_by_segments(dataset: LanceDataset) -> None:
 def test_indices_that_cannot_be_built_are_refused_before_any_task(dataset: LanceDataset) -> None:
     dataset.create_scalar_index("id")
     wrong: list[tuple[type[Exception], str, dict[str, Any]]] = [
-        (NotSupportedError, r"pylance.*create_scalar_index\('id', 'BITMAP'\)",
-         {"column": "id", "index_type": "BITMAP"}),
+        (NotSupportedError, r"pylance.*create_scalar_index\('id', 'RTREE'\)",
+         {"column": "id", "index_type": "RTREE"}),
         (ColumnNotFoundError, "nope", {"column": "nope"}),
         (InvalidInputError, "already exists: pass replace=True",
          {"column": "id", "replace": False}),
