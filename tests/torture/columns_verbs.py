@@ -25,6 +25,29 @@ def _remembered_function(place: str) -> None:
     opened(place).add_columns(function, read_columns=["id"])
 
 
+def _with_vectors(place: str) -> None:
+    schema = pa.schema([pa.field("vector", pa.list_(pa.float32(), 2))])
+
+    @lance_nb.batch_udf(schema)
+    def vectors(batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = [float(one or 0) for one in batch["id"].to_pylist()]
+        return pa.record_batch(
+            [pa.array([[n, 1.0] for n in numbers], schema.field(0).type)], schema
+        )
+
+    opened(place).add_columns(vectors, read_columns=["id"])
+
+
+def _index_of_segments(place: str) -> None:
+    dataset = opened(place)
+    parts = [
+        dataset.create_index_uncommitted("id", "BTREE", fragment_ids=[one])
+        for one in sorted(dataset.fragment_ids())[:2]
+    ]
+    merged = dataset.merge_existing_index_segments(parts)
+    dataset.commit_existing_index_segments("id_idx", "id", [merged])
+
+
 def _commit(place: str, operation: Any) -> None:
     dataset = opened(place)
     lance_nb.LanceDataset.commit(dataset, operation, dataset.version)
@@ -110,6 +133,15 @@ COLUMNS_VERBS: dict[str, Verb] = {
     "create_scalar_index": Verb(indexed),
     "replace an index": Verb(
         lambda place: opened(place).create_scalar_index("id", "BTREE", replace=True),
+        lambda place: (indexed(place), opened(place).insert(rows(300))),
+    ),
+    "index of segments": Verb(_index_of_segments),
+    "create_index": Verb(
+        lambda place: opened(place).create_index("vector", "IVF_FLAT", num_partitions=1),
+        _with_vectors,
+    ),
+    "optimize_indices": Verb(
+        lambda place: opened(place).optimize.optimize_indices(),
         lambda place: (indexed(place), opened(place).insert(rows(300))),
     ),
     "drop_index": Verb(lambda place: opened(place).drop_index("id_idx"), indexed),

@@ -33,9 +33,10 @@ CLASSES: dict[type, str] = {
         storage_options_accessor stored_schema tags take take_blobs take_rows to_batches
         to_pandas to_table tracked_files transaction uri validate verify version version_info
         version_numbers version_refs versions
-        create_index join join_asof prewarm_index replace_schema""",  # the last line: not supported
-    lance_nb.DatasetOptimizer: "optimize_indices",  # not supported
-    lance_nb.Branches: "explain_delete list list_ordered names review reviews",
+        prewarm_index
+        join join_asof merge_index_metadata replace_schema""",  # the last line: not supported
+    lance_nb.DatasetOptimizer: "",
+    lance_nb.Branches: "compare explain_delete list list_ordered names review reviews",
     lance_nb.Tags: "get_version list list_ordered marks names readable",
     lance_nb.LanceFragment: """
         count_rows data_files dataset deletion_file fragment_id head metadata num_deletions
@@ -47,12 +48,15 @@ CLASSES: dict[type, str] = {
         mark_sstables_as_compacted""",  # settings that change no call to the disk
     StagedMerge: "when_matched_delete when_matched_fail when_not_matched_by_source_delete",
     Stage: """
-        branch check_usable edits include lance_schema look_again meetings newest_version opened
+        branch check check_usable edits include lance_schema look_again meetings newest_version
+        opened
         preview
         read_version settle staged state""",
     MergePlan: """
-        base check committer conflict_rows conflicts fragments kind notes num_rows_after
-        num_rows_before operation planned properties schema_after source source_transactions
+        base cells check committer conflict_rows conflicts fragments kind message notes
+        num_rows_after
+        num_rows_before operation pin pins planned properties schema_after source source_files
+        source_transactions
         strategy target target_transactions title transactions unresolved version""",
     lance_nb.RepairPlan: "ready steps uri verification",
     lance_nb.Compaction: "",
@@ -60,7 +64,8 @@ CLASSES: dict[type, str] = {
     lance_nb.LanceFileWriter: "add_global_buffer add_schema_metadata close",
 }
 FUNCTIONS = """
-    batch_udf bfloat16_array blob_array blob_field bytes_read_counter cast dataset diff explore
+    batch_udf bfloat16_array blob_array blob_field bytes_read_counter cast database dataset
+        diff explore
     iops_counter json_to_schema load_ipython_extension sanitize_ts schema_to_json
     serialize_row_addrs stable_version td_to_micros unload_ipython_extension vec_to_table verify"""
 NOT_WRITTEN = {"data_overlay", "update_mem_wal_state"}  # kinds that this library only reads
