@@ -41,6 +41,17 @@ test("the first screen is not told, what comes after it is, once", () => {
   assert.equal(kernel.count("shown"), 1); // nothing else is shown
 });
 
+test("what is done before the first screen was still is told", () => {
+  const { kernel, act } = opened();
+  for (let times = 0; times < 3; times += 1) {
+    mock.timers.tick(STILL_MS - 1);
+    for (const listener of kernel.costListeners) listener({}); // the kernel is busy
+  }
+  act({ row: 5 });
+  still();
+  assert.deepEqual(kernel.last("shown").args.rows, { row: 5 });
+});
+
 test("an answer of the kernel may change what is shown, too", () => {
   const { kernel, state } = opened();
   still();

@@ -19,6 +19,7 @@ export function onScreen(kernel, root, version) {
   let timer;
   let sent = "";
   let first = true;
+  let acted = false; // on a slow machine also before the first description
 
   function later() {
     clearTimeout(timer);
@@ -31,12 +32,16 @@ export function onScreen(kernel, root, version) {
     const text = JSON.stringify(shown);
     if (text === sent) return;
     sent = text;
-    if (!first) kernel.ask("shown", shown, { quiet: true }).catch(() => {});
+    if (!first || acted) kernel.ask("shown", shown, { quiet: true }).catch(() => {});
     first = false;
   }
 
   const heard = ["click", "keyup", "change", "scroll"];
-  for (const name of heard) root.addEventListener(name, later, { capture: true, passive: true });
+  const act = () => {
+    acted = true;
+    later();
+  };
+  for (const name of heard) root.addEventListener(name, act, { capture: true, passive: true });
   const forget = [kernel.onCost(later), kernel.onState(later)];
   return {
     describe(name, state) {
