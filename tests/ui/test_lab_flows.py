@@ -180,7 +180,7 @@ def test_rows_are_brushed_sorted_and_their_columns_opened(
     screenshot(lance.page, "brushed")
     head.get_by_role("columnheader", name="score").click(position={"x": 12, "y": 8})
     pane = lance.root.locator(".lnb-column-pane")
-    pane.get_by_role("button", name="count every row").click()
+    pane.get_by_role("button", name="Count again").click()
     expect(pane).to_contain_text(re.compile(r"all \d+ rows"))
     screenshot(lance.page, "column")
     pane.get_by_role("button", name="descending").click()
