@@ -204,6 +204,13 @@ def test_schemas_of_files_are_merged_on_request(tmp_path: Path) -> None:
         created(tmp_path / "in", tmp_path / "other.lance", merge_schema=True)
 
 
+def test_a_column_may_begin_with_an_underscore(tmp_path: Path) -> None:
+    """Folders that begin so are hidden, but for those that name a column."""
+    put(tmp_path / "in" / "_day=1" / "x.parquet")
+    put(tmp_path / "in" / "_temporary" / "x.parquet")
+    assert created(tmp_path / "in", tmp_path / "new.lance")["_day"].to_pylist() == [1, 1]
+
+
 def test_a_folder_with_a_dataset_is_a_dataset(tmp_path: Path) -> None:
     write_dataset(ROWS, tmp_path / "rows")
     assert created(tmp_path / "rows", tmp_path / "copy") == ROWS
