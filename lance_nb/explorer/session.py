@@ -6,9 +6,9 @@ requests for ``messages.handle``. ``RequestHandlers`` is the base of the handler
 
 ``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
 filter matches and query vectors of the grid between requests; the browser refers to them by a key:
-``o3`` for an order, ``p4`` for the rows that pass a filter, ``v5`` for a vector. ``RecentAnswers``
-keeps what the browser got last, so that a picture of the screen reads nothing again; what the
-browser says is on its screen is in ``Session.on_screen``.
+``o3`` for an order, ``p4`` for the rows that pass a filter, ``s5`` for rows that a view chose,
+``v6`` for a vector. ``RecentAnswers`` keeps what the browser got last, so that a picture of the
+screen reads nothing again; what the browser says is on its screen is in ``Session.on_screen``.
 
 Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``. A
 selection has ``MAX_SELECTED`` rows in at most ``MAX_RANGES`` ranges; columns without rows mean the
@@ -26,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.code_lines import offered
@@ -140,6 +142,20 @@ class RowOrderCache:
     def keep(self, place: object, arrangement: RowOrder) -> str:
         """Keep an order of the rows of one version and return its key."""
         return self._keep("p" if isinstance(arrangement, FilteredRows) else "o", place, arrangement)
+
+    def keep_rows(self, place: object, row_ids: npt.NDArray[np.uint64]) -> str:
+        """Keep rows of one version that a view chose, by row id; returns their key."""
+        return self._keep("s", place, np.unique(row_ids))
+
+    def chosen_rows(self, place: object, key: object) -> npt.NDArray[np.uint64]:
+        """Return the row ids, ascending, that were chosen. Raises InvalidInputError."""
+        known, found = self._known(key)
+        if found is None or not str(key).startswith("s"):
+            raise InvalidInputError("these rows are no longer cached: choose them again")
+        if known != place:
+            raise InvalidInputError("these rows were chosen in another version: choose them again")
+        chosen: npt.NDArray[np.uint64] = found
+        return chosen
 
     def keep_vector(self, query: NearestQuery) -> str:
         """Keep a query vector and return its key."""

@@ -1,5 +1,7 @@
 // What a view gets, for tests: a kernel that records what is asked and answers when it is told to.
 
+import { shownRows } from "../../lance_nb/explorer/js/shown_rows.js";
+
 /** A kernel whose requests are answered by hand. */
 export function fakeKernel() {
   const kernel = {
@@ -121,6 +123,7 @@ export function fakeContext(screen = {}, kernel = fakeKernel()) {
     },
     close: () => closing.splice(0).forEach((work) => work()),
   };
+  context.rows = shownRows(context);
   return context;
 }
 

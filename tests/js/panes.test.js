@@ -609,17 +609,25 @@ function actions() {
     state: { row: 5, column: 0 },
     store: { column: (at) => columns[at] },
     profiles: { of: () => PROFILE, comes: () => false, learn: () => {} },
-    asked: { order: null, near: null, filter: null, system: false },
-    lens: () => ({ filter: "f" }),
     bar: () => ({
       fail: (error) => did.push(["fail", error.message]),
       brush: (...what) => did.push(["brush", ...what]),
       focus: () => did.push(["focus"]),
     }),
-    selection: () => ({ rows: grid.selected, wanted: () => ({ ranges: [[0, 2]] }) }),
+    asked: { order: null, near: null, filter: null, system: false },
     selected: 0,
+  };
+  ctx.rows = {
+    asked: grid.asked,
+    wanted: grid.asked,
+    lens: { filter: "f" },
+    selection: {
+      get rows() {
+        return grid.selected;
+      },
+      wanted: () => ({ ranges: [[0, 2]] }),
+    },
     look: (wanted) => did.push(["look", wanted]),
-    wanted: () => grid.asked,
   };
   return { ctx, did, grid, act: gridActions(ctx, grid) };
 }
@@ -657,7 +665,7 @@ test("letters ask for a value, for similar rows, for the column and the keys", a
   assert.deepEqual(ctx.kernel.last("rows.like").args, { ...place, row: 5, column: 1 });
   await ctx.kernel.last("rows.like").answer({ like: 9, row: "row 5", column: "v" });
   const near = { like: 9, k: 10, metric: "l2", row: "row 5", column: "v", at: 1 };
-  assert.deepEqual(did.pop(), ["look", { order: null, near }]);
+  assert.deepEqual(did.pop(), ["look", { order: null, within: null, near }]);
   assert.equal(ctx.details.at(-1), null);
   grid.asked.near = near;
   grid.state.column = 0; // among neighbours their vector is followed: it stands one further

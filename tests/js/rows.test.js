@@ -107,7 +107,7 @@ test("a filter is asked of the kernel, and its rows begin at the top", async () 
   const { ctx, status, note, filter } = rows();
   const asked = filter("id > 1");
   assert.deepEqual(asked.args, {
-    ...HERE, filter: "id > 1", system: false, order: null, near: null,
+    ...HERE, filter: "id > 1", system: false, order: null, near: null, within: null,
   }); // biome-ignore format: one place
   const code = { python: "ds.to_table(filter='id > 1')", magic: "%lance head" };
   await asked.answer({ num_rows: 2, num_columns: 2, arranged: null, code });

@@ -602,7 +602,7 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
       " · other columns only where rows pass",
   );
   button(plan, "Unsorted").click();
-  assert.deepEqual(calls.pop(), { order: null, near: null });
+  assert.deepEqual(calls.pop(), { order: null, near: null, within: null });
   bar.say({ num_rows: 1, words: "", reads: { ...reads, skipped: 1, fragments: 2 } });
   assert.match(shown(plan), /in 2 fragments · 1 row skipped by page statistics · /);
   filter.value = "a >";
@@ -738,7 +738,7 @@ test("what is shown is said", () => {
   now.order = { column: "a", ascending: true };
   bar.say({ num_rows: 1, words: "w", reads: null });
   button(bar.element, "Unsorted").click();
-  assert.deepEqual(calls.at(-1), { order: null, near: null });
+  assert.deepEqual(calls.at(-1), { order: null, near: null, within: null });
   now.near = { like: 1, k: 10, metric: "l2", row: "5", column: "v", at: 0 };
   bar.say({
     num_rows: 1,

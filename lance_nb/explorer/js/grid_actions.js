@@ -11,16 +11,12 @@ const NEIGHBOURS = 10;
 /**
  * @param {Lnb.Context} ctx
  * @param {{state: {row: number, column: number}, store: Lnb.PageStore,
- *   profiles: ReturnType<typeof import("./column_profiles.js").columnProfiles>, asked: Lnb.Look,
- *   lens: () => Lnb.Args, bar: () => ReturnType<typeof import("./rows_bar.js").rowsBar>,
- *   selection: () => ReturnType<typeof import("./grid_selection.js").gridSelection>,
- *   look: (wanted: Partial<Lnb.Look>) => void, wanted: () => Lnb.Look}} grid
+ *   profiles: ReturnType<typeof import("./column_profiles.js").columnProfiles>,
+ *   bar: () => ReturnType<typeof import("./rows_bar.js").rowsBar>}} grid
  */
-export function gridActions(
-  ctx,
-  { state, store, profiles, asked, lens, bar, selection, look, wanted },
-) {
-  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens() });
+export function gridActions(ctx, { state, store, profiles, bar }) {
+  const { asked, lens, selection, look } = ctx.rows;
+  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version, ...lens });
 
   /** @param {() => Promise<void>} work */
   async function attempt(work) {
@@ -80,7 +76,7 @@ export function gridActions(
     const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
     if (!column) return;
     sorted = { at, column };
-    const { order } = wanted();
+    const { order } = ctx.rows.wanted;
     const before = order?.column === column ? order.ascending : null;
     look({
       near: null,
@@ -105,6 +101,7 @@ export function gridActions(
       ctx.detail.clear();
       look({
         order: null,
+        within: null,
         near: {
           like: result.like,
           k: NEIGHBOURS,
@@ -127,10 +124,10 @@ export function gridActions(
 
   function copy() {
     attempt(async () => {
-      const some = selection().rows > 0;
+      const some = selection.rows > 0;
       const args = {
         ...place(),
-        ...(some ? selection().wanted() : { row: state.row, column: state.column }),
+        ...(some ? selection.wanted() : { row: state.row, column: state.column }),
       };
       const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);

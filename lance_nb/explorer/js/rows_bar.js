@@ -214,20 +214,21 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       problem.hidden = true;
       system.setAttribute("aria-pressed", String(asked.system));
       said.textContent = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
-      const other = asked.order || asked.near;
+      const other = asked.order || asked.near || asked.within;
       const back = other
         ? h(
             "button",
             {
               class: "lnb-link",
               type: "button",
-              on: { click: () => changed({ order: null, near: null }) },
+              on: { click: () => changed({ order: null, near: null, within: null }) },
             },
-            asked.near ? "Back to all rows" : "Unsorted",
+            asked.near || asked.within ? "Back to all rows" : "Unsorted",
           )
         : null;
       show(
         plan,
+        asked.within ? h("span", {}, asked.within.label) : null,
         words ? h("span", {}, words) : null,
         asked.near && nearTools(asked.near),
         back,

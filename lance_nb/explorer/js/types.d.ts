@@ -128,6 +128,7 @@ declare namespace Lnb {
     refresh(parts: Partial<Screen>): void;
     travel(to: { ref: string } | Place): void;
     range: VersionRange;
+    rows: ShownRows;
     go(tab: string, target?: object): boolean;
     has(tab: string): boolean;
     code(lines: CodeLines | null): void;
@@ -421,6 +422,46 @@ declare namespace Lnb {
     system: boolean;
     order: { column: string; ascending: boolean } | null;
     near: Near | null;
+    within: Within | null;
+  }
+  /** Rows that a view chose, kept by the kernel under a key; `label` says which ones they are. */
+  interface Within {
+    rows: string;
+    label: string;
+  }
+  /** The same for requests: `arranged` is the key of an order that the kernel keeps. */
+  interface Lens {
+    filter: string | null;
+    system: boolean;
+    arranged: string | null;
+  }
+  /** Other rows are shown: `part` is the first page of a version, `result` that of `rows.look`. */
+  interface RowsShown {
+    place: Place;
+    part: FirstRows | null;
+    result: Json;
+    before: Look | null;
+  }
+  interface RowsListener {
+    /** Rows are looked for. */
+    busy?(done: number, total: number): void;
+    shown?(what: RowsShown): void;
+    failed?(error: Failure): void;
+    selected?(): void;
+  }
+  /** What is shown and selected in a card, see shown_rows.js. */
+  interface ShownRows {
+    readonly asked: Look;
+    /** What is asked for now; it may be on its way. */
+    readonly wanted: Look;
+    readonly lens: Lens;
+    readonly numRows: number;
+    readonly numColumns: number;
+    readonly selection: ReturnType<typeof import("./grid_selection.js").gridSelection>;
+    /** Show other rows: what is named changes, the rest stays. */
+    look(change: Partial<Look>): Promise<void>;
+    cancel(): void;
+    on(listener: RowsListener): () => void;
   }
   /** Neighbours of a vector. */
   interface Near {

@@ -4,6 +4,7 @@ import { atOnce, h, renewAges, show } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { openKernel } from "./kernel.js";
 import { onScreen } from "./on_screen.js";
+import { shownRows } from "./shown_rows.js";
 import { versionRange } from "./version_range.js";
 
 const AGES_MS = 10000;
@@ -107,7 +108,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     return { branch: branch ?? null, version: version ?? null };
   });
   closing.push(said.close);
-  /** @type {Omit<Context, "range">} */
+  /** @type {Omit<Context, "range" | "rows">} */
   const context = {
     kernel,
     shared,
@@ -153,6 +154,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
   }
   const whole = /** @type {Context} */ (context);
   whole.range = versionRange(whole);
+  whole.rows = shownRows(whole);
   return whole;
 }
 

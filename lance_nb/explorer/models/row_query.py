@@ -53,10 +53,12 @@ from lance_nb.explorer.models.source import (
 from lance_nb.table.page_pruning import rows_that_may_pass
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
+from lance_nb.table.row_ids import live_ids
 from lance_nb.table.snapshot import Snapshot
 
 MAX_ORDERED = 100_000
 MAX_NEAR = 1000
+MAX_LISTED = 1000
 METRICS = ("l2", "cosine", "dot", "hamming")
 DISTANCE = "_distance"
 _ROW_ID = "_rowid"
@@ -139,8 +141,48 @@ def filtered_rows(dataset: ScannedSource, filter: str, progress: Progress) -> Fi
     return FilteredRows(filter, tuple(groups), np.cumsum(counts, dtype=np.int64))
 
 
+def chosen_rows(
+    dataset: ScannedSource,
+    within: npt.NDArray[np.uint64],
+    filter: str | None,
+    progress: Progress,
+) -> SortedRows:
+    """Return the rows among ``within`` that pass a filter, in the order of the dataset."""
+    snapshot = stored_source(dataset).opened[1]
+    if filter is None:
+        ids = live_ids(snapshot)
+        return SortedRows(ids[_are_among(ids, within)], int(within.size))
+    found = [np.zeros(0, np.uint64)]
+    groups = scan_groups(dataset)
+    total = sum(group.num_rows for group in groups)
+    for group in groups:
+        inside = 0
+        for batch in group_batches(dataset, group, [_ROW_ID], filter):
+            progress(group.first + inside, total)
+            ids = batch.column(0).to_numpy()
+            inside += ids.size
+            found.append(ids[_are_among(ids, within)])
+    return SortedRows(np.concatenate(found), int(within.size))
+
+
+def _are_among(
+    ids: npt.NDArray[np.uint64], within: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.bool_]:
+    if not within.size:
+        return np.zeros(ids.size, np.bool_)
+    places = np.minimum(np.searchsorted(within, ids), within.size - 1)
+    found: npt.NDArray[np.bool_] = within[places] == ids
+    return found
+
+
 def sorted_rows(
-    dataset: ScannedSource, column: str, filter: str | None, progress: Progress, *, ascending: bool
+    dataset: ScannedSource,
+    column: str,
+    filter: str | None,
+    progress: Progress,
+    *,
+    ascending: bool,
+    within: npt.NDArray[np.uint64] | None = None,
 ) -> SortedRows:
     """Sort by a column. Raises ColumnNotFoundError, NotSupportedError, PredicateError."""
     _check_sortable(dataset, column)
@@ -153,8 +195,11 @@ def sorted_rows(
         for batch in group_batches(dataset, group, [column, _ROW_ID], filter):
             progress(group.first + inside, total)
             inside += batch.num_rows
-            held = _merged(held, _keys(batch), ascending=ascending)
-        looked_at += inside
+            keys = _keys(batch)
+            if within is not None:
+                keys = keys.filter(pa.array(_are_among(keys["id"].to_numpy(), within)))
+            looked_at += keys.num_rows
+            held = _merged(held, keys, ascending=ascending)
     ids = pa.chunked_array([], pa.uint64()) if held is None else held.column("id")
     return SortedRows(ids.to_numpy().astype(np.uint64), looked_at)
 
@@ -286,9 +331,17 @@ def query_code(
     query: RowQuery,
     order: tuple[str, bool] | None = None,
     nearest: NearestQuery | None = None,
+    within: npt.NDArray[np.uint64] | None = None,
 ) -> dict[str, str]:
-    """Return the lines that show the same rows, in Python and as a magic."""
+    """Return the lines that show the same rows, in Python and as a magic.
+
+    There are none for rows ``within`` a choice that are also sorted or filtered, or are many.
+    """
     opened = refs.opened(dataset)
+    if within is not None:
+        if order is not None or query.filter is not None or within.size > MAX_LISTED:
+            return {}
+        return {"python": opened.attribute("take_rows").call(within.tolist()).line()}
     asked: dict[str, object] = {}
     if query.system:
         names = ", ".join(map(literal, SYSTEM_COLUMNS))
@@ -361,11 +414,16 @@ class SortOrder:
 
 @dataclass(frozen=True, slots=True)
 class GridRequest:
-    """A request for rows. Nearest neighbors are sorted by distance, whatever the order."""
+    """A request for rows. Nearest neighbors are sorted by distance, whatever the order.
+
+    ``within``: ascending row ids that the rows are chosen from, None for all. Nearest neighbors are
+    searched among all rows that pass the filter.
+    """
 
     query: RowQuery
     order: SortOrder | None = None
     nearest: NearestQuery | None = None
+    within: npt.NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +461,8 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
         reads = filter_cost(stored_source(dataset), query.filter)
     said = _words(request, kept) if isinstance(kept, SortedRows) else ""
     order = None if request.order is None else (request.order.column, request.order.ascending)
-    code = query_code(dataset, query, order, request.nearest)
+    within = None if request.nearest is not None else request.within
+    code = query_code(dataset, query, order, request.nearest, within)
     return GridRows(query, num_rows, len(query.names(dataset)), said, reads, code)
 
 
@@ -416,7 +475,13 @@ def _ordered(dataset: Source, request: GridRequest, progress: Progress) -> RowQu
         )
     if request.order is not None:
         column, ascending = request.order.column, request.order.ascending
-        found = sorted_rows(scanned_source(dataset), column, where, progress, ascending=ascending)
+        found = sorted_rows(
+            scanned_source(dataset), column, where, progress, ascending=ascending,
+            within=request.within,
+        )  # fmt: skip
+        return replace(request.query, order=found)
+    if request.within is not None:
+        found = chosen_rows(scanned_source(dataset), request.within, where, progress)
         return replace(request.query, order=found)
     if where is not None and hasattr(dataset, "scanner"):
         return replace(request.query, order=filtered_rows(scanned_source(dataset), where, progress))
@@ -432,6 +497,8 @@ def _words(request: GridRequest, found: SortedRows) -> str:
             else "those that pass"
         )
         return f"{near} nearest by {request.nearest.metric}, exact, of {among}"
+    if request.order is None:
+        return f"{text.plural(found.num_rows, 'row')} of {text.count(found.scanned)} chosen"
     over = f"sorted over {text.plural(found.scanned, 'row')}"
     cut = found.num_rows < found.scanned
     return f"{over}; the first {text.count(found.num_rows)} are shown" if cut else over

@@ -7,7 +7,6 @@ import { decodePage } from "../js/columns.js";
 import { count, h, plural, setText } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { gridActions } from "../js/grid_actions.js";
-import { gridSelection } from "../js/grid_selection.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { rowDetail } from "../js/row_detail.js";
@@ -23,15 +22,9 @@ const targetOf = (event) => /** @type {Element} */ (event.target);
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountRows(el, ctx) {
-  /** @type {Lnb.Look} */
-  const asked = { filter: null, system: false, order: null, near: null };
-  /** @type {{filter: string | null, system: boolean, arranged: Lnb.Json}} */
-  const look = { filter: null, system: false, arranged: null };
-  /**
-   * @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null,
-   *   wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}}
-   */
-  const now = { error: null, whole: null, wanted: null, turn: 0, running: null };
+  const { asked, lens: look, selection } = ctx.rows;
+  /** @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null}} */
+  const now = { error: null, whole: null };
   const lens = () => look;
   let top = 0;
   const note = h("div", { class: "lnb-grid-note" });
@@ -47,7 +40,6 @@ export function mountRows(el, ctx) {
     () => grid.paint(),
     () => grid.refill(),
   );
-  const selection = gridSelection(ctx, lens, () => grid.paint());
   /** @type {import("../js/grid_head.js").Titles} */
   const titles = {
     corner: { text: "#" },
@@ -116,20 +108,15 @@ export function mountRows(el, ctx) {
   const bar = rowsBar(ctx, {
     asked,
     lens,
-    changed: lookAgain,
+    changed: ctx.rows.look,
     found: (at) => grid.moveTo(state.row, at),
-    cancel: () => now.running?.cancel(),
+    cancel: ctx.rows.cancel,
   });
   const actions = gridActions(ctx, {
     state,
     store,
     profiles,
-    asked,
-    lens,
     bar: () => bar,
-    selection: () => selection,
-    look: lookAgain,
-    wanted: () => now.wanted ?? asked,
   });
   const peek = cellPeek(ctx, scroller, {
     columnOf: (column) => store.column(column),
@@ -203,50 +190,6 @@ export function mountRows(el, ctx) {
   }
 
   /**
-   * Another filter, order or other columns: find what is shown now, then begin again at the top.
-   * @param {Partial<Lnb.Look>} change
-   */
-  async function lookAgain(change) {
-    const { branch, version } = ctx.screen();
-    const wanted = { ...(now.wanted ?? asked), ...change };
-    now.wanted = wanted;
-    const turn = (now.turn += 1);
-    now.running?.cancel();
-    const answer = ctx.kernel.ask(
-      "rows.look",
-      { branch, version, ...wanted },
-      {
-        progress: (done, total) => {
-          if (turn === now.turn) bar.busy(done, total);
-        },
-      },
-    );
-    now.running = answer;
-    if (wanted.filter || wanted.order || wanted.near) bar.busy(0, 0);
-    try {
-      const { result } = await answer;
-      if (turn !== now.turn) return;
-      placeKeyboard(wanted.near, asked.near);
-      const alike = wanted.system === asked.system && Boolean(wanted.near) === Boolean(asked.near);
-      Object.assign(asked, wanted);
-      Object.assign(look, {
-        filter: wanted.filter,
-        system: wanted.system,
-        arranged: result.arranged,
-      });
-      begin({ branch, version }, result.num_rows, result.num_columns, null, alike);
-      ctx.code(look.filter || look.system || look.arranged ? result.code : null);
-      grid.scrollTo({ top: 0 });
-      bar.say(result);
-    } catch (error) {
-      if (turn === now.turn) bar.fail(/** @type {Lnb.Failure} */ (error)); // what was shown stays
-    }
-    if (now.running !== answer) return;
-    now.running = null;
-    now.wanted = null;
-  }
-
-  /**
    * Other rows begin at the first. Among neighbours the distance is the first column, and stands
    * there.
    * @param {Lnb.Near | null} near @param {Lnb.Near | null} before
@@ -259,20 +202,36 @@ export function mountRows(el, ctx) {
     } else if (before && !near) state.column = state.column ? state.column - 1 : before.at;
   }
 
-  /**
-   * @param {Lnb.Place} place @param {number} numRows @param {number} numColumns
-   * @param {Lnb.Page | null} page
-   */
-  function begin(place, numRows, numColumns, page, alike = false) {
-    selection.reset(state.numColumns === numColumns);
+  /** @param {Lnb.RowsShown} what */
+  function begin({ place, result, before, part }) {
+    // A host that loses buffers gives a page without values: the rows are asked for again.
+    const page =
+      part?.page && isWhole(part.buffers, part.num_buffers)
+        ? decodePage(part.page, part.buffers)
+        : null;
+    const alike =
+      before !== null &&
+      asked.system === before.system &&
+      Boolean(asked.near) === Boolean(before.near);
+    if (part) {
+      now.error = part.error ?? null;
+      now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
+      scroller.classList.toggle("lnb-broken", Boolean(now.error));
+    }
+    if (before) placeKeyboard(asked.near, before.near);
     store.reset({ ...place, ...look }, page, { alike });
     profiles.reset({ ...place, ...look });
     thumbs.reset({ ...place, ...look });
+    const { numRows, numColumns } = ctx.rows;
     grid.size(numRows, numColumns, {
       anew: true,
       gutter: Math.max(44, 18 + 8 * count(numRows).length),
     });
     if (page) grid.learn(page);
+    ctx.code(result && (look.filter || look.system || look.arranged) ? result.code : null);
+    if (!result) return;
+    grid.scrollTo({ top: 0 });
+    bar.say(result);
   }
 
   body.addEventListener("mousedown", (event) => {
@@ -297,33 +256,11 @@ export function mountRows(el, ctx) {
     if (cell) peek.open(cell.lnb.row, cell.lnb.index);
   });
   ctx.describe("rows", () => ({ ...look, row: top }));
-  ctx.onScreen(
-    (screen) => {
-      const part = screen.rows;
-      if (!part) return;
-      now.error = part.error ?? null;
-      now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
-      now.running?.cancel();
-      Object.assign(look, { filter: null, system: false, arranged: null });
-      // A host that loses buffers gives a page without values: the rows are asked for again.
-      const page =
-        isWhole(part.buffers, part.num_buffers) && part.page
-          ? decodePage(part.page, part.buffers)
-          : null;
-      begin(
-        { branch: screen.branch, version: screen.version },
-        part.num_rows ?? 0,
-        part.num_columns ?? 0,
-        page,
-      );
-      // What was asked of the version before is asked of this one.
-      now.turn += 1;
-      if (asked.filter || asked.system || asked.order || asked.near) lookAgain({});
-      else ctx.code(null);
-      scroller.classList.toggle("lnb-broken", Boolean(now.error));
-    },
-    ["rows"],
+  ctx.onClose(
+    ctx.rows.on({ busy: bar.busy, shown: begin, failed: bar.fail, selected: grid.paint }),
   );
+  const { branch, version, rows: part } = ctx.screen();
+  if (part) begin({ place: { branch, version }, result: null, before: null, part });
   return {
     /**
      * Come from elsewhere: to a row, or to the rows that pass a filter.

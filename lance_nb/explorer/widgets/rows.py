@@ -7,7 +7,7 @@ Requests beside those of the session (all with ``branch``, ``version``, and what
 ============ ================================= =================================================
 request      args                              result
 ============ ================================= =================================================
-rows.look    order, near (long work)           num_rows, num_columns, arranged, words, reads, code
+rows.look    order, near, within (long work)   num_rows, num_columns, arranged, words, reads, code
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.columns text                              columns whose name holds the text: {at, name, type}
 rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
@@ -21,7 +21,8 @@ rows.thumbs  row, count, column                thumbs: {at, mime, width, height}
 rows.text    ranges, columns                   text for the clipboard, rows
 ============ ================================= =================================================
 
-``order`` is ``{column, ascending}``, ``near`` ``{like, k, metric}``.
+``order`` is ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``within`` ``{rows, label}``:
+rows that a view chose, by the key that ``RowOrderCache.keep_rows`` gave.
 """
 
 from __future__ import annotations
@@ -260,8 +261,12 @@ class RowHandlers(RequestHandlers):
 
 def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest:
     """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
-    order, near = args.get("order"), args.get("near")
+    order, near, within = args.get("order"), args.get("near"), args.get("within")
     found = GridRequest(query_of(args))
+    if within is not None:
+        if not isinstance(within, Mapping):
+            raise InvalidInputError("within must be an object {rows, label}")
+        found = replace(found, within=kept.chosen_rows(place_of(args), within.get("rows")))
     if near is not None:
         if not isinstance(near, Mapping):
             raise InvalidInputError("near must be an object {like, k, metric}")

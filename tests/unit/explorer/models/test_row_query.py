@@ -278,3 +278,45 @@ def test_a_filter_tells_what_it_reads(dataset_grid_look: Any) -> None:
 def test_nonsense_is_refused(args: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         grid_request_of(args, RowOrderCache())
+
+
+def test_rows_that_a_view_chose_are_shown_alone(dataset: Any) -> None:
+    ids = dataset.to_table(columns=["x"], with_row_id=True)["_rowid"].to_numpy()
+    kept, place = RowOrderCache(), (None, dataset.version)
+    chosen = ids[[70, 3, 41, 3]]
+    args = {"version": dataset.version, "within": {"rows": kept.keep_rows(place, chosen)}}
+
+    def seen(**more: Any) -> list[int]:
+        found = grid_rows(dataset, grid_request_of(args | more, kept), quiet)
+        return found.query.rows(dataset, ["_rowid"], 0, 10)["_rowid"].to_pylist()
+
+    assert seen() == ids[[3, 41, 70]].tolist()
+    expected = dataset.take_rows(ids[[3, 41, 70]].tolist(), ["name", "x"])
+    where = f"name = '{expected['name'][1].as_py()}'"
+    names = expected["name"].to_pylist()
+    assert seen(filter=where) == [
+        one for one, name in zip(ids[[3, 41, 70]], names, strict=True) if name == names[1]
+    ]
+    order = {"column": "name", "ascending": False}
+    places = sorted(range(3), key=lambda at: names[at], reverse=True)
+    assert seen(order=order) == ids[[3, 41, 70]][places].tolist()
+    found = grid_rows(dataset, grid_request_of(args, kept), quiet)
+    assert found.words == "3 rows of 3 chosen"
+    code = found.code["python"]
+    assert eval(code, {"lance_nb": lance_nb, "ds": dataset}).num_rows == 3  # noqa: S307
+    none = kept.keep_rows(place, ids[:0])
+    assert seen(within={"rows": none}) == []
+    gone = kept.keep_rows(place, np.array([2**40], np.uint64))
+    assert seen(within={"rows": gone}) == []
+
+
+def test_rows_chosen_in_another_version_or_forgotten_are_refused(dataset: Any) -> None:
+    kept = RowOrderCache()
+    key = kept.keep_rows((None, 1), np.array([1], np.uint64))
+    with pytest.raises(InvalidInputError, match="chosen in another version"):
+        grid_request_of({"version": 2, "within": {"rows": key}}, kept)
+    for rows in ("s99", "o1"):
+        with pytest.raises(InvalidInputError, match="no longer cached"):
+            grid_request_of({"version": 1, "within": {"rows": rows}}, kept)
+    with pytest.raises(InvalidInputError, match="within must be an object"):
+        grid_request_of({"version": 1, "within": "s1"}, kept)

@@ -1,0 +1,122 @@
+// Which rows are shown and which are selected: one place for the filter, the order and the
+// selection of a card. The grid and the other tabs set them here and follow them here.
+
+import { gridSelection } from "./grid_selection.js";
+
+/** @returns {Lnb.Look} every row, as stored */
+export const allRows = () => ({
+  filter: null,
+  system: false,
+  order: null,
+  near: null,
+  within: null,
+});
+
+/** @param {Lnb.Context} ctx @returns {Lnb.ShownRows} */
+export function shownRows(ctx) {
+  const asked = allRows();
+  /** @type {Lnb.Lens} */
+  const lens = { filter: null, system: false, arranged: null };
+  /** @type {Set<Lnb.RowsListener>} */
+  const listeners = new Set();
+  /** @type {{wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}} */
+  const now = { wanted: null, turn: 0, running: null };
+  const counts = { rows: 0, columns: 0 };
+  const selection = gridSelection(
+    ctx,
+    () => lens,
+    () => notify((one) => one.selected?.()),
+  );
+
+  /** @param {(listener: Lnb.RowsListener) => void} call */
+  function notify(call) {
+    for (const listener of listeners) call(listener);
+  }
+
+  /**
+   * @param {number} rows @param {number} columns
+   * @param {Omit<Lnb.RowsShown, "place">} what
+   */
+  function begin(rows, columns, what) {
+    selection.reset(counts.columns === columns);
+    Object.assign(counts, { rows, columns });
+    const { branch, version } = ctx.screen();
+    notify((one) => one.shown?.({ place: { branch, version }, ...what }));
+  }
+
+  /** @param {Partial<Lnb.Look>} change */
+  async function look(change) {
+    const { branch, version } = ctx.screen();
+    const wanted = { ...(now.wanted ?? asked), ...change };
+    now.wanted = wanted;
+    now.turn += 1;
+    const { turn } = now;
+    now.running?.cancel();
+    /** @param {number} done @param {number} total */
+    const progress = (done, total) => {
+      if (turn === now.turn) notify((one) => one.busy?.(done, total));
+    };
+    const answer = ctx.kernel.ask("rows.look", { branch, version, ...wanted }, { progress });
+    now.running = answer;
+    if (wanted.filter || wanted.order || wanted.near || wanted.within) progress(0, 0);
+    try {
+      const { result } = await answer;
+      if (turn !== now.turn) return;
+      const before = { ...asked };
+      Object.assign(asked, wanted);
+      Object.assign(lens, {
+        filter: wanted.filter,
+        system: wanted.system,
+        arranged: result.arranged,
+      });
+      begin(result.num_rows, result.num_columns, { result, before, part: null });
+    } catch (error) {
+      // What was shown stays.
+      if (turn === now.turn) notify((one) => one.failed?.(/** @type {Lnb.Failure} */ (error)));
+    }
+    if (now.running !== answer) return;
+    now.running = null;
+    now.wanted = null;
+  }
+
+  let shown = "";
+  ctx.onScreen(
+    (screen) => {
+      const part = screen.rows;
+      if (!part) return;
+      now.running?.cancel();
+      now.turn += 1;
+      now.wanted = null;
+      const here = `${screen.branch ?? ""}:${screen.version}`;
+      // Rows that were chosen are those of one version.
+      if (shown && shown !== here) asked.within = null;
+      shown = here;
+      Object.assign(lens, { filter: null, system: false, arranged: null });
+      begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
+      // What was asked of the version before is asked of this one.
+      if (asked.filter || asked.system || asked.order || asked.near || asked.within) look({});
+    },
+    ["rows"],
+  );
+
+  return {
+    asked,
+    lens,
+    selection,
+    get wanted() {
+      return now.wanted ?? asked;
+    },
+    get numRows() {
+      return counts.rows;
+    },
+    get numColumns() {
+      return counts.columns;
+    },
+    look,
+    cancel: () => now.running?.cancel(),
+    on(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,87 @@
+// One place for what is shown and selected in a card.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { allRows } from "../../lance_nb/explorer/js/shown_rows.js";
+import { fakeContext } from "./fake_context.js";
+
+const PART = { num_rows: 10, num_columns: 2, page: null, buffers: [] };
+
+function followed(screen = { rows: PART }) {
+  const ctx = fakeContext(screen);
+  const heard = [];
+  const stop = ctx.rows.on({
+    busy: (done, total) => heard.push(["busy", done, total]),
+    shown: ({ place, part, result, before }) =>
+      heard.push(["shown", place.version, Boolean(part), result?.num_rows ?? null, before]),
+    failed: (error) => heard.push(["failed", error.message]),
+    selected: () => heard.push(["selected"]),
+  });
+  return { ctx, rows: ctx.rows, heard, stop, last: () => ctx.kernel.last("rows.look") };
+}
+
+test("a filter of one view is heard of by all, with what was asked before", async () => {
+  const { rows, heard, stop, last } = followed();
+  assert.deepEqual([rows.numRows, rows.numColumns], [10, 2]);
+  rows.look({ filter: "a > 1" });
+  assert.deepEqual(heard, [["busy", 0, 0]]);
+  assert.equal(rows.asked.filter, null);
+  assert.equal(rows.wanted.filter, "a > 1");
+  assert.equal(last().args.version, 3);
+  await last().answer({ num_rows: 4, num_columns: 2, arranged: "p1" });
+  assert.deepEqual(heard.at(-1), ["shown", 3, false, 4, allRows()]);
+  assert.deepEqual(rows.lens, { filter: "a > 1", system: false, arranged: "p1" });
+  assert.equal(rows.numRows, 4);
+  rows.look({ system: true }); // what is named changes, the rest stays
+  assert.deepEqual([last().args.filter, last().args.system], ["a > 1", true]);
+  await last().fail({ message: "no" });
+  assert.deepEqual(heard.at(-1), ["failed", "no"]);
+  assert.equal(rows.asked.system, false);
+  stop();
+  rows.look({});
+  assert.deepEqual(heard.at(-1), ["failed", "no"]);
+});
+
+test("rows that a view chose are shown alone, until another version is", async () => {
+  const { ctx, rows, heard, last } = followed();
+  const within = { rows: "s1", label: "4 rows of the map" };
+  rows.look({ within });
+  assert.deepEqual(last().args.within, within);
+  await last().answer({ num_rows: 4, num_columns: 2, arranged: "o1" });
+  assert.deepEqual(rows.asked.within, within);
+  ctx.show({ version: 2, rows: { ...PART, num_rows: 7 } });
+  assert.deepEqual(heard.at(-1), ["shown", 2, true, null, null]);
+  assert.equal(rows.asked.within, null);
+  assert.equal(rows.lens.arranged, null);
+  assert.equal(rows.numRows, 7);
+});
+
+test("a selection is heard of, and forgotten when other rows are shown", async () => {
+  const { ctx, rows, heard, last } = followed();
+  rows.selection.select(2);
+  assert.deepEqual(heard, [["selected"]]);
+  assert.deepEqual(ctx.kernel.last("select").args.ranges, [[2, 3]]);
+  rows.selection.toggleColumn(1);
+  rows.look({ filter: "x" });
+  await last().answer({ num_rows: 1, num_columns: 2, arranged: null });
+  assert.deepEqual([rows.selection.rows, rows.selection.columns], [0, 1]);
+  rows.look({ system: true });
+  await last().answer({ num_rows: 1, num_columns: 6, arranged: null });
+  assert.equal(rows.selection.columns, 0);
+});
+
+test("an answer to a question that is no longer asked is not heard of", async () => {
+  const { ctx, rows, heard, last } = followed();
+  rows.look({ filter: "x" });
+  const first = last();
+  rows.look({ filter: "y" });
+  assert.equal(ctx.kernel.cancelled, 1);
+  await first.answer({ num_rows: 1, num_columns: 2, arranged: null });
+  assert.deepEqual(heard, [["busy", 0, 0], ["busy", 0, 0]]); // biome-ignore format: pairs
+  first.options.progress(1, 2);
+  last().options.progress(1, 2);
+  assert.deepEqual(heard.slice(2), [["busy", 1, 2]]);
+  await last().answer({ num_rows: 2, num_columns: 2, arranged: null });
+  assert.equal(rows.lens.filter, "y");
+});
