@@ -23,7 +23,7 @@ from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table import refs, versions
-from lance_nb.table.file_cache import DeletionCache, FileCache
+from lance_nb.table.file_cache import DeletionCache, FileCache, made_for
 from lance_nb.table.locations import Locations
 from lance_nb.table.refs import Target, branch_store
 from lance_nb.table.snapshot import Snapshot
@@ -208,7 +208,8 @@ class Session:
         if self.checks is not None:
             self.checks.renew(self.home(branch))
         locations = self.locations(branch, manifest.base_paths)
-        return Snapshot(manifest, locations, branch, self.files, self.deletions)
+        made = made_for(manifest)
+        return Snapshot(manifest, locations, branch, self.files, self.deletions, *made)
 
 
 def open_session(

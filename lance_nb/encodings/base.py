@@ -169,6 +169,12 @@ class Chunks:
     symbols: SymbolTables | None = None
     known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def total(self) -> int:
+        """The number of values in all chunks."""
+        counts = self.num_values  # the first rows of a page lie in one chunk: no call of numpy
+        return int(counts[0]) if counts.size == 1 else int(np.add.reduce(counts))
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

@@ -283,8 +283,8 @@ class MiniBlockPage:
         stops = np.searchsorted(row_of_entry, rows.stops, side="left")
         visible = visible_entries(definition, self._layers)
         runs = value_runs(starts, stops, visible, rep.size)
-        if runs.total != int(values.num_values.sum()):
-            raise corrupt(f"{int(values.num_values.sum())} levels with a value", str(runs.total))
+        if runs.total != values.total:
+            raise corrupt(f"{values.total} levels with a value", str(runs.total))
         cut_rep = _cut_levels(rep, starts, stops)
         if (
             cut_rep is None
@@ -319,7 +319,7 @@ class ChunkValues:
     def whole(self, chunks: Chunks) -> DataBlock:
         """Decode all values of the chunks."""
         values = self.codecs.decode_chunks(self.encoding, chunks)
-        total = int(np.add.reduce(chunks.num_values))
+        total = chunks.total
         if values.num_values != total:
             raise corrupt(f"{total} values", str(values.num_values))
         return self._looked_up(values)
@@ -330,8 +330,11 @@ class ChunkValues:
         Few values are fetched one by one where the encoding allows it; else whole chunks are
         decoded and cut.
         """
-        total = int(np.add.reduce(chunks.num_values))
-        wanted = int(np.add.reduce(stops - starts))
+        total = chunks.total
+        if starts.size == 1:
+            wanted = int(stops[0]) - int(starts[0])
+        else:
+            wanted = int(np.add.reduce(stops - starts))
         is_sparse = wanted * SPARSE_SHARE <= total > _FEW_VALUES
         if is_sparse and self.codecs.can_gather(self.encoding):
             ends = np.cumsum(chunks.num_values)

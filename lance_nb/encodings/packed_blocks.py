@@ -127,7 +127,7 @@ def decode_levels(
         narrow = _narrow_levels(encoding.out_of_line_bitpacking, blocks)
         if narrow is not None:
             return narrow
-    total = int(blocks.num_values.sum())
+    total = blocks.total
     block = codecs.decode_blocks(encoding, blocks)
     if not isinstance(block, FixedWidth) or block.bits_per_value != 16:
         raise corrupt("16-bit levels", type(block).__name__)
@@ -190,6 +190,15 @@ def _single_pieces(
     word_bits, width = _checked_widths(encoding)
     if word_bits != 16 or width not in bitpack.LEVEL_WIDTHS:
         return None
+    if num_values.size == 1:
+        size, count = int(buffer.sizes[0]), int(num_values[0])
+        if size != bitpack.VALUES // 8 * width or not 0 < count <= bitpack.VALUES:
+            return None
+        if size == 2 * count:  # a raw tail
+            return None
+        grid = memory.allocate(bitpack.VALUES).reshape(1, bitpack.VALUES)
+        bitpack.unpack_levels(buffer.data, buffer.starts, width, grid)
+        return grid[0, :count]
     is_single = buffer.sizes == bitpack.VALUES // 8 * width
     is_single &= (num_values > 0) & (num_values <= bitpack.VALUES)
     is_single &= buffer.sizes != 2 * num_values  # a raw tail

@@ -11,15 +11,18 @@ must hold the name of the manifest's transaction, which is unique.
 
 Limits: 16 small manifests and 2 larger ones of at most 16 MiB each are kept per process.
 Source: spec page "table format" (``Manifest.transaction_file``); measured: parsing 10,000 fragments
-twice was a quarter of an append.
+twice was a quarter of an append. What scans found out about the columns of a cached manifest is
+kept with it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 from lance_nb.file.opening import DataFileReader, open_data_file
 from lance_nb.format.manifest import TAIL_BYTES, Manifest
@@ -112,6 +115,8 @@ class _CachedManifest:
     tail: bytes
     manifest: Manifest
     e_tag: str | None = None
+    projections: dict[Hashable, Any] = field(default_factory=dict)
+    plans: dict[int, Any] = field(default_factory=dict)
 
 
 # By URI, the oldest first. Several threads use them without a lock: each step is atomic.
@@ -122,6 +127,18 @@ _large_manifests: OrderedDict[str, _CachedManifest] = OrderedDict()
 def is_manifest_cached(where: str) -> bool:
     """Tell whether a manifest of this URI is cached, perhaps of a file that was replaced since."""
     return where in _small_manifests or where in _large_manifests
+
+
+def made_for(manifest: Manifest) -> tuple[dict[Hashable, Any], dict[int, Any]]:
+    """Return the projections and read plans that were made for a cached manifest, or new dicts.
+
+    A dataset is often opened again just to look at its first rows. Finding out which leaves of
+    which file the columns are would take as long as decoding two of them.
+    """
+    for cached in (*_small_manifests.values(), *_large_manifests.values()):
+        if cached.manifest is manifest:
+            return cached.projections, cached.plans
+    return {}, {}
 
 
 def cached_manifest(

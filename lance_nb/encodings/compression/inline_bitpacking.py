@@ -136,7 +136,10 @@ def _checked_word_bits(encoding: encodings21.InlineBitpacking) -> int:
 
 
 def _check_counts(num_values: Ints) -> None:
-    most = int(np.maximum.reduce(num_values)) if num_values.size else 0
+    if num_values.size == 1:
+        most = int(num_values[0])
+    else:
+        most = int(np.maximum.reduce(num_values)) if num_values.size else 0
     if most > bitpack.VALUES:
         raise corrupt("at most 1024 values in a bit-packed chunk", f"{most} values")
 

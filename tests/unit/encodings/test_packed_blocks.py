@@ -71,6 +71,16 @@ def test_a_raw_tail_may_hold_more_than_the_width_says() -> None:
     assert levels.tolist() == [1, 300, 2]
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_a_raw_tail_as_long_as_a_packed_block_is_raw(width: int, copies: int) -> None:
+    values = [i % 3 for i in range(64 * width)]  # 2 bytes each: as many as 1,024 of this width
+    blocks = chunks_of([[to_words(values, 16)]] * copies, [len(values)] * copies)
+    assert decode_levels(out_of_line_bitpacking(16, width), blocks, codecs).tolist() == (
+        values * copies
+    )
+
+
 def test_runs_and_plain_words_are_levels_too() -> None:
     values = [1, 0, 0, 0, 1, 2]
     for encoding, raw in ((rle(16), rle_block(values, 16)), (flat(16), to_words(values, 16))):

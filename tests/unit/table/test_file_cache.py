@@ -198,3 +198,20 @@ def test_several_threads_may_remember_at_once(tmp_path: Path) -> None:
     finally:
         sys.setswitchinterval(before)
     assert (len(file_cache._small_manifests), len(file_cache._large_manifests)) == (16, 2)
+
+
+def test_what_was_found_out_about_columns_is_kept_with_a_cached_manifest(tmp_path):
+    uri = str(tmp_path / "rows.lance")
+    lance_nb.write_dataset(pa.table({"a": [1, 2], "b": ["x", "y"]}), uri)
+    first = lance_nb.dataset(uri)
+    assert first.head(1).to_pylist() == [{"a": 1, "b": "x"}]
+    again = lance_nb.dataset(uri)
+    assert again._snapshot.projections is first._snapshot.projections
+    assert again._snapshot.plans is first._snapshot.plans
+    assert first._snapshot.plans
+
+    lance_nb.write_dataset(pa.table({"b": [3.0]}), uri, mode="overwrite")
+    other = lance_nb.dataset(uri)
+    assert other._snapshot.projections is not first._snapshot.projections
+    assert other.head(1).to_pylist() == [{"b": 3.0}]
+    assert first.head(2).to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
