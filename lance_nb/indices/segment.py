@@ -116,9 +116,13 @@ class Segment:
             is_known = ~is_gone
         else:
             found, is_known = rows, np.ones(rows.size, np.bool_)
+        is_live = np.zeros(rows.size, np.bool_)
+        if is_known.all() and bool((found[1:] > found[:-1]).all()):
+            for start, stop, live in self._parts(found):
+                is_live[start:stop] = live
+            return found, is_live
         order = np.flatnonzero(is_known)
         order = order[np.argsort(found[order])]
-        is_live = np.zeros(rows.size, np.bool_)
         for start, stop, live in self._parts(found[order]):
             is_live[order[start:stop]] = live
         return found, is_live

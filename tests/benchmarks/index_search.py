@@ -1,10 +1,13 @@
-"""Time building and searching vector indices against pylance, in one process.
+"""Time building and searching indices against pylance, in one process: ``make bench-index``.
 
-    python -m tests.benchmarks.index_search [--rows 1000000] [--dimension 128] [--runs 7]
+    python -m tests.benchmarks.index_search [--rows 2000000] [--vectors 1000000] [--only NAME]
 
-The table is that of ``timing``: ratios of processor time above 1 mean that we are faster. A row
-"against exact" compares with our own exact search. Vectors lie in clusters, as embeddings do. Each
-search has another query every time; recall is the share of the ten nearest rows that are found.
+The table is that of ``timing``, worst ratio first: ratios of processor time above 1 mean that we
+are faster. ``cold`` rows open the dataset anew at each call, so no cache of the engine holds
+anything (files are in the page cache of the system); the others search a dataset object again and
+again. A row "against exact" compares with our own exact search. Vectors lie in clusters, as
+embeddings do; each search has another query every time, and recall is the share of the ten nearest
+rows that are found. ``--data`` keeps the datasets in a folder, so that a second run finds them.
 """
 
 from __future__ import annotations
@@ -30,16 +33,179 @@ QUERIES = 40
 K = 10
 REFINED = {"nprobes": 10, "refine_factor": 50}
 BATCH = 100_000
+KINDS = 50  # different values of the column with a BITMAP index
+WORDS = 20_000  # different words of the texts
+TEXTS = {
+    "a common word": ["w3"],
+    "a rare word": ["w900", "w901", "w902"],
+    "three words": ["w2 w40 w700"],
+    "two words, all of them": ["w5 w12"],
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="rows with numbers and texts")
+    parser.add_argument("--vectors", type=int, default=1_000_000, help="rows with vectors")
     parser.add_argument("--dimension", type=int, default=128)
     parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--only", default="", help="scalars, texts, builds or vectors")
+    parser.add_argument("--data", type=Path, help="folder that keeps the datasets")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        print(table(list(vector_rows(Path(folder), options))))
+    groups = {
+        "scalars": scalar_rows,
+        "texts": text_rows,
+        "builds": build_rows,
+        "vectors": vector_rows,
+    }
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.data or Path(temporary)
+        rows = [
+            row
+            for name, group in groups.items()
+            if options.only in name
+            for row in group(folder, options)
+        ]
+    print(table(sorted(rows, key=lambda row: row.cpu_ratio)))
+
+
+# --- numbers, values and texts --------------------------------------------------------------------
+
+
+def scalar_table(rows: int) -> pa.Table:
+    """Return numbers in no order, texts as keys, few different values, and texts of ten words."""
+    rng = np.random.default_rng(4)
+    keys = rng.permutation(rows)
+    ranks = np.minimum(rng.zipf(1.3, 10 * rows), WORDS) - 1
+    words = pa.array([f"w{number}" for number in range(WORDS)]).take(pa.array(ranks))
+    offsets = pa.array(np.arange(0, 10 * rows + 1, 10, dtype=np.int32))
+    import pyarrow.compute as pc
+
+    kinds = pa.array([f"kind {number}" for number in range(KINDS)])
+    return pa.table(
+        {
+            "id": np.arange(rows),
+            "number": keys,
+            "name": pc.binary_join_element_wise(
+                "u", pc.utf8_lpad(pa.array(keys).cast(pa.string()), 8, "0"), ""
+            ),
+            "kind": kinds.take(pa.array(rng.integers(0, KINDS, rows))),
+            "text": pc.binary_join(pa.ListArray.from_arrays(offsets, words), " "),
+        }
+    )
+
+
+def scalar_dataset(folder: Path, options: argparse.Namespace) -> Path:
+    """Write a dataset with the indices of pylance, unless it is there."""
+    path = folder / f"scalars_{options.rows}"
+    if not path.exists():
+        lance = require_pylance()
+        part = -(-options.rows // 8)
+        lance.write_dataset(scalar_table(options.rows), str(path), max_rows_per_file=part)
+        for column, kind in (
+            ("number", "BTREE"), ("name", "BTREE"), ("kind", "BITMAP"), ("text", "INVERTED"),
+        ):  # fmt: skip
+            lance.dataset(str(path)).create_scalar_index(column, kind)
+    return path
+
+
+def warm_and_cold(
+    name: str,
+    path: Path,
+    search: Callable[[Any], object],
+    options: argparse.Namespace,
+    *,
+    goal: float | None,
+    times: int = 10,
+) -> Iterator[Comparison]:
+    """Compare a search of open datasets, then of datasets that each call opens."""
+    lance = require_pylance()
+    ours, theirs = lance_nb.dataset(str(path)), lance.dataset(str(path))
+    yield compare(
+        name,
+        lambda: search(ours),
+        lambda: search(theirs),
+        goal=goal,
+        runs=options.runs,
+        times=times,
+    )
+    yield compare(
+        f"{name}, cold",
+        lambda: search(lance_nb.dataset(str(path))),
+        lambda: search(lance.dataset(str(path))),
+        runs=options.runs,
+    )
+
+
+def scalar_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+    path = scalar_dataset(folder, options)
+    turns = itertools.cycle(np.random.default_rng(5).integers(0, options.rows, 1000).tolist())
+    searches: dict[str, tuple[Callable[[Any], object], float | None]] = {
+        "BTREE, one number": (
+            lambda ds: ds.to_table(["id"], filter=f"number = {next(turns)}"), 1 / 2.5,
+        ),
+        "BTREE, one text": (
+            lambda ds: ds.to_table(["id"], filter=f"name = 'u{next(turns):08}'"), 1 / 2.5,
+        ),
+        "BTREE, 100 numbers in a row": (
+            lambda ds: ds.to_table(
+                ["id"], filter=f"number BETWEEN {(start := next(turns))} AND {start + 99}"
+            ),
+            None,
+        ),
+        "BITMAP, count": (
+            lambda ds: ds.count_rows(f"kind = 'kind {next(turns) % KINDS}'"), 1 / 3,
+        ),
+    }  # fmt: skip
+    for name, (search, goal) in searches.items():
+        yield from warm_and_cold(name, path, search, options, goal=goal)
+
+
+def text_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+    path = scalar_dataset(folder, options)
+    for name, texts in TEXTS.items():
+        turns = itertools.cycle(texts)
+        search = text_search(turns, "AND" if "all" in name else "OR")
+        title = f"INVERTED, {name}, top {K}"
+        yield from warm_and_cold(title, path, search, options, goal=1 / 4, times=3)
+
+
+def text_search(turns: Iterator[str], operator: str) -> Callable[[Any], object]:
+    from lance.query import FullTextOperator, MatchQuery
+
+    def search(dataset: Any) -> object:
+        query, way = MatchQuery, FullTextOperator[operator]
+        if isinstance(dataset, lance_nb.LanceDataset):
+            query, way = lance_nb.MatchQuery, lance_nb.FullTextOperator[operator]
+        wanted = query(next(turns), "text", operator=way)
+        return dataset.to_table(["id", "_score"], full_text_query=wanted, limit=K)
+
+    return search
+
+
+def build_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+    lance = require_pylance()
+    path = scalar_dataset(folder, options)
+    for column, kind, goal in (
+        ("number", "BTREE", 1),
+        ("name", "BTREE", None),
+        ("kind", "BITMAP", None),
+        ("text", "INVERTED", None),
+    ):
+        spent = []
+        for engine in (lance_nb, lance):
+            place = folder / "built"
+            shutil.copytree(path, place)
+            started = cpu_seconds()
+            engine.dataset(str(place)).create_scalar_index(column, kind)
+            seconds = cpu_seconds() - started
+            spent.append(Timing(seconds, seconds))
+            shutil.rmtree(place)
+        name = f"build {kind} of {column!r} (processor time)"
+        yield Comparison(name, spent[0], spent[1], goal)
+
+
+# --- vectors --------------------------------------------------------------------------------------
 
 
 def batches(rows: int, dimension: int) -> Iterator[pa.RecordBatch]:
@@ -57,14 +223,14 @@ def batches(rows: int, dimension: int) -> Iterator[pa.RecordBatch]:
 
 def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
     lance = require_pylance()
-    parts = list(batches(options.rows, options.dimension))
+    parts = list(batches(options.vectors, options.dimension))
     path = folder / "theirs"
-    lance.write_dataset(pa.Table.from_batches(parts), str(path))
+    lance.write_dataset(pa.Table.from_batches(parts), str(path), mode="overwrite")
     sample = parts[0].column(1).flatten().to_numpy().reshape(-1, options.dimension)[:QUERIES]
     rng = np.random.default_rng(2)
     queries = sample + 0.2 * rng.normal(size=sample.shape).astype(np.float32)
     del parts
-    shutil.copytree(path, folder / "ours")
+    shutil.copytree(path, folder / "ours", dirs_exist_ok=True)
 
     def build(engine: Any, place: Path) -> Timing:
         started = cpu_seconds()
@@ -75,8 +241,9 @@ def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
 
     mine, other = build(lance_nb, folder / "ours"), build(lance, path)
     yield Comparison("build IVF_PQ (processor time)", mine, other, 1 / 3)
+    shutil.rmtree(folder / "ours")
 
-    ours, theirs = lance_nb.dataset(str(path)), lance.dataset(str(path))
+    ours = lance_nb.dataset(str(path))
     truth = [found(ours, query, use_index=False) for query in queries]
     for name, settings, goal in (
         ("IVF_PQ, 10 probes", {"nprobes": 10}, 0.5),
@@ -88,18 +255,19 @@ def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
             for one, same in zip(queries, truth, strict=True)
         ]
         recall = sum(hits) / (K * len(hits))
-        yield compare(
+        turns = itertools.cycle(queries)
+        yield from warm_and_cold(
             f"{name}, recall {recall:.2f}",
-            searching(ours, queries, settings),
-            searching(theirs, queries, settings),
+            path,
+            lambda dataset, turns=turns, settings=settings: found(dataset, next(turns), **settings),
+            options,
             goal=goal,
-            runs=options.runs,
-            times=10,
         )
+    turns = itertools.cycle(queries)
     yield compare(
         "IVF_PQ refined, against our exact search",
-        searching(ours, queries, REFINED),
-        searching(ours, queries, {"use_index": False}),
+        lambda: found(ours, next(turns), **REFINED),
+        lambda: found(ours, next(turns), use_index=False),
         goal=10,
         runs=options.runs,
     )
@@ -108,11 +276,6 @@ def vector_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
 def found(dataset: Any, query: np.ndarray, **settings: Any) -> set[int]:
     search = {"column": "v", "q": query, "k": K, **settings}
     return set(dataset.to_table(["id", "_distance"], nearest=search)["id"].to_pylist())
-
-
-def searching(dataset: Any, queries: np.ndarray, settings: dict[str, Any]) -> Callable[[], object]:
-    turns = itertools.cycle(queries)
-    return lambda: found(dataset, next(turns), **settings)
 
 
 if __name__ == "__main__":

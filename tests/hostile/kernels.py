@@ -341,6 +341,23 @@ def _any_table_sums(rng: Rng) -> tuple[Any, ...]:
     return table.astype(np.float32), codes, bits, np.zeros(count, np.float32)
 
 
+def _any_places_among(rng: Rng) -> tuple[Any, ...]:
+    wanted, numbers = (
+        rng.integers(0, int(rng.choice([9, 1 << 32])), int(rng.integers(0, 90))).astype(np.uint32)
+        for _ in range(2)
+    )
+    if rng.random() < 0.7:
+        numbers.sort()
+    return wanted, numbers, np.empty(max(wanted.size + int(rng.choice([0, 0, 0, -1])), 0), np.int64)
+
+
+def _any_add_at(rng: Rng) -> tuple[Any, ...]:
+    size, count = int(rng.integers(0, 90)), int(rng.integers(0, 90))
+    places = rng.integers(0, max(size, 1) + int(rng.choice([0, 0, 1, 1 << 31])), count)
+    values = rng.random(max(count + int(rng.choice([0, 0, 0, 1])), 0)).astype(np.float32)
+    return np.zeros(size, np.float32), places.astype(np.uint32), values
+
+
 def _any_repeat_runs(rng: Rng) -> tuple[Any, ...]:
     word, count = _number(rng, 1, 2, 4, 8), int(rng.integers(0, 30))
     repeats = _positions(rng, count, 9)
@@ -394,6 +411,8 @@ ANY = {
     "join_strings": _any_join_strings,
     "find_substring": _any_find_substring,
     "table_sums": _any_table_sums,
+    "places_among": _any_places_among,
+    "add_at": _any_add_at,
     "repeat_runs": _any_repeat_runs,
     "join_bytes": _any_join_bytes,
 }

@@ -1767,3 +1767,70 @@ def table_sums(const float[::1] table, const uint8_t[::1] codes, int bits, float
         with nogil:
             _table_sums(&table[0], &codes[0], rows, count, bits, &sums[0])
     return True
+
+
+# --- posting lists (kernels.sorted_numbers) -------------------------------------------------------
+
+
+cdef void _places_among(
+    const uint32_t* wanted, Py_ssize_t count, const uint32_t* numbers, Py_ssize_t size,
+    int64_t* places,
+) noexcept nogil:
+    cdef Py_ssize_t index, at = 0, step, low, high, middle
+    cdef uint32_t value
+    for index in range(count):
+        value = wanted[index]
+        if at and numbers[at - 1] >= value:
+            at = 0  # the wanted numbers descend
+        step = 1
+        low = at
+        high = at
+        while high < size and numbers[high] < value:
+            low = high + 1
+            high += step
+            step *= 2
+        high = min(high, size)
+        while low < high:
+            middle = low + (high - low) // 2
+            if numbers[middle] < value:
+                low = middle + 1
+            else:
+                high = middle
+        at = low
+        places[index] = at if at < size and numbers[at] == value else -1
+
+
+def places_among(const uint32_t[::1] wanted, const uint32_t[::1] numbers, int64_t[::1] places):
+    """Write where each wanted number is in ``numbers``, which are ascending, or -1.
+
+    Returns False when the sizes do not fit.
+    """
+    cdef Py_ssize_t count = wanted.shape[0], size = numbers.shape[0]
+    if places.shape[0] != count:
+        return False
+    if not count:
+        return True
+    if not size:
+        places[:] = -1
+        return True
+    with nogil:
+        _places_among(&wanted[0], count, &numbers[0], size, &places[0])
+    return True
+
+
+def add_at(float[::1] sums, const uint32_t[::1] places, const float[::1] values):
+    """Add a value at each place.
+
+    Returns False when the sizes do not fit, or a place is not there; nothing is added then.
+    """
+    cdef Py_ssize_t count = places.shape[0], size = sums.shape[0], index
+    cdef uint32_t largest = 0
+    if values.shape[0] != count:
+        return False
+    with nogil:
+        for index in range(count):
+            largest = max(largest, places[index])
+        if count and largest < size:
+            for index in range(count):
+                sums[places[index]] += values[index]
+    return not count or largest < size

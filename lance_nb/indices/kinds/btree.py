@@ -8,7 +8,8 @@
 
 Page i is rows ``[i * batch_size, (i + 1) * batch_size)`` of the data. Pages that may hold a value
 are read, and the condition itself is computed for their values. A page that ends in NaN is always
-read for a comparison, because NaN has its own place in the order. ``ids`` are row addresses; in
+read for a comparison, because NaN has its own place in the order. Pages of small reads are kept in
+memory. ``ids`` are row addresses; in
 version 0, where row ids are stable, row ids. Version 1 is written there.
 
 Limits: ``PAGES_MAX`` pages; a segment that is partitioned by range is not read. What is sorted to
@@ -28,14 +29,14 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
-from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
 from lance_nb.indices.reader import Found
-from lance_nb.indices.row_sets import ROWS_MAX, joined
+from lance_nb.indices.row_sets import NO_ROWS, ROWS_MAX, U64s, joined
 from lance_nb.table.index_search import different
 from lance_nb.table.predicate.comparison import as_mask
 
@@ -53,6 +54,8 @@ PAGE_ROWS = 4096
 PAGES_MAX = 1 << 20
 _PAGE_ROWS_MAX = 1 << 20
 _MEMBERS_MAX = 10_000
+_FEW = 16  # pages that are kept in memory when they were read
+_KEPT_BYTES = 1 << 25  # of a segment
 Mask = npt.NDArray[np.bool_]
 
 
@@ -74,6 +77,9 @@ class BTree:
         self._low, self._high = low, high
         self._nulls = numbers(nulls, lookup.path, np.int64)
         self._pages: Ints = numbers(pages, lookup.path, np.int64)
+        self._bounds = _integer_bounds(low, high)
+        self._kept: dict[int, tuple[pa.Array, U64s]] = {}
+        self._kept_bytes = 0
         count = -(-data.num_rows // self._page_rows)
         if not np.array_equal(np.sort(self._pages), np.arange(count)):
             raise CorruptFileError(lookup.path, None, f"{count} pages", "others")
@@ -97,16 +103,7 @@ class BTree:
         knows_nulls = with_nulls and leaf.is_null_of_null
         if knows_nulls:
             pages = pages | (self._nulls > 0)
-        starts: Ints = np.sort(self._pages[pages]) * self._page_rows
-        stops = np.minimum(starts + self._page_rows, self._data.num_rows)
-        if int((stops - starts).sum()) > ROWS_MAX:
-            raise NotSupportedError(f"{self._data.path}: more than {ROWS_MAX:,} values to read")
-        if starts.size:
-            gaps = np.flatnonzero(starts[1:] != stops[:-1])
-            starts = starts[np.concatenate(([0], gaps + 1))]
-            stops = stops[np.concatenate((gaps, [stops.size - 1]))]
-        values, ids = self._data.read(("values", "ids"), starts, stops)
-        rows = numbers(ids, self._data.path)
+        values, rows = self._read(np.sort(self._pages[pages]))
         true, _ = leaf.test(values)
         nulls = None
         if knows_nulls:
@@ -115,15 +112,63 @@ class BTree:
             nulls = rows[:0]
         return Found(joined([rows[true]]), nulls)
 
+    def _read(self, pages: Ints) -> tuple[pa.Array, U64s]:
+        """Return values and rows of pages, ascending; few pages are kept for the next search."""
+        is_few = pages.size <= _FEW
+        known = self._kept if is_few else {}  # never changed: another thread has its own
+        missing = np.array([one for one in pages.tolist() if one not in known], np.int64)
+        starts = missing * self._page_rows
+        stops = np.minimum(starts + self._page_rows, self._data.num_rows)
+        if int((stops - starts).sum()) > ROWS_MAX:
+            raise NotSupportedError(f"{self._data.path}: more than {ROWS_MAX:,} values to read")
+        if starts.size:
+            gaps = np.flatnonzero(starts[1:] != stops[:-1])
+            starts = starts[np.concatenate(([0], gaps + 1))]
+            stops = stops[np.concatenate((gaps, [stops.size - 1]))]
+        found: dict[int, tuple[pa.Array, U64s]] = {}
+        if missing.size or not is_few:
+            values, ids = self._data.read(("values", "ids"), starts, stops)
+            rows: U64s = numbers(ids, self._data.path)
+            if not is_few:
+                return values, rows
+            for place, page in enumerate(missing.tolist()):
+                part = slice(place * self._page_rows, (place + 1) * self._page_rows)
+                found[page] = values[part], rows[part]
+            self._keep(found)
+        parts = [found.get(page) or known[page] for page in pages.tolist()]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return pa.nulls(0, self._type), NO_ROWS
+        return pa.concat_arrays([one for one, _ in parts]), np.concatenate(
+            [one for _, one in parts]
+        )
+
+    def _keep(self, found: dict[int, tuple[pa.Array, U64s]]) -> None:
+        """Keep pages that were read together, and at most ``_KEPT_BYTES`` of all."""
+        size = sum(values.get_total_buffer_size() + rows.nbytes for values, rows in found.values())
+        if self._kept_bytes + size > _KEPT_BYTES:
+            self._kept, self._kept_bytes = {}, 0
+        if size <= _KEPT_BYTES:
+            self._kept = self._kept | found
+            self._kept_bytes += size
+
     def _matching(self, leaf: Leaf) -> Mask:
         """Tell which pages may hold rows that pass."""
         asked = leaf.asks(Between, OneOf, IsNull)
         if isinstance(asked, IsNull):
             with_nulls: Mask = self._nulls > 0
             return with_nulls
+        if isinstance(asked, OneOf) and self._bounds is not None:
+            wanted = np.sort(to_integers(asked.members))
+            lows, highs = self._bounds
+            has_member: Mask = wanted.searchsorted(lows) < wanted.searchsorted(highs, "right")
+            return has_member & (highs >= lows)
         low, high = _ordered(self._low), _ordered(self._high)
         if isinstance(asked, OneOf):
-            return self._with_member(asked, low, high)
+            if len(asked.members) != 1:
+                return self._with_member(asked, low, high)
+            asked = Between(asked.members[0], asked.members[0])
         import pyarrow.compute as pc
 
         found = _true(high.is_valid())
@@ -148,6 +193,18 @@ class BTree:
         inside = np.searchsorted(wanted, lows) < np.searchsorted(wanted, highs, "right")
         found: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
         return found
+
+
+def _integer_bounds(low: pa.Array, high: pa.Array) -> tuple[Any, Any] | None:
+    """Return the bounds of pages of integers; where a page has no value, none is in between."""
+    if not pt.is_integer(low.type):
+        return None
+    lows, highs = to_integers(low).copy(), to_integers(high).copy()
+    limits = np.iinfo(lows.dtype)
+    lows[_true(low.is_null())] = limits.min
+    is_empty = _true(high.is_null())
+    lows[is_empty], highs[is_empty] = limits.max, limits.min
+    return lows, highs
 
 
 def _ordered(values: pa.Array) -> pa.Array:

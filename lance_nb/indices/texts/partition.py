@@ -41,6 +41,7 @@ from lance_nb.indices.texts.postings import (
     decode_positions,
     decode_posting,
 )
+from lance_nb.indices.texts.scores import Factors, factors_of
 from lance_nb.indices.texts.tokenizer import TokenizerParameters, stored_parameters
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.snapshot import Snapshot
@@ -97,7 +98,8 @@ class Partition:
             raise NotSupportedError(f"{self.path}: posting lists of an older form")
         self.has_positions = "_compressed_position" in self._postings.names
         self._known: OrderedDict[int, Posting] = OrderedDict()
-        self._norms: tuple[float, Floats] | None = None
+        self._factors: dict[int, Factors] = {}
+        self._average = 0.0  # tokens of a document, for which the factors hold
 
     @property
     def nbytes(self) -> int:
@@ -139,9 +141,40 @@ class Partition:
             raise CorruptFileError(self.path, None, "blocks without nulls", "nulls")
         found = decode_posting(blocks.flatten(), self.length(number), self.num_documents, self.path)
         self._known[number] = found
-        while sum(one.nbytes for one in self._known.values()) > POSTING_BYTES:
-            self._known.popitem(last=False)
+        self._shrink(number)
         return found
+
+    def factors(self, number: int, average: float) -> Factors:
+        """Return what BM25 makes of the frequencies of a token. Raises CorruptFileError.
+
+        ``average`` is the number of tokens of a document.
+        """
+        if self._average != average:
+            self._factors.clear()
+            self._average = average
+        posting = self.posting(number)
+        known = self._factors.get(number)
+        if known is None:
+            factors = posting.frequencies.astype(np.float32)
+            sizes = self.sizes[posting.documents]
+            factors /= factors + (np.float32(0.3) + sizes * np.float32(0.9 / average))
+            known = factors_of(posting.documents, factors)
+            self._factors[number] = known
+            self._shrink(number)
+        return known
+
+    def _shrink(self, kept: int) -> None:
+        """Forget what was asked for longest ago, and not ``kept``, until the rest is small."""
+        held = self._known, self._factors
+        while len(self._known) > 1:
+            if sum(one.nbytes for lists in held for one in lists.values()) <= POSTING_BYTES:
+                break
+            oldest = next(iter(self._known))
+            if oldest == kept:
+                self._known.move_to_end(kept)
+                continue
+            del self._known[oldest]
+            self._factors.pop(oldest, None)
 
     def positions(self, number: int, posting: Posting, chosen: Ints) -> tuple[Ints, Ints]:
         """Return where a token is in some documents; see ``decode_positions``."""
@@ -152,13 +185,6 @@ class Partition:
         stream = np.frombuffer(streams[0].as_buffer(), np.uint8)
         starts = numbers(offsets.flatten(), self.path, np.int64)
         return decode_positions(stream, starts, posting, chosen, self.path)
-
-    def norms(self, average: float) -> Floats:
-        """Return for each document what BM25 adds to a frequency in the denominator."""
-        if self._norms is None or self._norms[0] != average:
-            found = (0.3 + self.sizes * np.float32(0.9 / average)).astype(np.float32)
-            self._norms = average, found
-        return self._norms[1]
 
 
 class TextSegment:

@@ -44,6 +44,17 @@ from lance_nb.indices.texts.partition import (
     open_segment,
     read_parameters,
 )
+from lance_nb.indices.texts.postings import U32s
+from lance_nb.indices.texts.scores import (
+    NO_DOCUMENTS,
+    Documents,
+    Wanted,
+    Word,
+    best_places,
+    documents_with_all,
+    documents_with_any,
+    factors_of,
+)
 from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters, is_text
 from lance_nb.table.filtered_scan import RowChoice, quoted, read_columns, select_rows
 from lance_nb.table.index_search import Ids, Scores, among, different
@@ -71,7 +82,6 @@ KIND = "Inverted"
 WITHOUT_INDEX = TokenizerParameters(stem=False, remove_stop_words=False)
 """How a column without an index is cut."""
 _FACTOR = np.float32(2.2)
-_DENSE = 8  # documents for each posting, from which on scores are kept by document
 _POSITION = np.int64(32)
 _POSITION_MAX = 1 << 30
 
@@ -113,7 +123,7 @@ class _Costs:
 
     words: dict[str, None] = field(default_factory=dict)
     postings: int = 0
-    scored: int = 0
+    ranked: int = 0
     scanned: int = 0
 
 
@@ -315,8 +325,8 @@ class TextPlan:
         costs = self._costs
         words = ", ".join(map(repr, costs.words)) or "none"
         line = (
-            f"words in the index: {words}; {costs.postings:,} postings read, {costs.scored:,} rows "
-            f"scored, {costs.scanned:,} rows scanned"
+            f"words in the index: {words}; {costs.postings:,} postings read, {costs.ranked:,} rows "
+            f"ranked, {costs.scanned:,} rows scanned"
         )
         return [line]
 
@@ -437,18 +447,21 @@ class TextPlan:
         weights = {word: _idf(total, count) for word, count in counts.items()}
         hits = []
         for part, found in zip(parts, tokens, strict=True):
-            norms = part.partition.norms(size / total)
-            documents, scores = self._documents(leaf, part.partition, found, weights, norms)
-            if isinstance(leaf, PhraseQuery) and len(words) > 1 and documents.size:
+            is_phrase = isinstance(leaf, PhraseQuery) and len(words) > 1
+            wanted = Wanted(
+                part.partition.num_documents,
+                part.is_live,
+                None if is_phrase else most,
+                with_ties=not part.ascends,
+            )
+            documents, scores = self._documents(
+                leaf, part.partition, found, weights, average=size / total, wanted=wanted
+            )
+            if isinstance(leaf, PhraseQuery) and is_phrase and documents.size:
                 offsets = [position for _, position in words]
                 keep = _phrase_documents(leaf, offsets, part.partition, found, documents)
-                documents, scores = documents[keep], scores[keep]
-            if part.is_live is not None:
-                kept = part.is_live[documents]
-                documents, scores = documents[kept], scores[kept]
-            if most is not None and documents.size > most:
-                kept = scores >= _least(scores, most)
-                documents, scores = documents[kept], scores[kept]
+                kept = wanted._replace(most=most).best(Documents(documents[keep], scores[keep]))
+                documents, scores = kept
             rows = part.rows[documents]
             if not part.ascends:
                 order = np.argsort(rows, kind="stable")
@@ -485,36 +498,28 @@ class TextPlan:
         partition: Partition,
         groups: list[list[tuple[str, int]]],
         weights: dict[str, float],
-        norms: Scores,
-    ) -> tuple[Ints, Scores]:
-        """Return the documents of a partition that have the words, ascending, and their scores."""
+        *,
+        average: float,
+        wanted: Wanted,
+    ) -> Documents:
+        """Return the best documents of a partition that have the words, and their scores."""
         boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
         needs_all = isinstance(leaf, PhraseQuery) or leaf.operator is FullTextOperator.AND
         if needs_all and not all(groups):
-            return np.zeros(0, np.int64), _NOTHING.scores
-        known: dict[int, tuple[Ints, Scores]] = {}
-        lists = []
-        for group in groups:
-            found = []
-            for word, number in group:
-                if number not in known:
-                    posting = partition.posting(number)
-                    documents = posting.documents.astype(np.int64)
-                    frequencies = posting.frequencies.astype(np.float32)
-                    self._costs.postings += documents.size
-                    scores = frequencies / (frequencies + norms[documents])
-                    scores *= np.float32(weights[word]) * _FACTOR * boost
-                    known[number] = documents, scores
-                found.append(known[number])
-            lists.append(found)
+            return NO_DOCUMENTS
+        known: dict[int, Word] = {}
+        for word, number in (one for group in groups for one in group):
+            if number not in known:
+                factors = partition.factors(number, average)
+                self._costs.postings += factors.documents.size
+                known[number] = Word(factors, np.float32(weights[word]) * _FACTOR * boost)
+        lists = [[known[number] for _, number in group] for group in groups]
         if needs_all:
-            documents, scores = _in_every(lists)
+            found = documents_with_all(lists, wanted)
         else:
-            documents, scores = _in_any(
-                [one for found in lists for one in found], partition.num_documents
-            )
-        self._costs.scored += documents.size
-        return documents, scores
+            found = documents_with_any([one for group in lists for one in group], wanted)
+        self._costs.ranked += found.numbers.size
+        return found
 
     # --- rows that no index covers ----------------------------------------------------------------
 
@@ -583,7 +588,7 @@ class TextPlan:
             return _NOTHING
         norms = (0.3 + flat.sizes * np.float32(0.9 * total / size)).astype(np.float32)
         boost = np.float32(leaf.boost if isinstance(leaf, MatchQuery) else 1.0)
-        known: dict[str, tuple[Ints, Scores]] = {}
+        known: dict[str, Word] = {}
         for word in dict.fromkeys(word for word, _ in words):
             mine = flat.documents[flat.words == flat.numbers[word]]
             counts = np.bincount(mine, minlength=flat.rows.size)
@@ -592,15 +597,17 @@ class TextPlan:
             numbers = [(part.partition, part.partition.number(word)) for part in parts]
             others = sum(one.length(number) for one, number in numbers if number is not None)
             weight = np.float32(_idf(total, others + documents.size)) * _FACTOR * boost
-            known[word] = documents, weight * frequencies / (frequencies + norms[documents])
-        lists = [[known[word]] for word, _ in words]
-        if not lists:
+            scores = frequencies / (frequencies + norms[documents])
+            known[word] = Word(factors_of(documents.astype(np.uint32), scores), weight)
+        if not words:
             return _NOTHING
+        wanted = Wanted(flat.rows.size, None, None, with_ties=True)
         if isinstance(leaf, MatchQuery) and leaf.operator is FullTextOperator.OR:
-            documents, scores = _in_any([one for (one,) in lists], flat.rows.size)
+            found = documents_with_any([known[word] for word, _ in words], wanted)
         else:
-            documents, scores = _in_every(lists)
-        self._costs.scored += documents.size
+            found = documents_with_all([[known[word]] for word, _ in words], wanted)
+        documents, scores = found.numbers.astype(np.int64), found.scores
+        self._costs.ranked += documents.size
         if isinstance(leaf, PhraseQuery) and len(words) > 1 and documents.size:
             places = []
             for word, _ in words:
@@ -610,7 +617,7 @@ class TextPlan:
                 places.append((owners, flat.positions[mine]))
             keep = _in_order(places, [position for _, position in words], leaf.slop)
             documents, scores = documents[keep], scores[keep]
-        return Hits(flat.rows[documents], scores.astype(np.float32))
+        return Hits(flat.rows[documents], scores)
 
 
 def _numbered(partition: Partition, groups: list[list[str]]) -> list[list[tuple[str, int]]]:
@@ -637,48 +644,12 @@ def _distance(leaf: Leaf, word: str) -> int:
     return 0 if len(word) <= 2 else 1 if len(word) <= 5 else 2
 
 
-def _in_any(lists: list[tuple[Ints, Scores]], num_documents: int) -> tuple[Ints, Scores]:
-    """Return the documents in some list, ascending, with the sums of their scores."""
-    if len(lists) == 1:
-        return lists[0]
-    if not lists:
-        return np.zeros(0, np.int64), _NOTHING.scores
-    if sum(documents.size for documents, _ in lists) * _DENSE > num_documents:
-        sums = np.zeros(num_documents, np.float32)
-        is_in = np.zeros(num_documents, np.bool_)
-        for documents, scores in lists:
-            sums[documents] += scores
-            is_in[documents] = True
-        found = np.flatnonzero(is_in)
-        return found, sums[found]
-    every = np.concatenate([documents for documents, _ in lists])
-    order = np.argsort(every, kind="stable")
-    every = every[order]
-    added = np.concatenate([scores for _, scores in lists])[order]
-    firsts = np.flatnonzero(np.concatenate(([True], every[1:] != every[:-1])))
-    if not every.size:
-        return every, added
-    return every[firsts], np.add.reduceat(added, firsts)
-
-
-def _in_every(groups: list[list[tuple[Ints, Scores]]]) -> tuple[Ints, Scores]:
-    """Return the documents that are in some list of every group, with the sums of their scores."""
-    joined = [_in_any(lists, 0 if len(lists) == 1 else 1 << 62) for lists in groups]
-    rarest = min(joined, key=lambda one: one[0].size)[0]
-    for documents, _ in joined:
-        rarest = rarest[among(rarest, documents)]
-    sums = np.zeros(rarest.size, np.float32)
-    for documents, scores in joined:
-        sums += scores[np.searchsorted(documents, rarest)]
-    return rarest, sums
-
-
 def _phrase_documents(
     leaf: PhraseQuery,
     offsets: list[int],
     partition: Partition,
     groups: list[list[tuple[str, int]]],
-    documents: Ints,
+    documents: U32s,
 ) -> Ints:
     """Return the places of those documents in which the words stand in order."""
     if not partition.has_positions:
@@ -769,22 +740,13 @@ def _chosen(snapshot: Snapshot, choice: RowChoice, hits: Hits) -> Hits:
     return Hits(rows, hits.scores[places])
 
 
-def _least(scores: Scores, most: int) -> np.float32:
-    """Return the score that ``most`` of them reach; short texts often share the best one."""
-    best: np.float32 = scores.max()
-    if np.count_nonzero(scores == best) >= most:
-        return best
-    least: np.float32 = np.partition(scores, scores.size - most)[scores.size - most]
-    return least
-
-
 def _best(hits: Hits, most: int | None) -> tuple[U64s, Scores]:
     """Return the best rows; of equal scores those with the lower address."""
     rows, scores = hits
     if most is not None and rows.size > most:
-        kept = scores >= _least(scores, most)
+        kept = best_places(scores, most, with_ties=False)
         rows, scores = rows[kept], scores[kept]
-    order = np.argsort(-scores, kind="stable")[:most]
+    order = np.argsort(-scores, kind="stable")
     return rows[order], scores[order]
 
 
@@ -830,9 +792,8 @@ def _segment(
 
 def _live_parts(segment: Segment, files: TextSegment) -> Iterator[_Part]:
     for partition in files.partitions:
-        void = among((partition.rows >> np.uint64(32)).astype(np.int64), files.void)
         rows, is_live = segment.addresses(partition.rows)
-        if segment.by_address:
-            is_live &= ~void
+        if segment.by_address and files.void.size:
+            is_live &= ~among((partition.rows >> np.uint64(32)).astype(np.int64), files.void)
         ascends = bool((rows[1:] > rows[:-1]).all()) if rows.size else True
         yield _Part(partition, rows, None if is_live.all() else is_live, ascends)

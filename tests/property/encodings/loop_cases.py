@@ -32,6 +32,7 @@ from lance_nb.encodings.kernels import (
     fsst,
     fsst_encode,
     ranges,
+    sorted_numbers,
     substring,
     table_sums,
     zip_entries,
@@ -381,6 +382,32 @@ def sum_tables(rng: Rng) -> Run:
     return run
 
 
+def look_up(rng: Rng) -> Run:
+    most = int(rng.choice([10, 300, 1 << 32]))
+    numbers, wanted = (
+        np.sort(rng.integers(0, most, int(rng.integers(0, 300)), np.uint64)).astype(np.uint32)
+        for _ in range(2)
+    )
+    if rng.random() < 0.5:
+        wanted = np.sort(np.concatenate([wanted, numbers[::3]]))
+    numbers = np.unique(numbers)
+    return lambda: (sorted_numbers.places_among(wanted, numbers),)
+
+
+def add_up(rng: Rng) -> Run:
+    size = int(rng.integers(1, 300))
+    places = np.flatnonzero(rng.random(size) < 0.4).astype(np.uint32)
+    values = rng.random(places.size).astype(np.float32)
+    before = rng.random(size).astype(np.float32)
+
+    def run() -> tuple[Any, ...]:
+        sums = before.copy()
+        sorted_numbers.add_at(sums, places, values)
+        return (sums,)
+
+    return run
+
+
 CASES: dict[str, Callable[[Rng], Run]] = {
     "bits are unpacked": unpack,
     "bits are packed": pack,
@@ -398,6 +425,8 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "levels are unpacked": unpack_levels,
     "levels are unravelled": unravel,
     "tables are summed": sum_tables,
+    "numbers are looked up": look_up,
+    "values are added at places": add_up,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 import sys
@@ -48,6 +49,21 @@ def test_a_machine_of_the_other_byte_order_uses_numpy() -> None:
         "print(compiled.loops, compiled.is_available())"
     )
     assert printed(code) == "None False"
+
+
+def test_an_extension_of_an_older_source_is_not_used() -> None:
+    code = (
+        "import sys, types; name = 'lance_nb.encodings.kernels._compiled';"
+        "sys.modules[name] = types.ModuleType(name);"
+        "from lance_nb.encodings.kernels import compiled;"
+        "print(compiled.loops, compiled.is_available())"
+    )
+    assert printed(code) == "None False"
+
+
+def test_every_loop_is_looked_for() -> None:
+    text = (ROOT / "lance_nb/encodings/kernels/_compiled.pyi").read_text()
+    assert set(compiled._LOOPS) == set(re.findall(r"^def (\w+)", text, re.MULTILINE))
 
 
 def test_importing_the_codecs_does_not_import_compute() -> None:
@@ -297,3 +313,21 @@ def test_runs_and_split_bytes_that_do_not_fit_are_refused() -> None:
         assert not loops.join_bytes(data, ints(start), ints(count), 4, joined)
     assert not loops.join_bytes(data, ints(1, 1), ints(2), 4, joined)
     assert not loops.join_bytes(data, ints(1), ints(1), 5, joined[:5])
+
+
+@needs_extension
+def test_places_and_sums_that_do_not_fit_are_refused() -> None:
+    loops = compiled.loops
+    numbers, places = np.array([2, 5, 9], np.uint32), np.zeros(4, np.int64)
+    wanted = np.array([1, 5, 9, 10], np.uint32)
+    assert loops.places_among(wanted, numbers, places)
+    assert places.tolist() == [-1, 1, 2, -1]
+    assert loops.places_among(wanted[::-1].copy(), numbers, places)
+    assert places.tolist() == [-1, 2, 1, -1]
+    assert not loops.places_among(wanted, numbers, places[:3])
+    sums, values = np.zeros(10, np.float32), np.ones(3, np.float32)
+    assert loops.add_at(sums, numbers, values)
+    assert np.flatnonzero(sums).tolist() == [2, 5, 9]
+    assert not loops.add_at(sums[:9], numbers, values)
+    assert not loops.add_at(sums, numbers, values[:2])
+    assert sums.sum() == 3

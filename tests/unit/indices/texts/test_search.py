@@ -74,7 +74,7 @@ def test_plans_name_words_and_columns(ds: lance_nb.LanceDataset) -> None:
     line = "  text: 'quick' in column 't', no index: every row is scanned, before the filter"
     assert line in scan.explain_plan().splitlines()
     plan = scan.analyze_plan()
-    assert "words in the index: none; 0 postings read, 3 rows scored, 5 rows scanned" in plan
+    assert "words in the index: none; 0 postings read, 3 rows ranked, 5 rows scanned" in plan
 
 
 @pytest.mark.parametrize(
