@@ -157,9 +157,13 @@ def pick_levels(
 
 def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) -> AnyLevels | None:
     """Unpack levels of a width that the kernel knows, None when they have another one."""
-    levels = _single_pieces(encoding, blocks.buffers[0], blocks.num_values)
-    if levels is not None:
-        return levels
+    word_bits, width = _checked_widths(encoding)
+    if word_bits == 16 and width in bitpack.LEVEL_WIDTHS:
+        buffer, counts = blocks.buffers[0], blocks.num_values
+        found = bitpack.unpack_level_chunks(buffer.data, buffer.starts, buffer.sizes, counts, width)
+        levels = _single_pieces(buffer, counts, width) if found is None else found
+        if levels is not None:
+            return levels
     plan = plan_blocks(encoding, blocks)
     if plan.word_bits != 16 or plan.width not in bitpack.LEVEL_WIDTHS:
         return None
@@ -180,25 +184,11 @@ def _narrow_levels(encoding: encodings21.OutOfLineBitpacking, blocks: Chunks) ->
     return bitpack.trim(grid, plan.counts)
 
 
-def _single_pieces(
-    encoding: encodings21.OutOfLineBitpacking, buffer: ChunkBuffer, num_values: Ints
-) -> AnyLevels | None:
+def _single_pieces(buffer: ChunkBuffer, num_values: Ints, width: int) -> AnyLevels | None:
     """Unpack blocks that are one packed piece each, as the levels of chunks mostly are.
 
     None for other forms.
     """
-    word_bits, width = _checked_widths(encoding)
-    if word_bits != 16 or width not in bitpack.LEVEL_WIDTHS:
-        return None
-    if num_values.size == 1:
-        size, count = int(buffer.sizes[0]), int(num_values[0])
-        if size != bitpack.VALUES // 8 * width or not 0 < count <= bitpack.VALUES:
-            return None
-        if size == 2 * count:  # a raw tail
-            return None
-        grid = memory.allocate(bitpack.VALUES).reshape(1, bitpack.VALUES)
-        bitpack.unpack_levels(buffer.data, buffer.starts, width, grid)
-        return grid[0, :count]
     is_single = buffer.sizes == bitpack.VALUES // 8 * width
     is_single &= (num_values > 0) & (num_values <= bitpack.VALUES)
     is_single &= buffer.sizes != 2 * num_values  # a raw tail

@@ -344,12 +344,13 @@ def concat_levels(parts: Sequence[Level]) -> Level:
         )
     if parts[0].offsets is None:
         return Level(length, validity)
-    offsets = np.zeros(length + 1, np.int64)
+    offsets = np.empty(length + 1, np.int64)
+    offsets[0] = 0
     row = 1
     for part in parts:
         if part.offsets is None:
             raise corrupt("the same nesting on every page", "a list layer on some pages only")
-        offsets[row : row + part.length] = part.offsets[1:] + offsets[row - 1]
+        np.add(part.offsets[1:], offsets[row - 1], out=offsets[row : row + part.length])
         row += part.length
     return Level(length, validity, offsets)
 

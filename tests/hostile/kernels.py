@@ -179,6 +179,21 @@ def _any_unpack_levels(rng: Rng) -> tuple[Any, ...]:
     return data, starts, width, np.empty(count * 1024 + _number(rng, 0, 0, 0, 1), np.uint8)
 
 
+def _any_unpack_level_chunks(rng: Rng) -> tuple[Any, ...]:
+    data, count, width = _bytes(rng), int(rng.integers(0, 4)), _number(rng, 1, 2, 4, 8)
+    counts = rng.integers(0, 2200, count)
+    blocks, tails = counts // 1024, counts % 1024
+    raw = rng.random(count) < 0.5
+    sizes = np.where(raw, blocks * 128 * width + 2 * tails, -(-counts // 1024) * 128 * width)
+    if rng.random() < 0.3 and count:
+        sizes[rng.integers(count)] += int(rng.choice([-1, 1, 1 << 40]))
+    if rng.random() < 0.1 and count:
+        counts[rng.integers(count)] = int(rng.choice([-1, 1 << 62]))
+    starts = _positions(rng, count, data.size - int(sizes.max(initial=0)))
+    room = int(np.clip(counts, 0, 3000).sum()) + 1024 + _number(rng, 0, 0, 0, 1)
+    return data, starts, sizes, counts, width, np.empty(max(room, 0), np.uint8)
+
+
 def _lengths(rng: Rng) -> np.ndarray:
     return rng.integers(0, 10 if rng.random() < 0.1 else 9, 256).astype(np.uint8)
 
@@ -396,6 +411,7 @@ ANY = {
     "pack_bits": _any_pack_bits,
     "measure_words": _any_measure_words,
     "unpack_levels": _any_unpack_levels,
+    "unpack_level_chunks": _any_unpack_level_chunks,
     "measure_fsst": _any_measure_fsst,
     "decode_fsst": _any_decode_fsst,
     "encode_fsst": _any_encode_fsst,

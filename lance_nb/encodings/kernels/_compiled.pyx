@@ -992,6 +992,72 @@ def unpack_levels(
     return block == starts.shape[0]
 
 
+cdef bint _unpack_level_chunk(
+    const uint8_t* data, int64_t size, int64_t count, int width, uint8_t* out
+) noexcept nogil:
+    """Unpack a chunk: full blocks, then a packed block or words of 16 bits as its tail.
+
+    The last block is written whole, so that ``out`` has 1024 bytes more than the chunk has levels.
+    """
+    cdef int64_t block, blocks = count // VALUES, tail = count % VALUES, index
+    cdef int64_t block_bytes = ROW_BYTES * width
+    cdef uint16_t[VALUES] words
+    cdef uint16_t seen = 0
+    for block in range(blocks):
+        _unpack_level_block(data + block * block_bytes, width, out + block * VALUES)
+    if not tail:
+        return True
+    data += blocks * block_bytes
+    out += blocks * VALUES
+    if size != blocks * block_bytes + 2 * tail:
+        _unpack_level_block(data, width, out)
+        return True
+    memcpy(words, data, 2 * tail)
+    for index in range(tail):
+        seen |= words[index]
+        out[index] = <uint8_t>words[index]
+    return seen <= 255
+
+
+def unpack_level_chunks(
+    const uint8_t[::1] data, const int64_t[::1] starts, const int64_t[::1] sizes,
+    const int64_t[::1] counts, int width, uint8_t[::1] out,
+):
+    """Unpack the levels of chunks, back to back; ``out`` has 1024 bytes more than there are levels.
+
+    Returns False for chunks that are not in ``data`` or of another size than their levels have,
+    for levels that need more than a byte, and for arrays that do not fit.
+    """
+    cdef Py_ssize_t chunk, num_chunks = starts.shape[0]
+    cdef int64_t room = out.shape[0] - VALUES, blocks, tail, packed, raw
+    cdef bint fits = True
+    if width not in (1, 2, 4, 8) or sizes.shape[0] != num_chunks or counts.shape[0] != num_chunks:
+        return False
+    with nogil:
+        for chunk in range(num_chunks):
+            if counts[chunk] < 0 or counts[chunk] > room or not (
+                0 <= starts[chunk] <= data.shape[0]
+                and 0 <= sizes[chunk] <= data.shape[0] - starts[chunk]
+            ):
+                fits = False
+                break
+            blocks = counts[chunk] // VALUES
+            tail = counts[chunk] % VALUES
+            raw = blocks * ROW_BYTES * width + 2 * tail
+            packed = (blocks + (tail > 0)) * ROW_BYTES * width
+            if sizes[chunk] != raw and sizes[chunk] != packed:
+                fits = False
+                break
+            if counts[chunk] and not _unpack_level_chunk(
+                &data[0] + starts[chunk], sizes[chunk], counts[chunk], width,
+                &out[0] + (out.shape[0] - VALUES - room),
+            ):
+                fits = False
+                break
+            room -= counts[chunk]
+    return fits and room == 0
+
+
 cdef void _count_lists(
     const rep_t* rep, const definition_t* definition, Py_ssize_t count, int number, int upper,
     bint has_definition, Py_ssize_t* starts, Py_ssize_t* lists,

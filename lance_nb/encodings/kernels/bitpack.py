@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.encodings.kernels import compiled
+from lance_nb.encodings.kernels import compiled, memory
 from lance_nb.encodings.kernels.ranges import concatenate, rows
 from lance_nb.errors import InternalError
 
@@ -304,6 +304,28 @@ def unpack_levels(data: Bytes, starts: Ints, width: int, out: Bytes) -> None:
                 np.right_shift(lanes[byte], np.uint64(place * width), out=room[row])
             np.bitwise_and(room, mask, out=room)
             target[:, :, half] = room.reshape(8, count, _LEVEL_LANES // 8).transpose(1, 0, 2)
+
+
+def unpack_level_chunks(
+    data: Bytes, starts: Ints, sizes: Ints, counts: Ints, width: int
+) -> Bytes | None:
+    """Unpack chunks of levels, back to back, by a compiled loop.
+
+    None without one, for chunks that are damaged, and for levels that need more than a byte: the
+    caller finds out which. ``counts`` are the levels of each chunk.
+    """
+    loops = compiled.loops
+    if loops is None or not counts.size:
+        return None
+    if counts.size == 1:
+        total, size = int(counts[0]), int(sizes[0])
+    else:
+        total, size = int(np.add.reduce(counts)), int(np.add.reduce(sizes))
+    if not 0 <= total <= 8 * size:
+        return None
+    out = memory.allocate(total + VALUES)
+    found = loops.unpack_level_chunks(data, starts, sizes, counts, width, out)
+    return out[:total] if found else None
 
 
 def _bytes_of_lanes(packed: Bytes, width: int) -> npt.NDArray[np.uint64]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb._pb import encodings21
-from lance_nb.encodings import repdef
+from lance_nb.encodings import packed_blocks, repdef
 from lance_nb.encodings.arrow_arrays import from_arrow
 from lance_nb.encodings.base import (
     AllNull,
@@ -44,6 +44,7 @@ from lance_nb.encodings.statistics import Measured
 from lance_nb.errors import LanceError
 from tests.property.encodings.reference_encoders import (
     byte_stream_split,
+    out_of_line_bitpacking,
     variable,
     variable_block,
     variable_chunk,
@@ -226,6 +227,24 @@ def unpack_levels(rng: Rng) -> Run:
         return (out,)
 
     return run
+
+
+def unpack_level_chunks(rng: Rng) -> Run:
+    """Chunks of full blocks and a tail, packed or raw; now and then one of another size."""
+    width = int(rng.choice(bitpack.LEVEL_WIDTHS))
+    counts = rng.integers(0, 2500, int(rng.integers(1, 5)))
+    blocks, tails = np.divmod(counts, 1024)
+    packed = (blocks + (tails > 0)) * 128 * width
+    sizes = np.where(rng.random(counts.size) < 0.5, packed, blocks * 128 * width + 2 * tails)
+    starts = np.cumsum(sizes) - sizes
+    data = rng.integers(0, 256, int(sizes.sum()) + 2, np.uint8)
+    if rng.random() < 0.7:
+        data[1::2] = 0  # raw levels of one byte
+    if rng.random() < 0.2:
+        sizes[rng.integers(counts.size)] += 1
+    encoding = out_of_line_bitpacking(16, width)
+    chunks = Chunks((ChunkBuffer(data, starts, sizes),), counts)
+    return lambda: (packed_blocks.decode_levels(encoding, chunks, codecs),)
 
 
 def unravel(rng: Rng) -> Run:
@@ -423,6 +442,7 @@ CASES: dict[str, Callable[[Rng], Run]] = {
     "texts are searched": contains,
     "values are numbered": number_values,
     "levels are unpacked": unpack_levels,
+    "chunks of levels are unpacked": unpack_level_chunks,
     "levels are unravelled": unravel,
     "tables are summed": sum_tables,
     "numbers are looked up": look_up,

@@ -292,6 +292,21 @@ def test_levels_and_rooms_that_do_not_fit_are_refused() -> None:
     out = np.zeros(1024, np.uint8)
     for start, width in ((1, 1), (-1, 1), (1 << 62, 1), (0, 3), (0, 2)):
         assert not loops.unpack_levels(np.zeros(128, np.uint8), np.array([start]), width, out)
+    ints = lambda *values: np.array(values, np.int64)
+    data, room = np.zeros(130, np.uint8), np.zeros(1024 + 1024, np.uint8)
+    assert loops.unpack_level_chunks(data, ints(2), ints(128), ints(1024), 1, room)
+    for starts, sizes, counts, width in (
+        (ints(3), ints(128), ints(1024), 1),  # ends outside
+        (ints(-1), ints(128), ints(1024), 1),
+        (ints(1 << 62), ints(128), ints(1024), 1),
+        (ints(0), ints(127), ints(1024), 1),  # of another size
+        (ints(0), ints(128), ints(1023), 1),  # leaves room
+        (ints(0), ints(128), ints(-1), 1),
+        (ints(0, 0), ints(128), ints(1024), 1),
+        (ints(0), ints(128), ints(1024), 3),
+    ):
+        assert not loops.unpack_level_chunks(data, starts, sizes, counts, width, room)
+    assert not loops.unpack_level_chunks(data, ints(0), ints(128), ints(1024), 1, room[1:])
 
 
 @needs_extension
