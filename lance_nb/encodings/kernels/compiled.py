@@ -20,7 +20,8 @@ _LOOPS = (
     "add_at", "copy_ranges", "count_lists", "decode_fsst", "encode_fsst", "find_substring",
     "fold_lists", "item_validity", "join_bytes", "join_strings", "measure_fsst", "measure_strings",
     "measure_words", "number_values", "pack_bits", "places_among", "repeat_runs", "scatter_ranges",
-    "select_symbols", "table_sums", "unpack_bits", "unpack_levels", "walk_entries",
+    "select_symbols", "table_sums", "unpack_bits", "unpack_level_chunks", "unpack_levels",
+    "walk_entries",
 )  # fmt: skip
 
 
