@@ -47,7 +47,7 @@ from lance_nb.dataset.scanner import BlobHandling, LanceScanner, ScanStatistics
 from lance_nb.dataset.scanner_builder import scan
 from lance_nb.dataset.session import CacheSession
 from lance_nb.dataset.sql import SqlQueryBuilder
-from lance_nb.dataset.stats import Inspection, LanceStats
+from lance_nb.dataset.stats import Inspection, LanceStats, value_counts
 from lance_nb.dataset.storage_access import IOStats, StorageOptionsAccessor
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
@@ -1005,6 +1005,24 @@ class LanceDataset(OpenedVersion):
             (10, 2)
         """
         return LanceStats(self)
+
+    def value_counts(self, column: str) -> pa.Table:
+        """Count the rows of each different value of a column. Not in pylance.
+
+        A BITMAP index that covers all fragments answers without reading the column; otherwise the
+        column is read.
+
+        Args:
+            column: a column at the top level, whose values Arrow can group.
+
+        Returns a table of ``value`` (null is one) and ``count``, the most frequent value first.
+        Raises ColumnNotFoundError, NotSupportedError (lists, structs and the like).
+
+        Examples:
+            >>> ds.value_counts("label").to_pylist()
+            [{'value': 'a', 'count': 5}, {'value': 'b', 'count': 5}]
+        """
+        return value_counts(self, column)
 
     @property
     def has_stable_row_ids(self) -> bool:

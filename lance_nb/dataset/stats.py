@@ -1,4 +1,4 @@
-"""Counts and tables about one version: ``ds.stats`` and ``ds.inspect``.
+"""Counts and tables about one version: ``ds.stats``, ``ds.inspect`` and ``ds.value_counts``.
 
 Counts come from the manifest; ``inspect.pages`` and ``stats.data_stats`` read page metadata too.
 Source: ``LanceStats`` of pylance 14.0.2; ``inspect`` is our own.
@@ -13,10 +13,13 @@ import pyarrow as pa
 
 from lance_nb.dataset.opened import OpenedVersion, VersionPart
 from lance_nb.dataset.refs import Tags
+from lance_nb.encodings.kernels.memory import from_integers
+from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
+    from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.table.data_statistics import DataStatistics
 
 
@@ -170,3 +173,28 @@ class Inspection(VersionPart):
         from lance_nb.table import metadata_tables
 
         return metadata_tables.pages(self._snapshot, path)
+
+
+def value_counts(dataset: LanceDataset, column: str) -> pa.Table:
+    """See ``LanceDataset.value_counts``."""
+    from lance_nb.indices.search import scalar_search
+
+    schema = dataset.schema
+    if column not in schema.names:
+        raise ColumnNotFoundError(column, tuple(schema.names))
+    kind = schema.field(column).type
+    search = scalar_search(dataset.opened[1])
+    counted = None if search is None else search.value_counts(column)
+    if counted is not None:
+        values, counts = counted
+        found = pa.table([values, from_integers(counts)], ["value", "count"])
+    elif pa.types.is_nested(kind):
+        raise NotSupportedError(f"values of {kind} are not counted")
+    else:
+        found = pa.table({"value": pa.nulls(0, kind), "count": pa.nulls(0, pa.int64())})
+        for batch in dataset.to_batches([column]):
+            some = batch.column(0).value_counts()
+            more = pa.table([some.field("values"), some.field("counts")], ["value", "count"])
+            both = pa.concat_tables([found, more]).group_by("value").aggregate([("count", "sum")])
+            found = both.rename_columns(["value", "count"])
+    return found.sort_by([("count", "descending")])

@@ -39,13 +39,22 @@ NO_ROWS: U64s = np.zeros(0, np.uint64)
 
 def tree_map_rows(data: bytes | memoryview, path: str) -> U64s:
     """Read a tree map. Raises CorruptFileError, NotSupportedError (a whole fragment)."""
+    return rows_of_bitmaps([tree_map_bitmaps(data, path)])
+
+
+def tree_map_bitmaps(data: bytes | memoryview, path: str) -> dict[int, BitMap]:
+    """Read a tree map into a bitmap of offsets for each key, such as a fragment.
+
+    Raises CorruptFileError, NotSupportedError (a whole fragment).
+    """
     view = memoryview(data)
     if len(view) < _COUNT.size:
         raise CorruptFileError(path, None, "a set of rows", f"{len(view)} bytes")
     (count,) = _COUNT.unpack_from(view)
     if count > len(view) // _ENTRY.size:
         raise CorruptFileError(path, None, f"{count} entries in a set of rows", "fewer")
-    at, parts = _COUNT.size, []
+    at = _COUNT.size
+    found: dict[int, BitMap] = {}
     for _ in range(count):
         if at + _ENTRY.size > len(view):
             raise CorruptFileError(path, None, f"{count} entries in a set of rows", "fewer")
@@ -55,11 +64,26 @@ def tree_map_rows(data: bytes | memoryview, path: str) -> U64s:
             raise NotSupportedError(f"{path}: a set of all rows of a fragment is not read")
         if at + size > len(view):
             raise CorruptFileError(path, None, f"a bitmap of {size} bytes", f"{len(view) - at}")
-        parts.append(_rows(key, view[at : at + size], path))
+        if key in found:
+            raise CorruptFileError(path, None, "each key of a set of rows once", f"{key} twice")
+        found[key] = _bitmap(view[at : at + size], path)
         at += size
     if at != len(view):
         raise CorruptFileError(path, None, "the end of a set of rows", f"{len(view) - at} bytes")
-    return joined(parts)
+    return found
+
+
+def rows_of_bitmaps(sets: Iterable[dict[int, BitMap]]) -> U64s:
+    """Return the rows that are in some of the sets, ascending. Raises NotSupportedError."""
+    by_key: dict[int, list[BitMap]] = {}
+    for one in sets:
+        for key, bitmap in one.items():
+            by_key.setdefault(key, []).append(bitmap)
+    united = {key: BitMap.union(*by_key[key]) for key in sorted(by_key)}
+    if sum(len(one) for one in united.values()) > ROWS_MAX:
+        raise NotSupportedError(f"more than {ROWS_MAX:,} candidates")
+    parts = [_numbers(key, bitmap) for key, bitmap in united.items()]
+    return np.concatenate(parts) if parts else NO_ROWS
 
 
 def set64_rows(data: bytes | memoryview, path: str) -> U64s:
@@ -77,14 +101,14 @@ def set64_rows(data: bytes | memoryview, path: str) -> U64s:
         (key,) = _KEY.unpack_from(view, at)
         at += _KEY.size
         size = portable_bytes(view[at:], path)
-        parts.append(_rows(key, view[at : at + size], path))
+        parts.append(_numbers(key, _bitmap(view[at : at + size], path)))
         at += size
     if at != len(view):
         raise CorruptFileError(path, None, "the end of a 64-bit set", f"{len(view) - at} bytes")
     return joined(parts)
 
 
-def _rows(key: int, data: memoryview, path: str) -> U64s:
+def _bitmap(data: memoryview, path: str) -> BitMap:
     check_portable(data, path)
     try:
         found = BitMap.deserialize(bytes(data))
@@ -92,8 +116,13 @@ def _rows(key: int, data: memoryview, path: str) -> U64s:
         raise CorruptFileError(path, None, "a Roaring bitmap", str(error)) from error
     if len(found) > ROWS_MAX:
         raise NotSupportedError(f"{path}: a set of {len(found):,} rows is not read")
-    offsets = np.frombuffer(found.to_array(), np.uint32)
-    return offsets.astype(np.uint64) | np.uint64(key << 32)
+    return found
+
+
+def _numbers(key: int, offsets: BitMap) -> U64s:
+    rows = np.frombuffer(offsets.to_array(), np.uint32).astype(np.uint64)
+    rows |= np.uint64(key << 32)
+    return rows
 
 
 def joined(parts: Iterable[U64s]) -> U64s:

@@ -21,15 +21,19 @@ without indices.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.encodings.kernels.memory import from_integers, from_mask, to_integers
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_reuse import REUSE_INDEX
+from lance_nb.indices.kinds.bitmap import Bitmap
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
 from lance_nb.indices.registry import KINDS
 from lance_nb.indices.row_places import RowPlaces
@@ -52,6 +56,8 @@ _DEPTH_MAX = 32  # of AND, OR and NOT inside each other
 _PARTS_MAX = 256
 _WORTH = 64  # a part with so many times the candidates left is computed for these instead
 _LEGACY = "0.1"
+BITMAP = "Bitmap"
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +98,79 @@ class ScalarSearch:
         """Search the indices; None when none helps, with a warning when one is damaged."""
         if condition.expression is None or not self._indices:
             return None
+        expression = condition.expression
+        part = self._guarded(lambda: self._answered(expression))
+        if part is None:
+            return None
+        return IndexAnswer(part.rows, part.covered, part.is_exact, part.words)
+
+    def count(self, condition: Filter) -> tuple[int, Ids] | None:
+        """Count the rows that pass a condition on one column by their sets; see ``IndexSearch``."""
+        expression = condition.expression
+        if expression is None:
+            return None
+        is_denied = isinstance(expression, Call) and _negated(expression) is not None
+        inner = _negated(expression) if isinstance(expression, Call) and is_denied else expression
+        leaf = None if inner is None else leaf_of(inner)
+        found = None if leaf is None else self._counter(leaf.column.path)
+        if leaf is None or found is None:
+            return None
+
+        def chosen(keys: pa.Array) -> npt.NDArray[np.bool_]:
+            true, null = leaf.test(keys)
+            return ~(true | null) if is_denied else true
+
+        counted = self._guarded(lambda: _counts(found, leaf.column.type, chosen))
+        return (
+            None if counted is None else (sum(int(one[1].sum()) for one in counted), found.covered)
+        )
+
+    def value_counts(self, column: str) -> tuple[pa.Array, Ids] | None:
+        """Return the values of a column with the number of rows of each, null among them.
+
+        None where no BITMAP index covers every fragment, or it is damaged (with a warning).
+        """
+        import pyarrow.compute as pc
+
+        index = self._counter((column,))
+        if index is None or index.covered.size < len(self._snapshot.manifest.fragments):
+            return None
+        kind = self._snapshot.manifest.schema.to_arrow().field(column).type
+        counted = self._guarded(
+            lambda: _counts(index, kind, lambda keys: np.ones(len(keys), np.bool_))
+        )
+        if counted is None:
+            return None
+        keys = pa.concat_arrays([one for one, _ in counted])
+        counts = np.concatenate([one for _, one in counted])
+        if len(counted) > 1:
+            encoded = keys.dictionary_encode(null_encoding="encode")
+            keys = encoded.dictionary
+            places = to_integers(encoded.indices)
+            counts = np.bincount(places, counts, len(keys)).astype(np.int64)
+        kept = np.flatnonzero(counts)
+        return pc.take(keys, from_integers(kept)), counts[kept]
+
+    def _counter(self, path: tuple[str, ...]) -> _Index | None:
+        """Return a BITMAP index of a column, each fragment of which is in one segment."""
+        for index in self._indices:
+            size = sum(segment.covered.size for segment in index.segments)
+            if index.kind == BITMAP and (index.column,) == path and size == index.covered.size:
+                return index
+        return None
+
+    def _guarded(self, read: Callable[[], Answer]) -> Answer | None:
+        """Read files of indices; a damaged one is a warning, and None."""
         try:
-            part = self._answered(condition.expression)
+            return read()
         except (NotSupportedError, InvalidInputError):
             return None  # also links that may not be followed: a scan that needs them says so
         except LanceError as error:
             warnings.warn(
                 f"an index cannot be used, and rows are scanned instead: {str(error)!r}",
-                stacklevel=2,
+                stacklevel=4,
             )
             return None
-        if part is None:
-            return None
-        return IndexAnswer(part.rows, part.covered, part.is_exact, part.words)
 
     def prepare(self, name: str, uuids: Collection[str] | None = None) -> None:
         """Open the segments of an index, or some of them. Raises LanceError."""
@@ -290,6 +356,21 @@ class ScalarSearch:
             | np.uint64(fragments[place].id << 32)
             for place in places
         )
+
+
+def _counts(
+    index: _Index, kind: pa.DataType, chosen: Callable[[pa.Array], npt.NDArray[np.bool_]]
+) -> list[tuple[pa.Array, Ids]]:
+    """Return the chosen keys of each segment of a BITMAP index, and the rows of each."""
+    counted = []
+    for segment in index.segments:
+        reader = segment.reader()
+        if not isinstance(reader, Bitmap) or reader.keys.type != kind:
+            raise NotSupportedError(f"{index.name!r} has no sets of rows for values of {kind}")
+        wanted = chosen(reader.keys)
+        keys = reader.keys.filter(from_mask(wanted))
+        counted.append((keys, segment.counts(reader.sets(wanted))))
+    return counted
 
 
 def _searched(leaf: Leaf, index: _Index, *, with_nulls: bool) -> _Part:

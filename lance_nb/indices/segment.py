@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+from pyroaring import BitMap
 
 from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
@@ -25,7 +26,7 @@ from lance_nb.indices.index_file import open_file
 from lance_nb.indices.reader import IndexReader
 from lance_nb.indices.registry import KINDS, opened
 from lance_nb.indices.row_places import RowPlaces
-from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined
+from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined, rows_of_bitmaps
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_reader import confirmed_rows
@@ -104,6 +105,33 @@ class Segment:
             rows = ascending(current[~is_gone])
         return self._live(rows)
 
+    def counts(self, sets: Sequence[dict[int, BitMap]]) -> Ids:
+        """Return how many rows of each set ``present`` would return.
+
+        Where rows are addresses they are counted as they are stored. Raises CorruptFileError.
+        """
+        if not self.by_address or self.reuse is not None:
+            found = [self.present(rows_of_bitmaps([one])).size for one in sets]
+            return np.array(found, np.int64)
+        known: dict[int, tuple[int, BitMap]] = {}
+        position_of = self.snapshot.manifest.fragments.position_of
+        places = {number: position_of(number) for number in self.covered.tolist()}
+        totals = np.zeros(len(sets), np.int64)
+        for place, one in enumerate(sets):
+            for number, offsets in one.items():
+                fragment = places.get(number)
+                if fragment is None or not offsets:
+                    continue
+                if number not in known:
+                    count, deleted = self._rows_of(fragment)
+                    known[number] = count, BitMap(deleted)
+                count, gone = known[number]
+                self._check(number, offsets.max(), count)
+                totals[place] += len(offsets)
+                if gone:
+                    totals[place] -= offsets.intersection_cardinality(gone)
+        return totals
+
     def addresses(self, rows: U64s) -> tuple[U64s, Mask]:
         """Return the addresses of rows in any order, and which of them ``present`` would return."""
         if not rows.size or not self.covered.size:
@@ -128,7 +156,10 @@ class Segment:
         return found, is_live
 
     def _live(self, rows: U64s) -> U64s:
-        return joined(rows[start:stop][live] for start, stop, live in self._parts(rows))
+        parts = list(self._parts(rows))
+        if sum(stop - start for start, stop, live in parts if live.all()) == rows.size:
+            return rows
+        return joined(rows[start:stop][live] for start, stop, live in parts)
 
     def _parts(self, rows: U64s) -> Iterator[tuple[int, int, Mask]]:
         """Yield which of the rows (ascending) are in each fragment, and which of these live."""
@@ -141,35 +172,38 @@ class Segment:
             yield start, stop, self._are_live(int(self.covered[place]), mine & _OFFSET)
 
     def _are_live(self, fragment_id: int, offsets: U64s) -> Mask:
-        fragments = self.snapshot.manifest.fragments
-        place = fragments.position_of(fragment_id)
+        place = self.snapshot.manifest.fragments.position_of(fragment_id)
         if place is None:
             return np.zeros(offsets.size, np.bool_)
-        counts = fragments.counts()
-        count = int(counts.physical_rows[place])
-        if not count or counts.num_deletion_files[place]:
-            fragment = fragments[place]
-            count = confirmed_rows(self.snapshot, fragment)
-            vector = read_deletions(
-                self.snapshot.locations, self.snapshot.deletions, fragment, count
-            )
-        else:
-            vector = None
-        if offsets.size and int(offsets[-1]) >= count:
-            raise CorruptFileError(
-                f"_indices/{self.index.uuid}",
-                None,
-                f"rows below {count} of fragment {fragment_id}",
-                str(int(offsets[-1])),
-            )
-        if vector is None:
-            return np.ones(offsets.size, np.bool_)
-        deleted = vector.offsets().astype(np.uint64)
+        count, deleted = self._rows_of(place)
+        if offsets.size:
+            self._check(fragment_id, int(offsets[-1]), count)
         if not deleted.size:
             return np.ones(offsets.size, np.bool_)
+        deleted = deleted.astype(np.uint64)
         at = np.minimum(np.searchsorted(deleted, offsets), deleted.size - 1)
         is_live: Mask = deleted[at] != offsets
         return is_live
+
+    def _rows_of(self, place: int) -> tuple[int, npt.NDArray[np.uint32]]:
+        """Return how many rows the fragment at a place has, and which of them are deleted."""
+        fragments = self.snapshot.manifest.fragments
+        counts = fragments.counts()
+        count = int(counts.physical_rows[place])
+        none = np.zeros(0, np.uint32)
+        if count and not counts.num_deletion_files[place]:
+            return count, none
+        fragment = fragments[place]
+        count = confirmed_rows(self.snapshot, fragment)
+        locations, known = self.snapshot.locations, self.snapshot.deletions
+        vector = read_deletions(locations, known, fragment, count)
+        return count, none if vector is None else vector.offsets()
+
+    def _check(self, fragment_id: int, last: int, count: int) -> None:
+        """Refuse a row that a fragment of ``count`` rows never had."""
+        if last >= count:
+            expected = f"rows below {count} of fragment {fragment_id}"
+            raise CorruptFileError(f"_indices/{self.index.uuid}", None, expected, str(last))
 
 
 def segment_of(

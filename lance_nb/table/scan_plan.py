@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lance_nb.table.computed_columns import Shape
     from lance_nb.table.filtered_scan import RowChoice
     from lance_nb.table.index_search import (
+        Ids,
         IndexAnswer,
         IndexSearch,
         NearestSearch,
@@ -162,7 +163,30 @@ class ScanPlan:
             return self._neighbours(self.nearest).rows.num_rows
         if self.text is not None:
             return self._matches(self.text)[0].num_rows
+        if self.search is not None and self.filter is not None and self._counts_all:
+            counted = self.search.count(self.filter)
+            if counted is not None:
+                return counted[0] + self._count_outside(self.filter, counted[1])
         return count_selected(self.snapshot, self._choice)
+
+    @property
+    def _counts_all(self) -> bool:
+        """Whether every live row that passes the filter is counted."""
+        options = self.options
+        is_whole = options.fragments is None and not options.include_deleted_rows
+        return is_whole and self._filters_first
+
+    def _count_outside(self, condition: Filter, covered: Ids) -> int:
+        """Count the rows of fragments that no index covers."""
+        from lance_nb.table.filtered_scan import RowChoice, count_selected
+        from lance_nb.table.index_search import among
+
+        fragments = self.snapshot.manifest.fragments
+        places = np.flatnonzero(~among(fragments.counts().ids, covered)).tolist()
+        if not places:
+            return 0
+        rest = tuple(fragments[place] for place in places)
+        return count_selected(self.snapshot, RowChoice(condition, rest))
 
     def explain(self) -> str:
         """Describe in a few lines what will be read, and in which order of work."""

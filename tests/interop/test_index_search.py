@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,9 +227,21 @@ def test_filters_with_indices(
         story.append(f"{event.__name__} by {engine.__name__}")
         event(engine.dataset(str(place)), chance)
         opened = lance_nb.dataset(str(place))
+        for column in ("cat", "flag", "n"):
+            assert counted_values(opened, column) == scanned_values(opened, column), story
         for text in chance.sample(FILTERS, 14 if SCALE <= 1 else 30):
             answered += compared(opened, lance.dataset(str(place)), text, story)
     assert answered or not story
+
+
+def counted_values(dataset: Any, column: str) -> dict[Any, int]:
+    found = dataset.value_counts(column)
+    assert found["count"].to_pylist() == sorted(found["count"].to_pylist(), reverse=True)
+    return dict(zip(found["value"].to_pylist(), found["count"].to_pylist(), strict=True))
+
+
+def scanned_values(dataset: Any, column: str) -> dict[Any, int]:
+    return dict(Counter(dataset.to_table([column])[column].to_pylist()))
 
 
 def compared(ours: Any, theirs: Any, text: str, story: list[str]) -> int:

@@ -65,6 +65,10 @@ test("profiles as words and as bars", () => {
     "all 1,000 rows · no nulls · about 123,456 distinct · commonest: a, b, c, d",
   );
   assert.doesNotMatch(profileWords({ ...PROFILE, labels: ["a"] }), /commonest/);
+  assert.match(
+    profileWords({ ...PROFILE, sample: "index", exact: true }),
+    /^all 1,000 rows, exact, from the index/,
+  );
   const bars = (profile) =>
     [...profilePicture(profile).querySelectorAll("rect")].map((rect) =>
       ["x", "y", "width", "height"].map((name) => Number(rect.getAttribute(name))),

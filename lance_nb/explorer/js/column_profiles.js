@@ -148,6 +148,7 @@ export function profilePicture(profile) {
 const SAMPLES = {
   all: (sampled) => `all ${sampled} rows`,
   first: (sampled) => `the first ${sampled} rows`,
+  index: (sampled) => `all ${sampled} rows, exact, from the index`,
   random: (sampled) => `a random sample of ${sampled} rows`,
 };
 

@@ -1,7 +1,8 @@
 """Profile the values of a column: histogram, statistics, odd values, number of distinct values.
 
 Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows
-and which rows these are (``sample``: random, first or all; ``exact``: all), ``nulls`` (share),
+and which rows these are (``sample``: random, first, all, or index: all, counted by a BITMAP index
+without reading the column; ``exact``: all), ``nulls`` (share),
 ``distinct`` values (of a sample: those in it; ``estimated``: by a sketch; -1: not counted), ``low``
 and ``high`` (texts), ``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths
 between ``edges`` for numbers and times, the most frequent values for texts and booleans, whose
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,13 @@ from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.filter_conditions import value_condition
 from lance_nb.explorer.models.row_query import Progress, RowQuery
 from lance_nb.explorer.models.row_sample import num_sampled, sample_rows
-from lance_nb.explorer.models.source import ScannedSource, Source, group_batches, scan_groups
+from lance_nb.explorer.models.source import (
+    ScannedSource,
+    Source,
+    StoredSource,
+    group_batches,
+    scan_groups,
+)
 from lance_nb.explorer.models.value_statistics import (
     DistinctCount,
     OddValues,
@@ -46,6 +53,7 @@ from lance_nb.explorer.models.value_statistics import (
     quantiles,
     robust_range,
 )
+from lance_nb.indices.search import scalar_search
 
 MAX_COLUMNS = 16
 BARS = 20
@@ -109,6 +117,23 @@ def column_profiles(
     ]
     if not wanted or not num_rows:
         return []
+    counted = [_counted(dataset, at, field, query) for at, field in wanted]
+    indexed = {profile.column: profile for profile in counted if profile is not None}
+    others = [(at, field) for at, field in wanted if at not in indexed]
+    sampled = _sampled(dataset, others, query, num_rows, progress)
+    return sorted([*indexed.values(), *sampled], key=lambda profile: profile.column)
+
+
+def _sampled(
+    dataset: Source,
+    wanted: list[tuple[int, pa.Field]],
+    query: RowQuery,
+    num_rows: int,
+    progress: Callable[[int, int], object],
+) -> list[ColumnProfile]:
+    """Profile columns by some of the rows."""
+    if not wanted:
+        return []
     columns = [field.name for _, field in wanted]
     if query.filter is not None or query.order is not None:
         progress(0, 1)
@@ -123,6 +148,26 @@ def column_profiles(
         for (at, field), column in zip(wanted, table.columns, strict=True)
         if len(column)
     ]
+
+
+def _counted(dataset: Source, at: int, field: pa.Field, query: RowQuery) -> ColumnProfile | None:
+    """Profile a column of texts or booleans by its index; None where it has none for all rows."""
+    kind = profile_kind(field.type)
+    if query.filter is not None or kind not in ("bool", "text") or not hasattr(dataset, "opened"):
+        return None
+    search = scalar_search(cast("StoredSource", dataset).opened[1])
+    found = None if search is None else search.value_counts(field.name)
+    if found is None:
+        return None
+    values, counts = cells.plain(found[0]), found[1]
+    is_null = values.is_null().to_numpy(zero_copy_only=False)
+    rows, nulls = int(counts.sum()), int(counts[is_null].sum())
+    facts = commonest(field.name, values.drop_null(), counts[~is_null])
+    facts["odd"] = _odd(nulls, OddValues(), facts["counts"])
+    return ColumnProfile(
+        at, kind, rows, nulls / rows if rows else 0.0, len(values) - int(is_null.sum()),
+        low="", high="", exact=True, sample="index", **facts,
+    )  # fmt: skip
 
 
 def profile_kind(kind: pa.DataType) -> str:
@@ -281,6 +326,9 @@ def exact_profile(
     kind = profile_kind(field.type)
     if not kind:
         raise NotSupportedError(f"values of {field.type} are not counted")
+    counted = _counted(dataset, at, field, query)
+    if counted is not None:
+        return counted
     by_bars = kind in ("number", "time")
     scan = _Scan(dataset, field.name, query.filter, progress)
     tally = _Tally(keeps=by_bars)

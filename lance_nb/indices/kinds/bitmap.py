@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
+from pyroaring import BitMap
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
@@ -23,7 +24,7 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import BYTES_MAX, IndexFile
 from lance_nb.indices.leaf import Leaf
 from lance_nb.indices.reader import Found
-from lance_nb.indices.row_sets import NO_ROWS, U64s, joined, tree_map_rows
+from lance_nb.indices.row_sets import U64s, rows_of_bitmaps, tree_map_bitmaps
 
 if TYPE_CHECKING:
     from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
@@ -40,36 +41,40 @@ class Bitmap:
     def __init__(self, file: IndexFile) -> None:
         file.check_rows(KEYS_MAX)
         self._file = file
-        (self._keys,) = file.read_all("keys")
+        (self.keys,) = file.read_all("keys")
         kind = file.type_of("bitmaps")
         if str(kind) not in ("binary", "large_binary"):
             raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
 
     def understands(self, leaf: Leaf) -> bool:
         """Every condition on the column."""
-        return bool(leaf.column.type == self._keys.type)
+        return bool(leaf.column.type == self.keys.type)
 
     def estimate(self, leaf: Leaf) -> int:
         """Estimate what the sets cost, given equal ones: much less than as many rows."""
-        true, _ = leaf.test(self._keys)
-        share = int(true.sum()) / max(len(self._keys), 1)
+        true, _ = leaf.test(self.keys)
+        share = int(true.sum()) / max(len(self.keys), 1)
         return int(share * self._file.reader.size_bytes) // 8
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the keys that pass."""
-        true, null = leaf.test(self._keys)
+        true, null = leaf.test(self.keys)
         return Found(self._rows(true), self._rows(null) if with_nulls else None)
 
     def _rows(self, chosen: Mask) -> U64s:
+        return rows_of_bitmaps(self.sets(chosen))
+
+    def sets(self, chosen: Mask) -> list[dict[int, BitMap]]:
+        """Read the sets of some keys, in the order of the keys."""
         rows: Ints = np.flatnonzero(chosen).astype(np.int64)
         if not rows.size:
-            return NO_ROWS
+            return []
         if self._file.reader.size_bytes > BYTES_MAX:
             raise NotSupportedError(f"{self._file.path}: more than {BYTES_MAX:,} bytes")
         (sets,) = self._file.read_rows(["bitmaps"], rows)
         if sets.null_count:
             raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
-        return joined(tree_map_rows(one.as_buffer(), self._file.path) for one in sets)
+        return [tree_map_bitmaps(one.as_buffer(), self._file.path) for one in sets]
 
 
 # --- building -------------------------------------------------------------------------------------

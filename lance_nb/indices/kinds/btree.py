@@ -162,8 +162,9 @@ class BTree:
         if isinstance(asked, OneOf) and self._bounds is not None:
             wanted = np.sort(to_integers(asked.members))
             lows, highs = self._bounds
-            has_member: Mask = wanted.searchsorted(lows) < wanted.searchsorted(highs, "right")
-            return has_member & (highs >= lows)
+            before, until = wanted.searchsorted(lows), wanted.searchsorted(highs, "right")
+            with_member: Mask = (before < until) & (highs >= lows)
+            return with_member
         low, high = _ordered(self._low), _ordered(self._high)
         if isinstance(asked, OneOf):
             if len(asked.members) != 1:

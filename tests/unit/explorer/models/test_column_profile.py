@@ -305,3 +305,21 @@ def test_of_a_filter_the_first_rows_are_read_and_this_is_said() -> None:
     dataset = one_table(pa.table({"id": range(20_000)}))
     (found,) = column_profiles(dataset, 0, 1, RowQuery("id < 20000"), 20_000)
     assert (found.sample, found.sampled, found.exact) == ("first", SAMPLE_ROWS, False)
+
+
+def test_values_are_counted_by_a_bitmap_index(tmp_path: Path) -> None:
+    values = ["b"] * 300 + ["a"] * 500 + [None] * 200
+    table = pa.table({"c": values, "n": range(1000)})
+    ds = lance_nb.write_dataset(table, tmp_path / "d.lance", max_rows_per_file=400)
+    ds.create_scalar_index("c", "BITMAP")
+    ds.delete("n < 100")
+    counted, sampled = column_profiles(ds, 0, 2, RowQuery(), ds.count_rows())
+    assert (counted.column, counted.sample, counted.exact) == (0, "index", True)
+    assert (counted.labels, counted.counts, counted.distinct) == (("a", "b"), (500, 200), 2)
+    assert (counted.sampled, counted.nulls) == (900, pytest.approx(200 / 900))
+    assert [one["count"] for one in counted.odd if one["kind"] == "null"] == [200]
+    assert (sampled.column, sampled.sample) == (1, "all")
+    scanned = exact_profile(ds, 0, RowQuery(filter="n >= 0"), lambda _done, _total: None)
+    assert (scanned.sample, scanned.counts) == ("all", counted.counts)
+    ds.insert(table.slice(0, 1))
+    assert column_profiles(ds, 0, 1, RowQuery(), ds.count_rows())[0].sample == "all"
