@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lance_nb.spark.background_jobs import Job, RunProgress, jobs, submit
     from lance_nb.spark.dataframes import plan_frame, read, register, register_views
     from lance_nb.spark.engine import TaskProgress
-    from lance_nb.spark.journal import forget, resume, unfinished
+    from lance_nb.spark.journal import forget, unfinished
     from lance_nb.spark.merge_insert import (
         MergeRun,
         merge,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         update,
         write,
     )
-    from lance_nb.spark.run import choose, explain, run_edits
+    from lance_nb.spark.run import choose, explain, resume, run_edits
     from lance_nb.spark.sessions import find_session, start_session, why_not
     from lance_nb.spark.tasks.columns import plan_cast, plan_columns
     from lance_nb.spark.tasks.files import SourceSettings, plan_append
@@ -107,13 +107,13 @@ _EXPORTS = {
     "dataframes": "plan_frame read register register_views",
     "engine": "TaskProgress",
     "background_jobs": "Job RunProgress jobs submit",
-    "journal": "forget resume unfinished",
+    "journal": "forget unfinished",
     "merge_insert": "MergeRun merge plan_merge plan_upsert update_columns upsert",
     "operations": (
         "append backfill clone compact count create_scalar_index delete diff diff_frame statistics "
         "update write"
     ),
-    "run": "choose explain run_edits",
+    "run": "choose explain resume run_edits",
     "sessions": "find_session start_session why_not",
     "tasks.columns": "plan_cast plan_columns",
     "tasks.files": "SourceSettings plan_append",

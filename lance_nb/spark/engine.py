@@ -24,7 +24,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -119,6 +119,25 @@ def run_task(task: Task) -> Any:
         return task.run()
 
 
+class TaskCounter:
+    """Counts finished tasks, each in constant time."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        total_bytes = sum(task.size_bytes for task in tasks)
+        self._now = TaskProgress(0, len(tasks), 0, total_bytes, 0)
+
+    def after(self, task: Task, result: Any) -> TaskProgress:
+        """Count a task, and return the progress."""
+        now = self._now
+        self._now = replace(
+            now,
+            num_done=now.num_done + 1,
+            done_bytes=now.done_bytes + task.size_bytes,
+            num_rows=now.num_rows + rows_of(result),
+        )
+        return self._now
+
+
 def progress_of_results(tasks: Sequence[Task], results: Mapping[int, Any]) -> TaskProgress:
     """Return the progress of a run from the results of finished tasks, by task number."""
     return TaskProgress(
@@ -154,17 +173,18 @@ class LocalEngine:
 
     def run(self, tasks: Sequence[Task], report: Report, stop: Stop) -> list[Any]:
         """Run all tasks; their files are durable on return."""
-        found: dict[int, Any] = {}
         threads = _num_threads(tasks)
         if threads > 1:
             return _on_threads(tasks, threads, report, stop)
+        found: list[Any] = []
+        counted = TaskCounter(tasks)
         with synced_together():
             for at, task in enumerate(tasks):
                 if stop():
                     raise RunCancelledError(at, len(tasks))
-                found[at] = task.run()
-                report(progress_of_results(tasks, found))
-        return list(found.values())
+                found.append(task.run())
+                report(counted.after(task, found[-1]))
+        return found
 
 
 def _num_threads(tasks: Sequence[Task]) -> int:
@@ -176,6 +196,7 @@ def _num_threads(tasks: Sequence[Task]) -> int:
 
 def _on_threads(tasks: Sequence[Task], threads: int, report: Report, stop: Stop) -> list[Any]:
     found: dict[int, Any] = {}
+    counted = TaskCounter(tasks)
     with ThreadPoolExecutor(threads, thread_name_prefix="lance_nb-task") as pool:
         try:
             left = {pool.submit(_run, task): at for at, task in enumerate(tasks)}
@@ -184,9 +205,9 @@ def _on_threads(tasks: Sequence[Task], threads: int, report: Report, stop: Stop)
                     raise RunCancelledError(len(found), len(tasks))
                 done = wait(left, timeout=_POLL_S, return_when=FIRST_COMPLETED).done
                 for future in done:
-                    found[left.pop(future)] = future.result()
-                if done:
-                    report(progress_of_results(tasks, found))
+                    at = left.pop(future)
+                    found[at] = future.result()
+                    report(counted.after(tasks[at], found[at]))
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return [found[at] for at in range(len(tasks))]

@@ -47,7 +47,6 @@ from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.dataset.verbs.upserting import unmatched_filter, with_clause
 from lance_nb.dataset.verbs.writing import own_options
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
-from lance_nb.spark import journal
 from lance_nb.spark.background_jobs import PLANNING, ProgressReporter
 from lance_nb.spark.dataframes import collect_results, is_dataframe, read
 from lance_nb.spark.engine import RESULT_DDL, result_table
@@ -60,7 +59,7 @@ from lance_nb.spark.plan import (
     select_fragments,
 )
 from lance_nb.spark.row_writer import Destination
-from lance_nb.spark.run import RunOptions, commit_results, retry_on_conflict, run_tasks
+from lance_nb.spark.run import Begun, RunOptions, commit_results, retry_on_conflict, run_tasks
 from lance_nb.spark.sessions import find_session, is_connect, num_cores
 from lance_nb.spark.spark_engine import RowCounter
 from lance_nb.spark.types import cast_to_dataset, dataset_fields
@@ -127,9 +126,9 @@ class MergeRun(MergeClauseBuilder):
         def attempt(base: LanceDataset) -> dict[str, int]:
             watch.phase(PLANNING)
             plan = self._plan(base, frame)
-            journal.check()
-            results = run_tasks(plan, how, watch)
-            self.dataset = commit_results(plan, results, how, watch)
+            work = run_tasks(Begun(plan), how, watch)
+            results = work.final
+            self.dataset = commit_results(work, how, watch, results)
             return _counts(results)
 
         return retry_on_conflict(self._dataset, attempt)

@@ -43,6 +43,7 @@ def append(
     cast: bool = False,
     hive: bool = True,
     source_options: Mapping[str, Any] | None = None,
+    on_error: str = "raise",
     message: str | None = None,
     **options: Any,
 ) -> LanceDataset:
@@ -50,14 +51,18 @@ def append(
 
     Files are Parquet, Arrow, CSV or JSON lines: paths, patterns, folders, or URLs of fsspec with
     their ``source_options``. ``cast`` converts their columns to the types of the dataset where no
-    value changes. Folders named ``column=value`` give columns, unless ``hive`` is False.
+    value changes. Folders named ``column=value`` give columns, unless ``hive`` is False. With
+    ``on_error="skip"``, files that cannot be decoded or do not fit are left out as a whole; a
+    warning counts them, and the transaction lists them in its property "lance_nb.spark.skipped".
 
-    Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises SchemaMismatchError,
-    InvalidInputError, RunCancelledError, CommitStateUnknownError.
+    Options: ``engine``, ``spark``, ``progress``, ``stop``; ``journal``: where tasks record their
+    results for ``resume``, by default beside the dataset if there is much work (True: always,
+    False: never, or a folder). Raises SchemaMismatchError, InvalidInputError, RunCancelledError,
+    CommitStateUnknownError.
     """
     if _is_files(source):
         made = RunOptions.of(message, options)
-        how = SourceSettings(cast=cast, hive=hive, options=source_options)
+        how = SourceSettings(cast=cast, hive=hive, options=source_options, on_error=on_error)
         return run(_opened(target), lambda base: plan_append(base, source, how), made)
     return write(source, target, mode="append", message=message, **options)
 
@@ -131,12 +136,13 @@ def write(
     merge_schema: bool = False,
     hive: bool = True,
     source_options: Mapping[str, Any] | None = None,
+    on_error: str = "raise",
     **options: Any,
 ) -> LanceDataset:
     """Write rows as one version. ``mode`` is "create", "append" or "overwrite".
 
-    ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive`` and
-    ``source_options`` as there), an open dataset, or anything that ``lance_nb.write_dataset``
+    ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive``, ``on_error``
+    and ``source_options`` as there), an open dataset, or anything that ``lance_nb.write_dataset``
     takes, which is then written in this process. A new dataset has the columns of the first file;
     with ``merge_schema`` those of all files, in the widest of their types. ``files``: arguments
     of ``write_dataset`` for data files; ``checksums`` as there. ``dimensions``: the columns of a
@@ -153,7 +159,7 @@ def write(
     if is_dataframe(source):
         return run_once(plan_frame(target, source, wanted, dimensions), how)
     if _is_files(source):
-        read = SourceSettings(cast, merge_schema, hive, source_options)
+        read = SourceSettings(cast, merge_schema, hive, source_options, on_error)
         return run_once(plan_write(target, source, wanted, read), how)
     return write_dataset(
         source, target, mode=mode, commit_message=message, storage_options=storage_options,

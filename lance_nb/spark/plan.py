@@ -225,9 +225,21 @@ class PinnedVersion:
         """Open the version as a dataset."""
         return LanceDataset.from_opened(*self.open())
 
+    def newest(self) -> LanceDataset:
+        """Open the newest version of the branch. Raises DatasetNotFoundError, StorageError."""
+        session = self.session()
+        return LanceDataset.from_opened(session, session.load(Target(self.branch, None)))
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether the dataset ends with this process."""
+        return self.uri.startswith("memory://")
+
     def fragments(self, ids: Collection[int]) -> list[LanceFragment]:
         """Open some fragments of the version."""
-        return [one for one in self.dataset().get_fragments() if one.fragment_id in ids]
+        dataset = self.dataset()
+        chosen = select_fragments(dataset.opened[1], ids)
+        return [LanceFragment(dataset, None, fragment=one) for one in chosen]
 
 
 def _frozen(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
@@ -278,10 +290,9 @@ def group_fragments(
         yield tuple(ids), size
 
 
-def select_fragments(snapshot: Snapshot, ids: tuple[int, ...]) -> list[Fragment]:
-    """Return the fragments with these ids."""
-    wanted = set(ids)
-    return [one for one in snapshot.manifest.fragments if one.id in wanted]
+def select_fragments(snapshot: Snapshot, ids: Collection[int]) -> list[Fragment]:
+    """Return the fragments with these ids; only they are decoded."""
+    return list(snapshot.manifest.fragments.with_ids(ids).values())
 
 
 def group_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, ...]]:

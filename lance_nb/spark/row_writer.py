@@ -18,9 +18,10 @@ Source: lance_nb.transactions.fragment_writer; operations Append and Overwrite.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -192,14 +193,38 @@ class RowWriter:
 
 
 @dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file whose rows are left out, and why."""
+
+    path: str
+    problem: str
+
+
+SKIPPED = "lance_nb.spark.skipped"
+"""The transaction property that lists skipped files, as JSON."""
+_LISTED = 100
+
+
+def skipped_property(skipped: Sequence[SkippedFile]) -> tuple[tuple[str, str], ...]:
+    """Return the transaction property that records skipped files, none without any."""
+    if not skipped:
+        return ()
+    listed = [{"file": one.path, "problem": one.problem[:500]} for one in skipped[:_LISTED]]
+    return ((SKIPPED, json.dumps({"count": len(skipped), "files": listed})),)
+
+
+@dataclass(frozen=True, slots=True)
 class CommitRows:
-    """Commit the rows that tasks have written as one version."""
+    """Commit the rows that tasks have written as one version, which records skipped files."""
 
     rows: RowWriter
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises CommitConflictError, CommitStateUnknownError, StorageError."""
-        made = tuple(one for result in results for one in result.fragments)
+        skipped = [one for one in results if isinstance(one, SkippedFile)]
+        label = replace(label, properties=label.properties + skipped_property(skipped))
+        written = [one for one in results if not isinstance(one, SkippedFile)]
+        made = tuple(one for result in written for one in result.fragments)
         operation: Append | Overwrite = Append(made)
         if self.rows.mode != "append":
             config = self.rows.config or None

@@ -16,15 +16,20 @@ two cores): one process writes about 450 MB/s once it is warm; tasks on a warm s
 more and take half as long, so both take equally long at about 130 MB. A process pool was two to
 three times slower than this process for 0.7 to 1.5 GB, and would run the user's script again.
 
-After a retryable conflict the work is planned again on the newest version; files of the first
-attempt are left to cleanup. If the outcome of a commit is unknown, the journal keeps the results:
-``lance_nb.spark.resume(id)``.
+After a retryable conflict the work is planned again on the newest version, for the fragments that
+others have changed (rebase.py); files of the first attempt are left to cleanup.
+
+Plans of ``RECORDED_BYTES`` or more are recorded: each task writes its result where it ran
+(task_log.py), and an interrupted run is finished by ``lance_nb.spark.resume(id)``, which runs the
+tasks without a result. If the outcome of a commit is unknown, the journal keeps all results, and
+``resume`` repeats the commit.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_nb.code_lines import Python
@@ -46,27 +51,39 @@ from lance_nb.spark.background_jobs import (
     Listener,
     ProgressReporter,
 )
-from lance_nb.spark.engine import Engine, LocalEngine, Stop
-from lance_nb.spark.plan import Label, Plan
+from lance_nb.spark.engine import Engine, LocalEngine, Report, Stop, TaskProgress, rows_of
+from lance_nb.spark.journal_json import ResumeOptions
+from lance_nb.spark.plan import Label, Plan, Task
+from lance_nb.spark.rebase import rebased
 from lance_nb.spark.sessions import find_session, is_local, remote, start_session
 from lance_nb.spark.spark_engine import SparkEngine
+from lance_nb.spark.task_log import TaskLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lance_nb.storage.registry import StorageOptions
+
 MAX_PLANS = 4
+RECORDED_BYTES = 256 * 1024**2  # about half a second of work of one process
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a plan is run; every field is an argument of the operations of ``lance_nb.spark``."""
+    """How a plan is run; every field is an argument of the operations of ``lance_nb.spark``.
+
+    ``journal``: where tasks record their results, so that an interrupted run can be resumed. None:
+    beside the dataset, for plans of several tasks and ``RECORDED_BYTES``; True: beside the dataset;
+    False: nowhere; or the path or URL of a folder that the workers can write.
+    """
 
     engine: str = "auto"
     spark: SparkSession | None = None
     progress: Listener | None = None
     stop: Stop | None = None
+    journal: str | os.PathLike[str] | bool | None = None
     label: Label = field(default_factory=Label)
 
     @classmethod
@@ -94,12 +111,34 @@ def run(
     tasks.
     """
     watch = ProgressReporter(options.progress)
+    watch.phase(PLANNING)
+    return _run_plan(Begun(make(dataset)), make, options, watch)
 
-    def attempt(base: LanceDataset) -> LanceDataset:
-        watch.phase(PLANNING)
-        return _run_and_commit(make(base), options, watch)
 
-    return retry_on_conflict(dataset, attempt)
+def _run_plan(
+    begun: Begun,
+    make: Callable[[LanceDataset], Plan] | None,
+    options: RunOptions,
+    watch: ProgressReporter,
+) -> LanceDataset:
+    """Run the tasks that are not done and commit; plan again after a retryable conflict.
+
+    What a rebase cannot keep is planned anew by ``make``; without it, the conflict is raised.
+    """
+    for _ in range(MAX_PLANS - 1):
+        work = run_tasks(begun, options, watch)
+        try:
+            return commit_results(work, options, watch)
+        except RetryableCommitConflictError:
+            newest = work.plan.pinned.newest()
+            moved = rebased(work.plan, dict(enumerate(work.results)), newest)
+            if moved is None and make is None:
+                raise
+            watch.phase(PLANNING)
+            if moved is None and make is not None:
+                moved = make(newest), {}
+            begun = Begun(*moved) if moved is not None else begun
+    return commit_results(run_tasks(begun, options, watch), options, watch)
 
 
 def retry_on_conflict(dataset: LanceDataset, attempt: Callable[[LanceDataset], T]) -> T:
@@ -114,12 +153,8 @@ def retry_on_conflict(dataset: LanceDataset, attempt: Callable[[LanceDataset], T
 
 def run_once(plan: Plan, options: RunOptions) -> LanceDataset:
     """Run the tasks of one plan and commit their results."""
-    return _run_and_commit(plan, options, ProgressReporter(options.progress))
-
-
-def _run_and_commit(plan: Plan, options: RunOptions, watch: ProgressReporter) -> LanceDataset:
-    journal.check()  # fail before the work rather than after it
-    return commit_results(plan, run_tasks(plan, options, watch), options, watch)
+    watch = ProgressReporter(options.progress)
+    return commit_results(run_tasks(Begun(plan), options, watch), options, watch)
 
 
 def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list[Any]:
@@ -128,52 +163,190 @@ def run_edits(plan: Plan, *, message: str | None = None, **options: Any) -> list
     Options: ``engine``, ``spark``, ``progress``, ``stop``. Raises RunCancelledError, and the
     exceptions of tasks.
     """
-    wanted = RunOptions.of(message, options)
+    wanted = replace(RunOptions.of(message, options), journal=False)
     watch = ProgressReporter(wanted.progress)
-    found = run_tasks(plan, wanted, watch)
+    found = run_tasks(Begun(plan), wanted, watch, commits=False).final
     watch.phase(DONE)
     return [one for one in found if one is not None]
 
 
-def run_tasks(plan: Plan, options: RunOptions, watch: ProgressReporter) -> list[Any]:
-    """Run the tasks on the chosen engine, then the final step on the driver."""
+def resume(
+    operation_id: str,
+    storage_options: StorageOptions | None = None,
+    target_storage_options: StorageOptions | None = None,
+    *,
+    function: Callable[..., Any] | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Finish an unfinished operation: run its missing tasks, commit, return the version.
+
+    The call is idempotent. Credentials are not kept: pass ``storage_options`` of the dataset, and
+    for a clone ``target_storage_options`` of the copy if they differ. Other values are read from
+    the environment. A ``function`` that computes columns is not kept either. Other options as in
+    ``append``: ``engine``, ``spark``, ``progress``, ``stop``. Example::
+
+        lance_nb.spark.resume(id, storage_options={"key": key, "secret": secret})
+
+    Raises InvalidInputError if there is no such operation, it is still running, it cannot be
+    resumed, or options are missing, and the exceptions of tasks and of ``Plan.commit``.
+    """
+    target = storage_options if target_storage_options is None else target_storage_options
+    wanted = RunOptions.of(None, options)
+    work = journal.open_work(operation_id, ResumeOptions(storage_options, target, function))
+    watch = ProgressReporter(wanted.progress)
+    if work.results is not None:
+        made = work.plan.commit(work.results, work.label)
+        journal.forget(operation_id)
+        watch.phase(DONE)
+        return made
+    watch.phase(PLANNING)
+    log = work.log
+    done = {} if log is None else log.results(len(work.plan.tasks))
+    wanted = replace(wanted, label=work.label, journal=True if log is None else log.folder or True)
+    return _run_plan(Begun(work.plan, done, log), None, wanted, watch)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A plan, the results of tasks that are done, and the log of an interrupted run."""
+
+    plan: Plan
+    done: Mapping[int, Any] = field(default_factory=dict)
+    log: TaskLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The results of the tasks of a plan, and the log that holds them too."""
+
+    plan: Plan
+    results: list[Any]
+    log: TaskLog | None = None
+
+    @property
+    def final(self) -> list[Any]:
+        """The results to commit."""
+        return self.plan.finalized(self.results)
+
+
+def run_tasks(
+    begun: Begun, options: RunOptions, watch: ProgressReporter, *, commits: bool = True
+) -> Work:
+    """Run the tasks that are not done on the chosen engine."""
+    plan, done = begun.plan, begun.done
+    if commits:
+        journal.check()  # fail before the work rather than after it
     choice = choose(plan, options.engine, options.spark)
-    results: list[Any] = []
     if plan.run_job is not None:
         watch.phase(RUNNING, choice.name, choice.reason)
-        results = plan.run_job(options, watch)
-    elif plan.tasks:
-        is_new = choice.name == "spark" and choice.spark is None
-        watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
+        return Work(plan, plan.run_job(options, watch))
+    numbers = [at for at in range(len(plan.tasks)) if at not in done]
+    if not numbers:
+        return Work(plan, [done[at] for at in range(len(plan.tasks))], begun.log)
+    log = begun.log or _log_of(plan, done, options)
+    tasks: Sequence[Task] = [plan.tasks[at] for at in numbers]
+    if log is not None:
+        tasks = log.recorded(tasks, numbers)
+    is_new = choice.name == "spark" and choice.spark is None
+    watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
+    watch.tasks(_counted(plan, done))
+    with _Interruption(plan, log):
         engine = choice.engine()
         watch.phase(RUNNING)
-        results = engine.run(plan.tasks, watch.tasks, options.is_stopped)
-    return plan.finalized(results)
+        report = _after(_counted(plan, done), watch.tasks)
+        made = engine.run(tasks, report, options.is_stopped)
+    results = {**done, **dict(zip(numbers, made, strict=True))}
+    return Work(plan, [results[at] for at in range(len(plan.tasks))], log)
+
+
+class _Interruption:
+    """What becomes of the records of finished tasks when the others do not finish.
+
+    A run that the user cancelled is over; any other error says how to go on.
+    """
+
+    def __init__(self, plan: Plan, log: TaskLog | None) -> None:
+        self._plan = plan
+        self._log = log
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Remove or keep the records."""
+        journal.pause(self._plan.operation_id)
+        if isinstance(error, RunCancelledError):
+            journal.finish(self._plan, self._log)
+        elif error is not None and self._log is not None:
+            error.add_note(f"finished tasks are kept; run the others with {_resumed(self._plan)}")
+
+
+def _log_of(plan: Plan, done: Mapping[int, Any], options: RunOptions) -> TaskLog | None:
+    """Keep the tasks of a plan in the journal; return the log of their results, or None."""
+    wanted = options.journal
+    if wanted is False or (wanted is None and plan.size_bytes < RECORDED_BYTES):
+        return None
+    if len(plan.tasks) < 2 or plan.pinned.is_in_memory:
+        return None
+    log = TaskLog.of(plan.pinned, plan.operation_id, wanted)
+    if not journal.begin(plan, log, options.label):
+        return None
+    for number, result in done.items():
+        log.record(number, result)
+    return log
+
+
+def _counted(plan: Plan, done: Mapping[int, Any]) -> TaskProgress:
+    """Return the progress of a plan of which some tasks are done."""
+    num_bytes = sum(plan.tasks[at].size_bytes for at in done)
+    num_rows = sum(rows_of(one) for one in done.values())
+    return TaskProgress(len(done), len(plan.tasks), num_bytes, plan.size_bytes, num_rows)
+
+
+def _after(before: TaskProgress, report: Report) -> Report:
+    """Return a report that counts what was done before."""
+    return lambda now: report(
+        replace(
+            before,
+            num_done=before.num_done + now.num_done,
+            done_bytes=before.done_bytes + now.done_bytes,
+            num_rows=before.num_rows + now.num_rows,
+        )
+    )
+
+
+def _resumed(plan: Plan) -> str:
+    return Python("lance_nb.spark.resume").call(plan.operation_id).code
 
 
 def commit_results(
-    plan: Plan, results: Sequence[Any], options: RunOptions, watch: ProgressReporter
+    work: Work, options: RunOptions, watch: ProgressReporter, results: Sequence[Any] | None = None
 ) -> LanceDataset:
-    """Commit the results of tasks; the journal has them until the outcome is known."""
+    """Commit the results of tasks; the journal has them until the outcome is known.
+
+    ``results`` are the final ones of ``work`` if they are known already.
+    """
+    plan = work.plan
     if options.is_stopped():
-        raise RunCancelledError(len(results), len(results))
+        journal.finish(plan, work.log)
+        raise RunCancelledError(len(work.results), len(work.results))
+    results = work.final if results is None else results
     watch.phase(COMMITTING)
     is_kept = journal.keep(plan, results, options.label) is not None
     try:
         made = plan.commit(results, options.label)
     except CommitStateUnknownError as error:
-        resumed = Python("lance_nb.spark.resume").call(plan.operation_id)
         error.add_note(
-            f"the results are kept; commit them with {resumed.code}"
-            if is_kept
+            f"the results are kept; commit them with {_resumed(plan)}"
+            if is_kept or work.log is not None
             else "the results were too large to be kept: check the history for transaction "
             f"{plan.operation_id}, and repeat the operation if it is not there"
         )
         raise
     except LanceError:  # the commit has failed for certain; an interrupt keeps the entry
-        journal.forget(plan.operation_id)
+        journal.finish(plan, work.log)
         raise
-    journal.forget(plan.operation_id)
+    journal.finish(plan, work.log)
     watch.phase(DONE)
     return made
 

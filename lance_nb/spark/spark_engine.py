@@ -3,6 +3,11 @@
 ``spark.range(n, numPartitions=n)`` makes one partition per group of tasks, ``mapInArrow`` runs the
 tasks in a Python worker, and ``collect`` returns the results to the driver, which commits.
 
+Many tasks run as several Spark jobs of ``WAVE_PARTITIONS`` partitions, because every partition gets
+the descriptors of its whole job: so neither what a partition costs nor what the JVM of the driver
+holds grows with the number of tasks. A partition decodes its own tasks only, and the values that
+all tasks share.
+
 A task that raises a storage error does not fail the other tasks of its partition: it runs again in
 a partition of its own, where Spark retries it as often as the session is configured to.
 
@@ -27,12 +32,16 @@ import pickle
 import re
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.errors import LanceError, NotSupportedError, RunCancelledError, StorageError
@@ -51,6 +60,7 @@ from lance_nb.storage.sync_later import synced_together
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+WAVE_PARTITIONS = 4096
 _SCHEMA = pa.schema([("task", pa.int64()), ("outcome", pa.binary())])
 
 
@@ -58,11 +68,11 @@ _SCHEMA = pa.schema([("task", pa.int64()), ("outcome", pa.binary())])
 class RunTasks:
     """The function that a Python worker runs: groups of tasks, given by their numbers.
 
-    All tasks are in one pickle, so that shared values are sent once.
+    Each group is a pickle of its own, which refers to the values that tasks share by number.
     """
 
-    payload: bytes
-    groups: tuple[tuple[int, ...], ...]
+    shared: bytes
+    groups: tuple[bytes, ...]
     counter: RowCounter
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,20 +80,100 @@ class RunTasks:
 
         Raises StorageError if files cannot be made durable: Spark then retries the partition.
         """
-        tasks: tuple[Task, ...] = pickle.loads(self.payload)  # noqa: S301 - the driver's own
         with synced_together():  # a partition that fails here returns no outcomes
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield from self._outcomes(tasks, self.groups[number])
+                    yield from self._outcomes(unpack_group(self.shared, self.groups[number]))
 
-    def _outcomes(
-        self, tasks: tuple[Task, ...], group: tuple[int, ...]
-    ) -> Iterator[pa.RecordBatch]:
-        for at in group:
-            found = _outcome(tasks[at], is_alone=len(group) == 1)
+    def _outcomes(self, group: Sequence[tuple[int, Task]]) -> Iterator[pa.RecordBatch]:
+        for at, task in group:
+            found = _outcome(task, is_alone=len(group) == 1)
             self.counter.add(rows_of(found))
             row = {"task": [at], "outcome": [pickle.dumps(found)]}
             yield pa.RecordBatch.from_pydict(row, _SCHEMA)
+
+
+def pack_groups(groups: Sequence[Sequence[tuple[int, Any]]]) -> tuple[bytes, tuple[bytes, ...]]:
+    """Pickle groups of numbered tasks; return their shared values, and a pickle for each group."""
+    seen: Counter[int] = Counter()
+    for group in groups:
+        for _, task in group:
+            seen.update(map(id, _values_of(task)))
+    places: dict[int, int] = {}
+    shared: list[Any] = []
+    for group in groups:
+        for _, task in group:
+            for value in _values_of(task):
+                if seen[id(value)] > 1 and id(value) not in places:
+                    places[id(value)] = len(shared)
+                    shared.append(value)
+
+    stripped = ([(at, _stripped(task, places)) for at, task in group] for group in groups)
+    return pickle.dumps(shared), tuple(map(pickle.dumps, stripped))
+
+
+def unpack_group(shared: bytes, group: bytes) -> Sequence[tuple[int, Any]]:
+    """Unpickle one group of tasks."""
+    values = _shared_values(shared)
+    found = pickle.loads(group)  # noqa: S301 - the driver's own
+    return [(at, _restored(task, values)) for at, task in found]
+
+
+class _Shared(NamedTuple):
+    """Stands for a shared value."""
+
+    place: int
+
+
+class _Stripped(NamedTuple):
+    """A task without its shared values."""
+
+    kind: type
+    values: dict[str, Any]
+
+
+def _stripped(task: Any, places: Mapping[int, int]) -> Any:
+    if not is_dataclass(task):
+        return task
+    values: dict[str, Any] = {}
+    for one in fields(task):
+        value = getattr(task, one.name)
+        if one.name in _NESTED:
+            values[one.name] = _stripped(value, places)
+        elif id(value) in places:
+            values[one.name] = _Shared(places[id(value)])
+        else:
+            values[one.name] = value
+    return _Stripped(type(task), values)
+
+
+def _restored(task: Any, shared: Sequence[Any]) -> Any:
+    if isinstance(task, _Shared):
+        return shared[task.place]
+    if not isinstance(task, _Stripped):
+        return task
+    return task.kind(**{name: _restored(one, shared) for name, one in task.values.items()})
+
+
+@lru_cache(maxsize=2)
+def _shared_values(shared: bytes) -> list[Any]:
+    found: list[Any] = pickle.loads(shared)  # noqa: S301 - the driver's own
+    return found
+
+
+def _values_of(task: Any) -> Iterator[Any]:
+    """Yield the values in the fields of a task, and of tasks and sources inside of it."""
+    for one in fields(task) if is_dataclass(task) else ():
+        value = getattr(task, one.name)
+        if value is None or isinstance(value, bool | int | float | str | tuple | Enum):
+            continue
+        if one.name in _NESTED:
+            yield from _values_of(value)
+        else:
+            yield value
+
+
+_NESTED = ("task", "part")  # fields with descriptors of their own
 
 
 def _outcome(task: Task, *, is_alone: bool) -> Any:
@@ -134,17 +224,27 @@ class SparkEngine:
         """Run each group of tasks in a partition of its own; return the outcomes by task number."""
         from pyspark.sql.pandas.types import from_arrow_schema  # PySpark may be missing
 
-        work = RunTasks(pickle.dumps(tuple(tasks)), tuple(groups), counter)
-        numbers = self._spark.range(0, len(groups), 1, numPartitions=len(groups))
-        job = numbers.mapInArrow(work, from_arrow_schema(_SCHEMA))
         others = len(tasks) - sum(map(len, groups))
+        name = type(getattr(tasks[0], "task", tasks[0])).__name__
+        outcomes: dict[int, Any] = {}
+        for first in range(0, len(groups), WAVE_PARTITIONS):
+            wave = groups[first : first + WAVE_PARTITIONS]
+            ends = np.cumsum([len(group) for group in wave])
+            before = others + len(outcomes)
 
-        def tell_tasks(num_done: int, _: int, num_rows: int) -> None:
-            tell(others + sum(map(len, groups[:num_done])), num_rows)
+            def tell_tasks(
+                num_done: int, _: int, num_rows: int, ends: Any = ends, before: int = before
+            ) -> None:
+                tell(before + int(ends[num_done - 1] if num_done else 0), num_rows)
 
-        what = f"lance_nb: {len(tasks) - others} x {type(tasks[0]).__name__}"
-        rows = SparkJob(self._spark, what, job.collect).finish(counter, tell_tasks, stop)
-        return {row["task"]: pickle.loads(bytes(row["outcome"])) for row in rows}  # noqa: S301
+            packed = pack_groups([[(at, tasks[at]) for at in group] for group in wave])
+            numbers = self._spark.range(0, len(wave), 1, numPartitions=len(wave))
+            job = numbers.mapInArrow(RunTasks(*packed, counter), from_arrow_schema(_SCHEMA))
+            what = f"lance_nb: {int(ends[-1])} x {name}"
+            rows = SparkJob(self._spark, what, job.collect).finish(counter, tell_tasks, stop)
+            for row in rows:
+                outcomes[row["task"]] = pickle.loads(bytes(row["outcome"]))  # noqa: S301
+        return outcomes
 
 
 _FIRST_S = 0.5  # a status request costs the driver some milliseconds

@@ -9,7 +9,8 @@ lies in (``source_files``), or a dataset and the ids of some of its fragments.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,13 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
-from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
+from lance_nb.spark.row_writer import (
+    SKIPPED,
+    Destination,
+    RowWriter,
+    SkippedFile,
+    WriteSettings,
+)
 from lance_nb.spark.tasks.file_formats import Range, format_of
 from lance_nb.spark.tasks.source_files import (
     SourceFile,
@@ -42,13 +49,24 @@ class SourceSettings:
     ``cast`` converts columns to the types of the dataset where no value changes. ``merge_schema``:
     a new dataset has the columns of all files, in the widest of their types; those that a file
     lacks are null. ``hive`` takes columns from the names of folders. ``options`` are those of
-    fsspec for the files.
+    fsspec for the files. ``on_error``: "raise", or "skip" to leave out files that cannot be
+    decoded or do not fit.
     """
 
     cast: bool = False
     merge_schema: bool = False
     hive: bool = True
     options: Mapping[str, Any] | None = field(default=None, repr=False)
+    on_error: str = "raise"
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("raise", "skip"):
+            raise InvalidInputError(f"on_error is 'raise' or 'skip', not {self.on_error!r}")
+
+    @property
+    def skips(self) -> bool:
+        """Whether files that cannot be read are left out."""
+        return self.on_error == "skip"
 
 
 AS_THEY_ARE = SourceSettings()
@@ -179,15 +197,65 @@ class WriteRows:
 
     rows: RowWriter
     part: Rows
+    skips: bool = False
 
     @property
     def size_bytes(self) -> int:
         """Bytes that are read."""
         return self.part.size_bytes
 
-    def run(self) -> Addition | None:
+    def run(self) -> Addition | SkippedFile | None:
         """Write the files."""
-        return self.part.written(self.rows)
+        try:
+            return self.part.written(self.rows)
+        except (InvalidInputError, SchemaMismatchError) as error:
+            if not self.skips:
+                raise
+            return SkippedFile(_path(self.part), str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFile:
+    """A file that was found to be unreadable when the work was planned."""
+
+    path: str
+    problem: str
+    size_bytes: int = 0
+
+    def run(self) -> SkippedFile:
+        """Return the file."""
+        return SkippedFile(self.path, self.problem)
+
+
+def _path(part: Rows) -> str:
+    return part.file.path if isinstance(part, FileRows) else part.pinned.uri
+
+
+def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
+    """Leave out all parts of a file of which one was skipped; warn about the files.
+
+    Raises InvalidInputError if no file is left.
+    """
+    skipped = {one.path: one for one in results if isinstance(one, SkippedFile)}
+    if not skipped:
+        return list(results)
+    tasks: Any = plan.tasks
+    kept = [
+        result
+        for task, result in zip(tasks, results, strict=True)
+        if isinstance(task, WriteRows) and _path(task.part) not in skipped
+    ]
+    first = next(iter(skipped.values())).problem
+    if not kept:
+        raise InvalidInputError(
+            f"no file is left: {len(skipped)} cannot be read; the first: {first}"
+        )
+    warnings.warn(
+        f"files were skipped, {len(skipped)!r} in all; the first: {first!r}. "
+        f"Property {SKIPPED} of the transaction lists them",
+        stacklevel=2,
+    )
+    return [*kept, *skipped.values()]
 
 
 def plan_append(
@@ -229,16 +297,19 @@ def plan_write(
         rows = RowWriter.of(target, source.schema, wanted)
         tasks = tuple(WriteRows(rows, one) for one in pinned)
         return rows.plan(wanted.mode, f"from {source.uri}", tasks)
-    parts = list(_parts(source, how, task_bytes))
+    found = list(_parts(source, how, task_bytes))
+    unreadable = [one for one in found if isinstance(one, UnreadableFile)]
+    parts = [one for one in found if isinstance(one, FileRows)]
     if not parts:
-        raise InvalidInputError(f"the files {_named(source)} have no rows")
+        reason = unreadable[0].problem if unreadable else "they have no rows"
+        raise InvalidInputError(f"no rows can be read from {_named(source)}: {reason}")
     parts, fields = _with_partitions(parts, None)
     rows = RowWriter.of(target, _schema(parts, how, fields), wanted)
     if wanted.mode == "append":  # in the types of the dataset
         parts, _ = _with_partitions(parts, rows.schema.to_arrow())
-    return rows.plan(
-        wanted.mode, f"from {_named(source)}", tuple(WriteRows(rows, one) for one in parts)
-    )
+    writes = (WriteRows(rows, one, how.skips) for one in parts)
+    plan = rows.plan(wanted.mode, f"from {_named(source)}", (*writes, *unreadable))
+    return replace(plan, finalize=without_skipped) if how.skips else plan
 
 
 def _is_dataset(source: str) -> bool:
@@ -248,15 +319,17 @@ def _is_dataset(source: str) -> bool:
 
 def _parts(
     source: SourcePath | Sequence[SourcePath], how: SourceSettings, task_bytes: int
-) -> Iterator[FileRows]:
+) -> Iterator[FileRows | UnreadableFile]:
     for file in find_files(source, how.options, hive=how.hive):
         kind = format_of(file.path)
         try:
             ranges = kind.parts(file, task_bytes)
         except pa.ArrowException as error:
-            raise InvalidInputError(
-                f"{file.path} is not a valid {kind.__name__} file: {error}"
-            ) from error
+            problem = f"{file.path} is not a valid {kind.__name__} file: {error}"
+            if how.skips:
+                yield UnreadableFile(file.path, problem)
+                continue
+            raise InvalidInputError(problem) from error
         for one in ranges:
             yield FileRows(file, one, how.cast or how.merge_schema)
 
@@ -275,15 +348,33 @@ def _with_partitions(
 def _schema(
     parts: Sequence[FileRows], how: SourceSettings, fields: Sequence[pa.Field]
 ) -> pa.Schema:
-    if not how.merge_schema:
-        return parts[0].schema()
     files = {one.file.path: one for one in parts}
-    schemas = [replace(one, partition=()).schema() for one in files.values()]
+    if not how.merge_schema:
+        return next(_schemas(files.values(), how))
+    schemas = list(_schemas((replace(one, partition=()) for one in files.values()), how))
     try:
         merged = pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
         raise SchemaMismatchError(f"the schemas of the files cannot be merged: {error}") from error
     return pa.schema([*merged, *fields], merged.metadata)
+
+
+def _schemas(files: Iterable[FileRows], how: SourceSettings) -> Iterator[pa.Schema]:
+    """Yield the columns of files. Raises InvalidInputError if there is no file that has some."""
+    problem: InvalidInputError | None = None
+    is_any = False
+    for one in files:
+        try:
+            found = one.schema()
+        except InvalidInputError as error:
+            if not how.skips:
+                raise
+            problem = error
+            continue
+        is_any = True
+        yield found
+    if not is_any and problem is not None:
+        raise problem
 
 
 def _named(source: SourcePath | Sequence[SourcePath]) -> str:

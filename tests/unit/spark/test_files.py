@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -99,3 +101,55 @@ def test_row_groups_are_shared_out_in_tasks_of_the_size_asked_for(tmp_path: Path
     assert parts(2 * each) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 9)]
     assert parts(1) == [(at, at + 1) for at in range(9)]
     assert parts(100 * each) == [(0, 9)]
+
+
+def numbers(start: int, stop: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(start, stop), pa.int64())})
+
+
+def test_files_that_cannot_be_read_are_left_out_as_a_whole(tmp_path: Path) -> None:
+    folder, uri = tmp_path / "files", str(tmp_path / "t.lance")
+    folder.mkdir()
+    write_dataset(numbers(0, 10), uri)
+    parquet.write_table(numbers(10, 20), folder / "a.parquet")
+    parquet.write_table(numbers(20, 30), folder / "b.parquet", row_group_size=5, compression="NONE")
+    damaged = bytearray((folder / "b.parquet").read_bytes())
+    second = parquet.ParquetFile(folder / "b.parquet").metadata.row_group(1).column(0)
+    start = second.dictionary_page_offset or second.data_page_offset
+    damaged[start : start + 20] = bytes(20)
+    (folder / "b.parquet").write_bytes(damaged)  # its first row group is sound
+    (folder / "c.parquet").write_bytes(b"PAR1 no file")
+    parquet.write_table(pa.table({"id": ["text"]}), folder / "d.parquet")
+
+    with pytest.raises(InvalidInputError, match=r"c\.parquet is not a valid Parquet file"):
+        spark.append(uri, folder)
+    told: list[spark.RunProgress] = []
+    with pytest.warns(UserWarning, match="files were skipped, 3 in all"):
+        made = spark.append(
+            uri, folder, on_error="skip", journal=True, engine="local",
+            source_options=None, progress=told.append,
+        )  # fmt: skip
+    assert sorted(lance.dataset(uri).to_table()["id"].to_pylist()) == list(range(20))
+    done = made.read_transaction(made.version)
+    listed = json.loads(done.transaction_properties["lance_nb.spark.skipped"])
+    assert listed["count"] == 3
+    assert {Path(one["file"]).name for one in listed["files"]} == {
+        "b.parquet", "c.parquet", "d.parquet",
+    }  # fmt: skip
+    assert all(Path(one["file"]).name in one["problem"] for one in listed["files"])
+    assert lance.dataset(uri).version == 2
+
+    (folder / "a.parquet").unlink()
+    with pytest.raises(InvalidInputError, match="no file is left: 3 cannot be read"):
+        spark.append(uri, folder, on_error="skip")
+    with pytest.raises(InvalidInputError, match="on_error is 'raise' or 'skip'"):
+        spark.append(uri, folder, on_error="ignore")
+    assert lance.dataset(uri).version == 2
+
+
+def test_a_new_dataset_has_the_columns_of_the_first_file_that_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no file")
+    parquet.write_table(numbers(0, 5), tmp_path / "b.parquet")
+    with pytest.warns(UserWarning, match="files were skipped, 1 in all"):
+        made = spark.write(str(tmp_path / "*.parquet"), tmp_path / "t.lance", on_error="skip")
+    assert lance.dataset(made.uri).to_table() == numbers(0, 5)

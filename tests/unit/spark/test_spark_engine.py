@@ -14,10 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lance_nb import spark
+from lance_nb.dataset import LanceDataset
 from lance_nb.errors import NotSupportedError, StorageError
 from lance_nb.spark.engine import LocalEngine, TaskProgress, run_task
-from lance_nb.spark.spark_engine import RunTasks, SparkJob
+from lance_nb.spark.spark_engine import RunTasks, SparkJob, pack_groups, unpack_group
+from lance_nb.spark.task_log import TaskLog
 from lance_nb.storage.local import LocalStore
+from tests.unit.spark.conftest import rows
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def worker_of(folder: Path) -> Iterator[Any]:
     """Run two tasks of one group; gives what each returned."""
     tasks = tuple(PutFile(str(folder), name) for name in ("a", "b"))
     counter: Any = NoCounter()
-    work = RunTasks(pickle.dumps(tasks), ((0, 1),), counter)
+    work = RunTasks(*pack_groups([list(enumerate(tasks))]), counter)
     for batch in work([pa.RecordBatch.from_pydict({"id": [0]})]):
         yield pickle.loads(batch.column("outcome")[0].as_py())  # noqa: S301 - our own
 
@@ -157,3 +161,23 @@ def test_a_module_that_only_a_users_function_lacks_is_the_one_that_is_named() ->
         finish(failing(handled + text.format("my_tools")))
     with pytest.raises(RuntimeError, match="ValueError"):
         finish(failing(f"{handled}ValueError: no\n"))
+
+
+def test_a_group_has_its_own_tasks_and_what_all_share_is_sent_once(dataset: LanceDataset) -> None:
+    plan = spark.plan_upsert(dataset, rows(0, 100_000), "id")  # the tasks share the source
+    tasks = [*plan.tasks, *spark.plan_update(dataset, {"name": "'x'"}, task_bytes=1).tasks] * 50
+    groups = [[(at, task)] for at, task in enumerate(tasks)]
+    shared, packed = pack_groups(groups)
+    assert max(map(len, packed)) < 400
+    assert len(shared) < 2 * 1024**2
+    for group, one in zip(groups, packed, strict=True):
+        assert unpack_group(shared, one) == group
+
+
+def test_a_task_inside_of_a_task_shares_too(dataset: LanceDataset, tmp_path: Path) -> None:
+    log = TaskLog.of(spark.plan_delete(dataset, "id < 5").pinned, "x", str(tmp_path))
+    tasks = log.recorded(spark.plan_delete(dataset, "id < 5", task_bytes=1).tasks, range(10))
+    groups = [[(at, task)] for at, task in enumerate(tasks)]
+    shared, packed = pack_groups(groups)
+    assert max(map(len, packed)) < 400
+    assert [unpack_group(shared, one)[0][1] for one in packed] == tasks

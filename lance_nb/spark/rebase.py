@@ -1,0 +1,89 @@
+"""Move a plan to a newer version after a conflict, and keep the results that still hold.
+
+A task that reads some fragments depends on nothing else: its result holds on a newer version if
+these fragments and the schema are unchanged there. Only the other fragments, changed ones and new
+ones, get new tasks. Of a compaction, the groups with a changed fragment are left as they are.
+
+Limits: an upsert and a write of files are planned anew, because their tasks depend on the whole
+version.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lance_nb.dataset import LanceDataset
+from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_fragments
+from lance_nb.spark.tasks.columns import CastFragments, FillColumns
+from lance_nb.spark.tasks.maintenance import BuildSegment, RewriteFragments
+from lance_nb.spark.tasks.rows import DeleteRows, UpdateRows
+from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.schema_change import next_field_id
+
+_BY_FRAGMENT = (BuildSegment, CastFragments, DeleteRows, FillColumns, UpdateRows)
+
+
+def rebased(
+    plan: Plan, results: Mapping[int, Any], newest: LanceDataset
+) -> tuple[Plan, dict[int, Any]] | None:
+    """Return the plan for the newest version, and the results by the numbers of its tasks.
+
+    None if the plan cannot be moved, and has to be made anew.
+    """
+    kinds = {type(task) for task in plan.tasks}
+    if len(kinds) != 1 or plan.finalize is not None:
+        return None
+    before, after = plan.pinned.open()[1], newest.opened[1]
+    if not _is_same_schema(before, after):
+        return None
+    (kind,) = kinds
+    unchanged = _unchanged(before, after)
+    pinned = PinnedVersion.of(newest)
+    fresh = replace(plan, pinned=pinned, operation_id=str(uuid.uuid4()))
+    if kind is RewriteFragments:
+        rewrites: Any = plan.tasks
+        numbers = [
+            at
+            for at, task in enumerate(rewrites)
+            if all(one.id in unchanged for one in task.task.fragments)
+        ]
+        kept = [replace(rewrites[at], pinned=pinned) for at in numbers]
+        return _moved(fresh, kept, results, numbers)
+    if kind not in _BY_FRAGMENT:
+        return None
+    tasks: Any = plan.tasks
+    numbers = [
+        at for at, task in enumerate(tasks) if at in results and unchanged >= {*task.fragment_ids}
+    ]
+    covered = {one for at in numbers for one in tasks[at].fragment_ids}
+    rest = (one for one in after.manifest.fragments if one.id not in covered)
+    made = [
+        replace(tasks[0], pinned=pinned, fragment_ids=ids, size_bytes=size)
+        for ids, size in group_fragments(rest, TASK_BYTES)
+    ]
+    kept = [replace(tasks[at], pinned=pinned) for at in numbers]
+    return _moved(fresh, [*kept, *made], results, numbers)
+
+
+def _moved(
+    plan: Plan, tasks: list[Any], results: Mapping[int, Any], numbers: list[int]
+) -> tuple[Plan, dict[int, Any]]:
+    done = {new: results[old] for new, old in enumerate(numbers) if old in results}
+    return replace(plan, tasks=tuple(tasks)), done
+
+
+def _is_same_schema(before: Snapshot, after: Snapshot) -> bool:
+    return (
+        before.manifest.schema == after.manifest.schema
+        and next_field_id(before.manifest) == next_field_id(after.manifest)
+        and before.manifest.base_paths == after.manifest.base_paths
+    )
+
+
+def _unchanged(before: Snapshot, after: Snapshot) -> set[int]:
+    """Return the ids of the fragments that are the same in both versions."""
+    known = {one.id: one for one in before.manifest.fragments}
+    return {one.id for one in after.manifest.fragments if known.get(one.id) == one}

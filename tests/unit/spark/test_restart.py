@@ -1,0 +1,335 @@
+"""Runs that are interrupted, and are finished without repeating the tasks that were done."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import lance_nb
+from lance_nb import spark
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import InvalidInputError, RunCancelledError, StorageError
+from lance_nb.spark import journal
+from lance_nb.spark.journal_json import ResumeOptions, tasks_from_json, tasks_to_json
+from lance_nb.spark.plan import Plan
+from lance_nb.spark.run import RunOptions, run_once
+from lance_nb.spark.task_log import RecordedTask, TaskLog
+from tests.unit.spark.conftest import rows
+from tests.unit.spark.test_journal_json import PLANS
+
+# Of one task are: compact, upsert, columns by key.
+RESUMED = ("append", "backfill", "cast", "clone", "delete whole fragments", "index", "update")
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How often each recorded task has run."""
+    counts: Counter[int] = Counter()
+    run = RecordedTask.run
+
+    def counted(task: RecordedTask) -> Any:
+        counts[task.number] += 1
+        return run(task)
+
+    monkeypatch.setattr(RecordedTask, "run", counted)
+    return counts
+
+
+def interrupted(plan: Plan, after: int, error: type[BaseException] = KeyboardInterrupt) -> str:
+    """Run a plan that is interrupted before task ``after``; return its operation id."""
+    with pytest.MonkeyPatch.context() as patched:
+        run = RecordedTask.run
+
+        def dies(task: RecordedTask) -> Any:
+            if task.number >= after:
+                raise error
+            return run(task)
+
+        patched.setattr(RecordedTask, "run", dies)
+        with pytest.raises(error):
+            run_once(plan, RunOptions(engine="local", journal=True))
+    return plan.operation_id
+
+
+def records(dataset: LanceDataset) -> list[str]:
+    folder = Path(dataset.uri) / "_lance_nb_jobs"
+    return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
+
+
+def seen(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: json.dumps(row, sort_keys=True))
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_only_missing_tasks_run_and_the_outcome_is_that_of_a_whole_run(
+    dataset: LanceDataset, tmp_path: Path, ran: Counter[int], name: str
+) -> None:
+    twin = lance_nb.write_dataset(rows(0, 100), str(tmp_path / "twin.lance"), max_rows_per_file=10)
+    expected = run_once(PLANS[name](twin), RunOptions(engine="local"))
+
+    plan = PLANS[name](dataset)
+    operation_id = interrupted(plan, len(plan.tasks) - 1)
+    (entry,) = spark.unfinished()
+    assert (entry.operation_id, entry.num_tasks) == (operation_id, len(plan.tasks))
+    assert f"interrupted while it ran {len(plan.tasks)} tasks" in str(entry)
+    assert ran.total() == len(records(dataset)) == len(plan.tasks) - 1
+
+    made = spark.resume(operation_id, engine="local")
+    assert ran == Counter(range(len(plan.tasks)))
+    assert made.version == expected.version
+    assert seen(made.to_table()) == seen(expected.to_table())
+    assert seen(lance.dataset(made.uri).to_table()) == seen(expected.to_table())
+    assert made.list_indices() == [] or len(made.list_indices()) == len(expected.list_indices())
+    assert spark.unfinished() == []
+    assert records(dataset) == []
+    assert lance_nb.verify(made.uri).ok
+    with pytest.raises(InvalidInputError, match="no unfinished operation"):
+        spark.resume(operation_id)
+
+
+def test_a_function_is_asked_for_and_is_never_stored(
+    dataset: LanceDataset, cache: Path, ran: Counter[int]
+) -> None:
+    def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"twice": pa.compute.multiply(batch["id"], 2)})
+
+    plan = spark.plan_columns(dataset, doubled, ["id"], task_bytes=1)
+    operation_id = interrupted(plan, 4)
+    assert b"doubled" not in (cache / "lance_nb" / "jobs" / f"{operation_id}.tasks").read_bytes()
+    with pytest.raises(InvalidInputError, match=r"Pass the same function as function=\.\.\."):
+        spark.resume(operation_id)
+    made = spark.resume(operation_id, function=doubled, engine="local")
+    assert max(ran.values()) == 1
+    assert made.to_table()["twice"].to_pylist() == [2 * one for one in range(100)]
+
+
+def test_no_secret_is_kept_and_credentials_are_asked_for(
+    dataset: LanceDataset, cache: Path, tmp_path: Path
+) -> None:
+    secrets = {"key": "TOPSECRET-1", "secret": "TOPSECRET-2"}
+    opened = lance_nb.dataset(dataset.uri, storage_options=secrets)
+    parquet.write_table(rows(100, 120), tmp_path / "new.parquet", row_group_size=5)
+    file = str(tmp_path / "new.parquet")
+    for plan in (
+        spark.plan_delete(opened, "id < 40", task_bytes=1),
+        spark.plan_clone(opened, str(tmp_path / "c.lance"), {"token": "TOPSECRET-3"}, task_bytes=1),
+        spark.plan_append(
+            opened, file, spark.SourceSettings(options={"token": "TOPSECRET-4"}), task_bytes=1
+        ),
+    ):
+        operation_id = interrupted(plan, 1)
+        kept = cache / "lance_nb" / "jobs" / f"{operation_id}.tasks"
+        assert b"TOPSECRET" not in kept.read_bytes()
+        for name in records(dataset):
+            record = Path(dataset.uri) / "_lance_nb_jobs" / name
+            assert b"TOPSECRET" not in record.read_bytes()
+        with pytest.raises(InvalidInputError, match="storage option 'secret'"):
+            spark.resume(operation_id)
+        spark.forget(operation_id)
+
+
+def replaced(path: Path) -> None:
+    """Write the record of another task, as somebody who can write the dataset could."""
+    path.write_bytes(path.with_name(path.name.replace("-0.json", "-1.json")).read_bytes())
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def changed(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [replaced, truncated, changed, emptied, removed])
+def test_a_record_that_is_not_sound_runs_again(
+    dataset: LanceDataset, ran: Counter[int], damage: Callable[[Path], None]
+) -> None:
+    plan = spark.plan_update(dataset, {"name": "'x'"}, "id < 50", task_bytes=1)
+    operation_id = interrupted(plan, 6)
+    damage(Path(dataset.uri) / "_lance_nb_jobs" / f"{operation_id}-0.json")
+    made = spark.resume(operation_id, engine="local")
+    assert ran == Counter({**dict.fromkeys(range(10), 1), 0: 2})
+    assert made.count_rows("name = 'x'") == 50
+    assert lance.dataset(made.uri).count_rows("name = 'x'") == 50
+
+
+def test_files_that_a_clean_up_removed_are_written_again(
+    dataset: LanceDataset, ran: Counter[int]
+) -> None:
+    from datetime import timedelta
+
+    plan = spark.plan_append(dataset, dataset, task_bytes=1)
+    operation_id = interrupted(plan, 7)
+    dataset.cleanup_old_versions(older_than=timedelta(days=1), delete_unverified=True)
+    made = spark.resume(operation_id, engine="local")
+    assert ran.total() == 7 + 10
+    assert lance.dataset(made.uri).count_rows() == 200
+
+
+def test_a_folder_for_the_records_can_be_named(dataset: LanceDataset, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    runs = iter(range(5))
+
+    def stops() -> bool:
+        return next(runs, None) is None
+
+    with pytest.raises(RunCancelledError):
+        run_once(
+            spark.plan_delete(dataset, "id < 40", task_bytes=1),
+            RunOptions(engine="local", journal=folder, stop=stops),
+        )
+    assert list((folder / "_lance_nb_jobs").iterdir()) == []  # a run that is cancelled is over
+    assert records(dataset) == []
+    assert spark.unfinished() == []
+    with pytest.raises(InvalidInputError, match="must not have a user and password"):
+        TaskLog.of(spark.plan_delete(dataset, "id < 1").pinned, "x", "ftp://me:x@host/jobs")
+
+
+def test_a_run_that_goes_on_elsewhere_is_not_resumed(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation_id = interrupted(spark.plan_delete(dataset, "id < 40", task_bytes=1), 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "_RUNNING", {operation_id})
+        (entry,) = spark.unfinished()
+        assert "running in process" in str(entry)
+        with pytest.raises(InvalidInputError, match="wait until it is over"):
+            spark.resume(operation_id)
+    assert spark.resume(operation_id).count_rows() == 60
+
+
+def test_a_failing_task_says_how_to_go_on(dataset: LanceDataset) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        run = RecordedTask.run
+
+        def fails(task: RecordedTask) -> Any:
+            if task.number == 4:
+                raise StorageError("x", "the network is away")
+            return run(task)
+
+        patched.setattr(RecordedTask, "run", fails)
+        with pytest.raises(StorageError) as caught:
+            run_once(
+                spark.plan_delete(dataset, "id < 40", task_bytes=1),
+                RunOptions(engine="local", journal=True),
+            )
+    (entry,) = spark.unfinished()
+    assert f"lance_nb.spark.resume('{entry.operation_id}')" in caught.value.__notes__[0].replace(
+        '"', "'"
+    )
+    assert spark.resume(entry.operation_id).count_rows() == 60
+
+
+def test_small_plans_are_not_recorded(dataset: LanceDataset, ran: Counter[int]) -> None:
+    run_once(spark.plan_delete(dataset, "id < 40", task_bytes=1), RunOptions(engine="local"))
+    assert ran == Counter()
+    assert not (Path(dataset.uri) / "_lance_nb_jobs").exists()
+
+
+def test_progress_of_a_resumed_run_counts_what_was_done(dataset: LanceDataset) -> None:
+    operation_id = interrupted(spark.plan_delete(dataset, "id < 40", task_bytes=1), 6)
+    told: list[Any] = []
+    spark.resume(operation_id, engine="local", progress=told.append)
+    counts = [(one.num_done, one.num_tasks) for one in told if one.num_tasks]
+    assert counts[0] == (6, 10)
+    assert counts[-1] == (10, 10)
+
+
+# --- a conflict -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def meets(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Callable[[], object]]]:
+    """What others do, each before one attempt to commit."""
+    commit, others = Plan.commit, []
+
+    def meeting(plan: Plan, *args: Any) -> LanceDataset:
+        if others:
+            others.pop(0)()
+        return commit(plan, *args)
+
+    monkeypatch.setattr(Plan, "commit", meeting)
+    yield others
+    assert others == []
+
+
+@pytest.mark.parametrize("resumes", [False, True], ids=["run", "resumed"])
+def test_a_conflict_repeats_only_the_fragments_that_others_changed(
+    dataset: LanceDataset, meets: list[Callable[[], object]], ran: Counter[int], resumes: bool
+) -> None:
+    def other() -> None:
+        lance.dataset(dataset.uri).update({"name": "'theirs'"}, "id = 5")  # moves a row
+
+    plan = spark.plan_update(dataset, {"name": "'ours'"}, "id < 40", task_bytes=1)
+    if resumes:
+        operation_id = interrupted(plan, 3)
+        meets.append(other)
+        made = spark.resume(operation_id, engine="local")
+    else:
+        meets.append(other)
+        made = spark.run.run(dataset, lambda _: plan, RunOptions(engine="local", journal=True))
+    # fragment 0 was changed and fragment 10 is new: one task for both
+    assert ran.total() == 10 + 1
+    for opened in (made, lance.dataset(made.uri)):
+        table = opened.to_table().sort_by("id")
+        assert table["id"].to_pylist() == list(range(100))
+        assert table["name"].to_pylist()[:40] == ["ours"] * 40
+        assert table["name"].to_pylist()[40:] == rows(40, 100)["name"].to_pylist()
+
+
+def test_a_backfill_goes_on_after_an_append(
+    dataset: LanceDataset, meets: list[Callable[[], object]], ran: Counter[int]
+) -> None:
+    meets.append(lambda: lance.write_dataset(rows(100, 110), dataset.uri, mode="append"))
+    plan = spark.plan_columns(dataset, {"twice": "id * 2"}, task_bytes=1)
+    made = spark.run.run(dataset, lambda _: plan, RunOptions(engine="local", journal=True))
+    assert ran.total() == 10 + 1
+    table = lance.dataset(made.uri).to_table().sort_by("id")
+    assert table["twice"].to_pylist() == [2 * one for one in range(110)]
+
+
+def test_another_schema_is_planned_anew(
+    dataset: LanceDataset, meets: list[Callable[[], object]]
+) -> None:
+    meets.append(lambda: lance.dataset(dataset.uri).add_columns({"more": "id"}))
+    made = spark.backfill(dataset, {"twice": "id * 2"}, engine="local")
+    table = lance.dataset(made.uri).to_table().sort_by("id")
+    assert table.column_names == ["id", "name", "more", "twice"]
+    assert table["twice"].to_pylist() == [2 * one for one in range(100)]
+
+
+# --- how tasks are kept ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_tasks_survive_and_shared_values_are_written_once(dataset: LanceDataset, name: str) -> None:
+    plan = PLANS[name](dataset)
+    data = tasks_to_json(plan.tasks)
+    assert tasks_to_json(tasks_from_json(data, ResumeOptions())) == data
+    assert data.count(b'"is":"PinnedVersion"') <= 2  # a clone copies files, which name no version
+
+
+def test_a_task_costs_few_bytes(dataset: LanceDataset) -> None:
+    plan = spark.plan_update(dataset, {"name": "'x'"}, "id < 15", task_bytes=1)
+    few = len(tasks_to_json(plan.tasks))
+    many = len(tasks_to_json(plan.tasks * 100))
+    assert (many - few) / (len(plan.tasks) * 99) < 400
