@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSet
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
@@ -136,7 +137,7 @@ class Bitmap(MutableSet[int]):
 
 def _checked(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        if not hasattr(value, "__index__") or isinstance(value, bool):
+        if not hasattr(value, "__index__") or isinstance(value, bool | np.bool_):
             raise ArgumentError(f"a bitmap holds integers, not {type(value).__name__}")
         value = int(value.__index__())
     if not 0 <= value < 1 << 64:

@@ -2,17 +2,21 @@
 
 pyarrow raises for a year after 9999, a time of day after midnight, or a time zone that is not
 installed, but a file may hold them. All dates, times and durations of such a column are converted
-to the numbers that are stored.
+to the numbers that are stored. A column of points in time with nanoseconds, for which pyarrow needs
+pandas, becomes text in ISO 8601 where pandas is not installed.
 
 Not supported: maps with such values; the error of pyarrow is raised.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
+
+_MICROSECONDS_END = len("2026-01-02T03:04:05.000000")
 
 
 def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -24,9 +28,32 @@ def to_python(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     found: list[Any]
     try:
         found = values.to_pylist()
-    except (ValueError, OverflowError):
-        found = values.cast(_stored_type(values.type)).to_pylist()
+    except (ValueError, OverflowError, KeyError):  # KeyError: a time zone, before pyarrow 25
+        found = _nanosecond_texts(values) or values.cast(_stored_type(values.type)).to_pylist()
     return found
+
+
+def _nanosecond_texts(values: pa.Array | pa.ChunkedArray) -> list[str | None] | None:
+    """Write points in time with nanoseconds; None for other types and unknown time zones."""
+    kind = values.type
+    if not pt.is_timestamp(kind) or kind.unit != "ns":
+        return None
+    try:
+        numbers = values.cast(pa.int64()).to_pylist()
+        whole = pa.array([None if one is None else one // 1000 for one in numbers], pa.int64())
+        moments = whole.cast(pa.timestamp("us", kind.tz)).to_pylist()
+    except (ValueError, OverflowError, KeyError):
+        return None
+    return [
+        None if moment is None else _with_nanoseconds(moment, number % 1000)
+        for moment, number in zip(moments, numbers, strict=True)
+    ]
+
+
+def _with_nanoseconds(moment: datetime, nanoseconds: int) -> str:
+    written = moment.isoformat(timespec="microseconds")
+    end = _MICROSECONDS_END
+    return f"{written[:end]}{nanoseconds:03d}{written[end:]}"
 
 
 def rows_to_python(table: pa.Table) -> list[dict[str, Any]]:

@@ -30,6 +30,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
+import pyarrow as pa
+
 from lance_nb.code_lines import Python, Word
 from lance_nb.errors import InvalidInputError, LanceError, MissingPackageError
 from lance_nb.explorer.models import text
@@ -67,6 +69,8 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:
+        _convert_without_pandas()
     is_debug = "--debug" in words
     words = [one for one in words if one != "--debug"]
     for stream in (sys.stdout, sys.stderr):
@@ -112,6 +116,30 @@ def _run(words: list[str]) -> int:
     request = _request(context, words)
     found = request.verb.run(context, request.arguments)
     return _show(found, as_json=request.as_json)
+
+
+class _PandasIsAbsent:
+    """Finder that reports pandas as not installed."""
+
+    @staticmethod
+    def find_spec(name: str, *_of_package: object) -> None:
+        if name == "pandas":
+            raise MissingPackageError("conversion", name, name)
+
+
+def _convert_without_pandas() -> None:
+    """Let pyarrow convert lists of Python without pandas, in the process of the command only.
+
+    pyarrow looks for pandas once, at the first list that it converts: 0.3 s of processor where
+    pandas is installed. ``import pandas`` and ``Table.to_pandas`` work as before.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.meta_path.insert(0, _PandasIsAbsent)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_PandasIsAbsent)
 
 
 def _asks_for_help(words: list[str]) -> bool:

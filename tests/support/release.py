@@ -49,7 +49,7 @@ assert ds.verify().ok
 print("compiled" if compiled.is_available() else "numpy")
 """
 # What the engine's unit tests import besides lance_nb.
-TEST_TOOLS = ("pytest>=9", "hypothesis>=6.100", "pandas>=2.2", "aiohttp", "tzdata")
+TEST_TOOLS = ("pytest>=9", "hypothesis>=6.100", "pandas>=2.2", "aiohttp", "s3fs", "tzdata")
 ENGINE_TESTS = ("storage", "format", "encodings", "file", "table")
 
 

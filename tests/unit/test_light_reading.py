@@ -149,3 +149,45 @@ def test_a_preview_loads_what_it_needs_and_little_else(name: str) -> None:
     loaded, count = done.stdout.split("\n")[:2]
     assert loaded == "[]"
     assert int(count) <= PREVIEW_MODULES_MAX
+
+
+# What a simple verb of the command does without; with them it takes twice the processor time.
+NOT_FOR_A_VERB = (
+    "pandas", "sqlglot", "IPython", "ipywidgets", "anywidget", "pyspark", "duckdb", "obstore",
+    "lance_nb.explorer.widget", "lance_nb.spark",
+)  # fmt: skip
+SIMPLE_VERBS = (
+    "open", "show", "schema", "head", "fragments", "indices", "log", "log --graph", "diff 1 2",
+    "branch", "tag", "space",
+)  # fmt: skip
+COMMAND_MODULES_MAX = 185  # of ours, loaded before a verb runs
+
+
+def test_a_simple_verb_of_the_command_loads_little() -> None:
+    """pyarrow imports pandas, where it is installed, with the first list that it converts."""
+    assert [name for name in NOT_FOR_A_VERB if find_spec(name) is None] == []
+    uri = str(GOLDEN / "history.lance")
+    lines = [[verb, uri, *rest] for verb, *rest in map(str.split, SIMPLE_VERBS)]
+    code = (
+        "import sys\n"
+        "from lance_nb.magic.command_line import main\n"
+        "count = len([name for name in sys.modules if name.startswith('lance_nb')])\n"
+        "out, sys.stdout = sys.stdout, sys.stderr\n"
+        f"for line in {[*lines, ['tables', str(GOLDEN)]]!r}:\n"
+        "    sys.argv[1:] = line\n"
+        "    status = main()\n"
+        f"    found = [name for name in {NOT_FOR_A_VERB!r} if name in sys.modules]\n"
+        "    assert not status and not found, (line, status, found)\n"
+        "print(count, file=out)\n"
+        "import pandas, pyarrow\n"
+        "print(len(pyarrow.table({'a': [1, 2]}).to_pandas()), file=out)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=240
+    )
+
+    assert done.returncode == 0, done.stderr[-1000:]
+    count, rows = map(int, done.stdout.split())
+    assert count <= COMMAND_MODULES_MAX
+    assert rows == 2  # pandas is used where it is asked for

@@ -431,7 +431,8 @@ def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Arr
 def array_of(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Return ``pa.array(values, type_)``, which imports pandas, of common types without it."""
     if pt.is_integer(type_) or type_ in {pa.float32(), pa.float64()}:
-        data = np.array(values, type_.to_pandas_dtype())
+        name = str(type_)  # not to_pandas_dtype(), which imports pandas before pyarrow 25
+        data = np.array(values, {"float": "float32", "double": "float64"}.get(name, name))
         return pa.Array.from_buffers(type_, data.size, [None, pa.py_buffer(data)])
     if type_ == pa.string():
         pieces = [value.encode() for value in values]

@@ -124,8 +124,13 @@ class Regex:
             self.check_cost(text)
             match = self._python.search(text)
             return -1 if match is None else match.start()
-        found = pc.find_substring_regex(text, pattern=self.re2).as_py()
-        return -1 if found < 0 else len(text.encode()[:found].decode())
+        if not pc.match_substring_regex(text, pattern=self.re2).as_py():
+            return -1
+        # Before its version 26, Arrow searches bytes, not characters, in find_substring_regex.
+        before = pc.replace_substring_regex(
+            text, pattern=rf"\A((?s:.*?))(?:{self.re2})(?s:.*)\z", replacement=r"\1"
+        )
+        return len(before.as_py())
 
     def groups(self, text: str) -> list[str | None] | None:
         """Return the groups of the first match, the whole of it if there are none."""

@@ -303,7 +303,7 @@ def shown(text: str, chars_max: int = 120) -> str:
 @cache
 def _dialect() -> type[Dialect]:
     """Define the dialect; sqlglot takes a quarter of a second to import, so not before a filter."""
-    from sqlglot import parser, tokens
+    from sqlglot import exp, parser, tokens
     from sqlglot.dialects.dialect import Dialect
 
     kept = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION")
@@ -324,6 +324,13 @@ def _dialect() -> type[Dialect]:
             HEX_STRINGS = [("x'", "'"), ("X'", "'")]  # noqa: RUF012
 
         class Parser(parser.Parser):
+            # Before its version 30.18, sqlglot binds % as weakly as +.
+            TERM = {  # noqa: RUF012
+                sign: made
+                for sign, made in parser.Parser.TERM.items()
+                if sign != tokens.TokenType.MOD
+            }
+            FACTOR = {**parser.Parser.FACTOR, tokens.TokenType.MOD: exp.Mod}  # noqa: RUF012
             FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012

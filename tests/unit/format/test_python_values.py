@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from ast import literal_eval
 from datetime import date
 
 import pyarrow as pa
@@ -38,3 +41,22 @@ def test_other_values_are_as_pyarrow_has_them() -> None:
     table = pa.table({"day": [date(2026, 1, 2)], "n": [1]})
     assert rows_to_python(table) == table.to_pylist()
     assert rows_to_python(table.slice(0, 0)) == []
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "+02:00"])
+def test_nanoseconds_without_pandas_are_text(zone: str | None) -> None:
+    code = (
+        "import sys, pyarrow as pa\n"
+        "from lance_nb.magic.command_line import _convert_without_pandas\n"
+        "from lance_nb.format.python_values import to_python\n"
+        "_convert_without_pandas()\n"
+        f"kind = pa.timestamp('ns', {zone!r})\n"
+        "print(to_python(pa.array([1_577_836_800_000_000_001, -1, None]).view(kind)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    offset = {None: "", "UTC": "+00:00", "+02:00": "+02:00"}[zone]
+    hours = 2 if zone == "+02:00" else 0
+    last = "1970-01-01T01:59:59" if hours else "1969-12-31T23:59:59"
+    assert literal_eval(done.stdout) == [
+        f"2020-01-01T0{hours}:00:00.000000001{offset}", f"{last}.999999999{offset}", None,
+    ]  # fmt: skip

@@ -40,7 +40,7 @@ def rows_of(snapshot, text, columns=None, row_columns=(), **window):
     [
         ("id > 30", lambda table: pc.greater(table["id"], 30)),
         ("amount IS NULL", lambda table: pc.is_null(table["amount"])),
-        ("id % 7 = 3", lambda table: pc.equal(pc.modulo(table["id"], 7), 3)),
+        ("id % 7 = 3", lambda table: pa.array(table["id"].to_numpy() % 7 == 3)),
         ("point.x > 3", lambda table: pc.greater(pc.struct_field(table["point"], "x"), 3)),
         ("id >= 0", lambda table: pc.greater_equal(table["id"], 0)),
         ("id < 0", lambda table: pc.less(table["id"], 0)),
@@ -86,7 +86,7 @@ def test_row_columns_are_those_of_the_surviving_rows(at):
 
     found = rows_of(snapshot, "id % 5 = 2", ["id"], names)
 
-    assert found.equals(whole.filter(pc.equal(pc.modulo(whole["id"], 5), 2)))
+    assert found.equals(whole.filter(pa.array(whole["id"].to_numpy() % 5 == 2)))
     assert whole[ROW_OFFSET].to_pylist() == list(range(whole.num_rows))
 
 
