@@ -326,11 +326,13 @@ def _dialect() -> type[Dialect]:
         class Parser(parser.Parser):
             # Before its version 30.18, sqlglot binds % as weakly as +.
             TERM = {  # noqa: RUF012
-                sign: made
-                for sign, made in parser.Parser.TERM.items()
-                if sign != tokens.TokenType.MOD
+                sign: made for sign, made in parser.Parser.TERM.items() if made is not exp.Mod
             }
-            FACTOR = {**parser.Parser.FACTOR, tokens.TokenType.MOD: exp.Mod}  # noqa: RUF012
+            FACTOR = {  # noqa: RUF012
+                sign: made
+                for sign, made in (parser.Parser.TERM | parser.Parser.FACTOR).items()
+                if made is exp.Mod or sign in parser.Parser.FACTOR
+            }
             FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
             NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
