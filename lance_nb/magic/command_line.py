@@ -53,7 +53,10 @@ MAX_PORT = 65_535
 _TEXT_VERBS = frozenset({"sql", "query"})
 # Commands of the terminal only: usage and description.
 COMMANDS = {
-    "lab": ("[URI]", "open JupyterLab with a notebook that explores the dataset"),
+    "lab": (
+        "[URI] [options of JupyterLab]",
+        "open JupyterLab with a notebook that explores the dataset",
+    ),
     "view": (
         "URI [--no-browser] [--port N] [--read-only]",
         "explore the dataset in a browser, without a notebook; Ctrl-C ends it",
@@ -205,9 +208,16 @@ def _demo(words: list[str]) -> int:
     return 0
 
 
+def _apart(words: list[str]) -> list[str]:
+    """Write ``--option=value`` as two words."""
+    parts = (one.split("=", 1) if one.startswith("--") else [one] for one in words)
+    return [part for one in parts for part in one]
+
+
 def _view(words: list[str]) -> int:
     """Serve the explorer to a browser of this machine until Ctrl-C."""
     usage = f"usage: {PROG} view {COMMANDS['view'][0]}"
+    words = _apart(words)
     targets, port, left = [], 0, iter(words)
     for one in left:
         if one == "--port":
@@ -249,7 +259,7 @@ def _report(words: list[str]) -> int:
 
     usage = f"usage: {PROG} report {COMMANDS['report'][0]}"
     targets, target = [], None
-    left = iter(words)
+    left = iter(_apart(words))
     for one in left:
         if one in {"-o", "--output"}:
             target = next(left, None)
@@ -276,8 +286,16 @@ def _lab(words: list[str]) -> int:
         from jupyterlab.labapp import LabApp
     except ImportError as error:
         raise MissingPackageError("lab", "JupyterLab", "lance-nb[lab]") from error
-    targets = [one for one in words if not one.startswith("-")]
-    options = [one for one in words if one.startswith("-")]
+    targets, options = [], []
+    left = iter(words)
+    for one in left:
+        if not one.startswith("-"):
+            targets.append(one)
+            continue
+        name = one.lstrip("-")
+        takes_value = name in LabApp.aliases or ("." in name and "=" not in name)
+        value = next(left, None) if takes_value else None  # --port 9999
+        options.append(one if value is None else f"{one}={value}")
     if len(targets) > 1:
         raise InvalidInputError(f"usage: {PROG} lab [URI] [options of JupyterLab]")
     notebook = [str(_notebook_for(targets[0]))] if targets else []

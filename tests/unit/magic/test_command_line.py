@@ -258,6 +258,40 @@ def test_lab_starts_on_the_notebook_also_for_root(
     assert started == ["explore_photos.ipynb", address, "--no-browser", *allowed]
 
 
+@pytest.mark.parametrize(
+    ("words", "passed_on"),
+    [
+        (["--port", "9797"], ["--port=9797"]),
+        (["--port=9797"], ["--port=9797"]),
+        (["--ServerApp.port", "9797", "--no-browser"], ["--ServerApp.port=9797", "--no-browser"]),
+        (["--no-browser"], ["--no-browser"]),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_values_of_options_of_jupyterlab_may_be_words_of_their_own(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, words: list[str],
+    passed_on: list[str], is_first: bool,
+) -> None:  # fmt: skip
+    from jupyterlab.labapp import LabApp
+
+    started: list[str] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.geteuid", lambda: 1000, raising=False)
+    monkeypatch.setattr(LabApp, "launch_instance", started.extend)
+    assert main(["lab", *words, uri] if is_first else ["lab", uri, *words]) == 0
+    assert started[0] == "explore_photos.ipynb"
+    assert started[2:] == passed_on
+
+
+def test_values_of_options_may_follow_an_equals_sign(
+    uri: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", uri, f"--output={tmp_path / 'a=b.html'}"]) == 0
+    assert (tmp_path / "a=b.html").is_file()
+    assert main(["view", uri, "--port=99999"]) == 2
+    assert "--port takes a number up to 65535" in capsys.readouterr().err
+
+
 def test_two_versions_are_written_with_or_without_dots(
     uri: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
