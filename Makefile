@@ -209,7 +209,7 @@ bench-write: $(VENV)/.stamp-test  ## time writing against pylance; BENCH_FLAGS a
 bench-object-store: $(VENV)/.stamp-test  ## time a far S3 server against pylance, count requests; BENCH_FLAGS='--drivers --only NAME --delay-ms 50'
 	$(PY) -m tests.benchmarks.object_store $(BENCH_FLAGS)
 
-bench-index: $(VENV)/.stamp-test  ## time vector indices against pylance; BENCH_FLAGS='--rows N --dimension N'
+bench-index: $(VENV)/.stamp-test  ## time indices against pylance, cold, warm and far; BENCH_FLAGS='--only scalars|texts|builds|requests|vectors'
 	$(PY) -m tests.benchmarks.index_search $(BENCH_FLAGS)
 
 bench-checksums: $(VENV)/.stamp-test  ## what checksums cost writing, on disk and in memory; BENCH_FLAGS='--bytes N --only NAME'

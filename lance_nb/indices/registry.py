@@ -41,7 +41,7 @@ KINDS: dict[str, Kind] = {
     "BloomFilter": Kind(bloomfilter.FILES, bloomfilter.BloomFilter, 0, 0),
     "ZoneMap": Kind(zonemap.FILES, zonemap.ZoneMap, 0, 0),
 }
-"""In the order in which they are tried, where a column has several."""
+"""Of indices on a column that cost the same the first kind is used."""
 
 
 def opened(kind: str, files: list[Any]) -> IndexReader:

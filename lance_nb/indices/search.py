@@ -11,8 +11,9 @@ last where it is needed:
 * NOT: all live rows without those that are true or null; the part needs an exact answer.
 
 What is said holds for the fragments that every used index covers. Of several indices on a column
-the first one that understands the condition is used. Nothing is answered where reading the index
-would cost more than the scan: ``SHARE_MAX`` of the rows, and at least ``ROWS_ALWAYS``.
+the cheapest one is used, by the rows that each would name or read. Nothing is answered where
+reading the index would cost more than the scan: ``SHARE_MAX`` of the rows, and at least
+``ROWS_ALWAYS``.
 
 A file that is missing, damaged or too large is no reason to fail: a warning, and the scan goes on
 without indices.
@@ -57,6 +58,8 @@ _PARTS_MAX = 256
 _WORTH = 64  # a part with so many times the candidates left is computed for these instead
 _LEGACY = "0.1"
 BITMAP = "Bitmap"
+EXACT = ("Bitmap", "BTree", "LabelList")
+_CANDIDATE = 4  # to read a row and compute the filter, against a row that an index names
 Answer = TypeVar("Answer")
 
 
@@ -196,10 +199,10 @@ class ScalarSearch:
             return [f"index: not used, about {plan:,} rows may pass and a scan is cheaper"]
         total = len(self._snapshot.manifest.fragments)
         lines = []
-        for one in names:
+        for one, reason in names:
             covered = f"{one.covered.size} of {total} fragments covered"
             rest = ", the others are scanned" if one.covered.size < total else ""
-            lines.append(f"index: {one.words}, {covered}{rest}")
+            lines.append(f"index: {one.words}, {covered}{rest}{reason}")
         return lines
 
     @property
@@ -249,12 +252,33 @@ class ScalarSearch:
         return None if leaf is None else self._index_for(leaf)
 
     def _index_for(self, leaf: Leaf) -> tuple[Leaf, _Index] | None:
-        for index in self._indices:
-            if (index.column,) == leaf.column.path and all(
-                one.reader().understands(leaf) for one in index.segments
-            ):
-                return leaf, index
-        return None
+        found = self._costs(leaf)
+        return (leaf, found[0][1]) if found else None
+
+    def _costs(self, leaf: Leaf) -> list[tuple[int, _Index]]:
+        """Return the indices that answer a condition with what each costs, the cheapest first.
+
+        The cost is a number of rows: about those that the index names or reads, more where they
+        are only candidates, and those of fragments that it does not cover. It is 0 of an index
+        without a choice.
+        """
+        able = [
+            index
+            for index in self._indices
+            if (index.column,) == leaf.column.path
+            and all(one.reader().understands(leaf) for one in index.segments)
+        ]
+        if len(able) < 2:
+            return [(0, index) for index in able]
+        rows = live_counts(self._snapshot)
+        ids = self._snapshot.manifest.fragments.counts().ids
+
+        def cost(index: _Index) -> int:
+            estimate = sum(one.reader().estimate(leaf) for one in index.segments)
+            weight = 1 if index.kind in EXACT else _CANDIDATE
+            return weight * estimate + int(rows[~among(ids, index.covered)].sum())
+
+        return sorted(((cost(index), index) for index in able), key=lambda one: one[0])
 
     def _conjuncts(self, expression: Call) -> list[Expression]:
         """Return the operands of AND; ranges of one column as one of them."""
@@ -268,16 +292,22 @@ class ScalarSearch:
                 others.append(one)
         return [*others, *(merged(leaves) for leaves in ranges.values())]
 
-    def _words(self, expression: Expression, depth: int) -> list[_Index]:
-        """Return the indices that answer parts of the filter."""
-        found = self._leaf(expression)
-        if found is not None:
-            return [found[1]]
+    def _words(self, expression: Expression, depth: int) -> list[tuple[_Index, str]]:
+        """Return the indices that answer parts of the filter, and why each was chosen."""
+        leaf = leaf_of(expression)
+        costs = [] if leaf is None else self._costs(leaf)
+        if costs:
+            (cost, index), *others = costs
+            dearer = "".join(
+                f", cheaper than {one.name!r} ({one.kind}): about {cost:,} rows against {more:,}"
+                for more, one in others
+            )
+            return [(index, dearer)]
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return []
-        names: dict[str, _Index] = {}
+        names: dict[str, tuple[_Index, str]] = {}
         for one in expression.operands[:_PARTS_MAX]:
-            names |= {index.name: index for index in self._words(one, depth + 1)}
+            names |= {found[0].name: found for found in self._words(one, depth + 1)}
         return list(names.values())
 
     # --- answers ----------------------------------------------------------------------------------

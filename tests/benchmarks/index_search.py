@@ -7,7 +7,9 @@ are faster. ``cold`` rows open the dataset anew at each call, so no cache of the
 anything (files are in the page cache of the system); the others search a dataset object again and
 again. A row "against exact" compares with our own exact search. Vectors lie in clusters, as
 embeddings do; each search has another query every time, and recall is the share of the ten nearest
-rows that are found. ``--data`` keeps the datasets in a folder, so that a second run finds them.
+rows that are found. ``requests`` rows search a server that holds back each request for 50 ms, and
+name the requests of lance_nb and of pylance: at once after opening, and when the files are open.
+``--data`` keeps the datasets in a folder, so that a second run finds them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import argparse
 import itertools
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +28,10 @@ import numpy as np
 import pyarrow as pa
 
 import lance_nb
+from tests.benchmarks.object_store import Bench, DelayingProxy, delaying_proxy
 from tests.benchmarks.timing import Comparison, Timing, compare, cpu_seconds, table
 from tests.support.requirements import require_pylance
+from tests.support.servers import moto_server
 
 CLUSTERS = 2000
 NOISE = 0.6
@@ -34,6 +40,9 @@ K = 10
 REFINED = {"nprobes": 10, "refine_factor": 50}
 BATCH = 100_000
 KINDS = 50  # different values of the column with a BITMAP index
+FAR_ROWS = 200_000
+DELAY_S = 0.05
+WARMED = 10  # searches, so that each data file was opened
 WORDS = 20_000  # different words of the texts
 TEXTS = {
     "a common word": ["w3"],
@@ -49,13 +58,14 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=1_000_000, help="rows with vectors")
     parser.add_argument("--dimension", type=int, default=128)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--only", default="", help="scalars, texts, builds or vectors")
+    parser.add_argument("--only", default="", help="scalars, texts, builds, requests or vectors")
     parser.add_argument("--data", type=Path, help="folder that keeps the datasets")
     options = parser.parse_args()
     groups = {
         "scalars": scalar_rows,
         "texts": text_rows,
         "builds": build_rows,
+        "requests": request_rows,
         "vectors": vector_rows,
     }
     with tempfile.TemporaryDirectory() as temporary:
@@ -203,6 +213,66 @@ def build_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison
             shutil.rmtree(place)
         name = f"build {kind} of {column!r} (processor time)"
         yield Comparison(name, spent[0], spent[1], goal)
+
+
+def request_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:
+    """Search datasets on a far server: at once after opening, and when other searches were made."""
+    lance = require_pylance()
+    path = folder / f"far_{FAR_ROWS}"
+    if not path.exists():
+        data = scalar_table(FAR_ROWS)
+        vectors = np.random.default_rng(6).random(FAR_ROWS * 16, np.float32)
+        data = data.append_column("v", pa.FixedSizeListArray.from_arrays(pa.array(vectors), 16))
+        made = lance.write_dataset(data, str(path), max_rows_per_file=-(-FAR_ROWS // 4))
+        for column, kind in (("number", "BTREE"), ("kind", "BITMAP"), ("text", "INVERTED")):
+            made.create_scalar_index(column, kind)
+        made.create_index("v", "IVF_PQ", num_partitions=16, num_sub_vectors=4)
+    numbers = itertools.cycle(np.random.default_rng(5).permutation(FAR_ROWS).tolist())
+    words = itertools.cycle(f"w{number}" for number in range(300, 400))
+    rng = np.random.default_rng(7)
+    match = text_search(words, "OR")
+    searches: dict[str, Callable[[Any], object]] = {
+        "BTREE, one number": lambda ds: ds.to_table(["id"], filter=f"number = {next(numbers)}"),
+        "BITMAP, count": lambda ds: ds.count_rows(f"kind = 'kind {next(numbers) % KINDS}'"),
+        f"INVERTED, a word, top {K}": match,
+        "IVF_PQ, 4 probes": lambda ds: ds.to_table(
+            ["id"], nearest={"column": "v", "q": rng.random(16, np.float32), "k": K, "nprobes": 4}
+        ),
+    }
+    storage = {
+        "aws_access_key_id": "test", "aws_secret_access_key": "testtest",
+        "aws_region": "us-east-1", "allow_http": "true",
+    }  # fmt: skip
+    with (
+        moto_server() as endpoint,
+        delaying_proxy(endpoint, DELAY_S) as proxy,
+    ):
+        uri = Bench(endpoint, proxy, path).shared
+        storage["aws_endpoint"] = f"http://127.0.0.1:{proxy.port}"
+        for name, search in searches.items():
+            spent: dict[str, list[tuple[int, Timing]]] = {"cold": [], "warm": []}
+            for engine in (lance_nb, lance):
+                dataset = engine.dataset(uri, storage_options=storage)
+                act = partial(search, dataset)
+                spent["cold"].append(_requests(proxy, act))
+                for _ in range(WARMED):
+                    act()
+                found = [_requests(proxy, act) for _ in range(options.runs)]
+                spent["warm"].append(sorted(found, key=lambda one: one[0])[len(found) // 2])
+            for state, ((mine, our_time), (other, their_time)) in spent.items():
+                title = f"requests: {name}, {state}, {mine} against {other}"
+                goal = 4 if name.startswith("BTREE") and state == "warm" else None
+                if goal and mine > goal:
+                    title += f" (goal: {goal})"
+                yield Comparison(title, our_time, their_time, None)
+
+
+def _requests(proxy: DelayingProxy, search: Callable[[], object]) -> tuple[int, Timing]:
+    proxy.requests.clear()
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    search()
+    taken = Timing(time.perf_counter() - wall, cpu_seconds() - cpu)
+    return proxy.requests.total(), taken
 
 
 # --- vectors --------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class BTree:
 
     def estimate(self, leaf: Leaf) -> int:
         """Count the rows of the pages."""
-        return int(self._matching(leaf).sum()) * self._page_rows
+        return min(int(self._matching(leaf).sum()) * self._page_rows, self._data.num_rows)
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Read the pages, and compute the condition for their values."""

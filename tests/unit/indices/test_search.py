@@ -167,3 +167,32 @@ def test_a_damaged_index_gives_a_warning_and_a_scan(indexed, name, damage):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert opened.to_table(filter="n = 7", use_scalar_index=False).equals(expected)
+
+
+def test_the_cheapest_of_several_indices_is_used(indexed):
+    indexed.create_scalar_index("n", "ZONEMAP", name="zones")
+    plan = indexed.scanner(filter="n = 7").explain_plan()
+    assert "'n_idx' (BTree) of column 'n', 4 of 5 fragments covered" in plan
+    assert "cheaper than 'zones' (ZoneMap): about" in plan
+    indexed.create_scalar_index("n", "BITMAP", name="sets")
+    answered = answer(indexed, "n = 7")
+    assert answered.words == ("'sets' (Bitmap) of column 'n'",)
+    assert answered.covered.size == 5
+    quick, plain = both(indexed, "n = 7 OR n IS NULL")
+    assert quick.equals(plain)
+
+
+def test_counts_need_no_rows(indexed, monkeypatch):
+    indexed.create_scalar_index("word", "BITMAP")
+    indexed.insert(indexed.to_table().slice(0, 30))  # no index covers these
+    indexed.delete("id % 3 = 1")
+    expected = {
+        text: indexed.scanner(filter=text, use_scalar_index=False).count_rows()
+        for text in ("word = 'w1'", "word <> 'w1'", "NOT (word = 'w1')", "word IN ('w1', 'w5')",
+                     "word IS NULL", "word = 'none'")
+    }  # fmt: skip
+    monkeypatch.setattr(searching.ScalarSearch, "answer", lambda *_: pytest.fail("rows were named"))
+    assert {text: indexed.count_rows(text) for text in expected} == expected
+    assert indexed.value_counts("word")["count"].to_pylist() == sorted(
+        (indexed.count_rows(f"word = 'w{number}'") for number in range(7)), reverse=True
+    )
