@@ -38,7 +38,7 @@ from lance_nb.explorer.models.error_card import error_card
 from lance_nb.shown_text import visible_lines
 from lance_nb.storage import meter
 
-MAX_REQUEST_WEIGHT = 20_000
+MAX_REQUEST_WEIGHT = 200_000
 MAX_ID_CHARS = 64
 
 _log = logging.getLogger(__name__)

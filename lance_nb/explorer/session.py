@@ -7,8 +7,9 @@ requests for ``messages.handle``. ``RequestHandlers`` is the base of the handler
 ``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
 filter matches and query vectors of the grid between requests; the browser refers to them by a key:
 ``o3`` for an order, ``p4`` for the rows that pass a filter, ``s5`` for rows that a view chose,
-``v6`` for a vector. ``RecentAnswers`` keeps what the browser got last, so that a picture of the
-screen reads nothing again; what the browser says is on its screen is in ``Session.on_screen``.
+``v6`` for a vector, ``c7`` for a choice of columns. ``RecentAnswers`` keeps what the browser got
+last, so that a picture of the screen reads nothing again; what the browser says is on its screen is
+in ``Session.on_screen``.
 
 Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``. A
 selection has ``MAX_SELECTED`` rows in at most ``MAX_RANGES`` ranges; columns without rows mean the
@@ -35,6 +36,7 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.messages import Answer, Handler, integer, words
 from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
+from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
@@ -157,6 +159,17 @@ class RowOrderCache:
         chosen: npt.NDArray[np.uint64] = found
         return chosen
 
+    def keep_columns(self, choice: ColumnChoice) -> str:
+        """Keep a choice of columns, of any version, and return its key."""
+        return self._keep("c", None, choice)
+
+    def columns(self, key: object) -> ColumnChoice:
+        """Return a choice of columns by its key. Raises InvalidInputError if it was evicted."""
+        found = self._known(key)[1]
+        if not isinstance(found, ColumnChoice):
+            raise InvalidInputError("this choice of columns is no longer cached: choose them again")
+        return found
+
     def keep_vector(self, query: NearestQuery) -> str:
         """Keep a query vector and return its key."""
         return self._keep("v", None, query)
@@ -242,7 +255,7 @@ class RecentAnswers:
 
 def _lens(args: Mapping[str, Any]) -> object:
     return tuple(args.get(name) or None for name in ("branch", "version", "filter", "system",
-                                                     "arranged"))  # fmt: skip
+                                                     "arranged", "shown"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +362,8 @@ class Session:
         Raises InvalidInputError, also when the order is no longer kept.
         """
         query, key = query_of(args), args.get("arranged")
+        if args.get("shown") is not None:
+            query = replace(query, columns=self.row_orders.columns(args["shown"]))
         if key is None:
             return query
         return replace(query, order=self.row_orders.at(place or place_of(args), key))

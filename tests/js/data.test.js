@@ -324,6 +324,20 @@ test("nothing is asked without a place or a kernel", () => {
   assert.equal(kernel.asked.length, 0);
 });
 
+test("pinned columns are asked for beside those in sight", () => {
+  const { store: pages, kernel, last } = store();
+  const want = () => pages.want([0, 20], [62, 68], true, 20, 2);
+  want();
+  assert.equal(last().first_column, 45); // what was scrolled to first
+  kernel.last("rows").answer(page(0, 20, 45, 40));
+  want();
+  assert.deepEqual([last().first_column, last().offset], [0, 0]);
+  kernel.last("rows").answer(page(0, 20, 0, 40));
+  const asked = kernel.count("rows");
+  want();
+  assert.equal(kernel.count("rows"), asked);
+});
+
 test("columns known before stay known where they are alike", () => {
   const { store: pages } = store();
   pages.reset({ version: 1 }, page(0, 2));
@@ -389,10 +403,15 @@ test("rows and columns are selected", () => {
   assert.deepEqual(ctx.kernel.last("select").args, { ranges: [], columns: [1, 12], filter: "x" });
   assert.equal(changed, ctx.kernel.count("select"));
   chosen.select(1);
-  chosen.reset(true);
+  chosen.reset({ rows: true, columns: true });
+  assert.deepEqual([chosen.rows, chosen.columns], [1, 2]);
+  const told = ctx.kernel.count("select");
+  chosen.reset({ rows: false, columns: true });
   assert.deepEqual([chosen.rows, chosen.columns], [0, 2]);
-  chosen.reset(false);
+  assert.deepEqual(ctx.kernel.last("select").args.columns, [1, 12]);
+  chosen.reset({ rows: false, columns: false });
   assert.equal(chosen.columns, 0);
+  assert.equal(ctx.kernel.count("select"), told + 1);
 });
 
 test("the version before a place", () => {

@@ -95,8 +95,8 @@ function grid({ numRows = 1000, numColumns = 6, cell = undefined, waits = false 
 
 test("only rows and columns in sight are painted and asked for", () => {
   const { part, element, wanted, painted, rows } = grid();
-  assert.deepEqual(wanted.at(-1), [[0, 10], [0, 3], true, 1000]);
-  assert.deepEqual(painted.at(-1), { first: 0, last: 10, from: 0, to: 3 });
+  assert.deepEqual(wanted.at(-1), [[0, 10], [0, 3], true, 1000, 0]);
+  assert.deepEqual(painted.at(-1), { first: 0, last: 10, from: 0, to: 3, columns: [0, 1, 2] });
   assert.equal(rows().length, 10);
   assert.deepEqual(rows()[2], ["2", "2:0", "2:1", "2:2"]);
   assert.equal(element.getAttribute("aria-rowcount"), "1001");
@@ -124,13 +124,13 @@ test("scrolling moves what is in sight, rows are used again", () => {
   const { element, wanted, rows, scrollTo } = grid();
   const lines = element.querySelectorAll(".lnb-grid-row").length;
   scrollTo({ scrollTop: 280 + 14 });
-  assert.deepEqual(wanted.at(-1), [[10, 21], [0, 3], true, 1000]);
+  assert.deepEqual(wanted.at(-1), [[10, 21], [0, 3], true, 1000, 0]);
   assert.deepEqual(rows()[0].slice(0, 2), ["10", "10:0"]);
   const first = [...element.querySelectorAll(".lnb-grid-row")].find((line) => line.lnb === 10);
   assert.equal(first.style.transform, "translateY(-14px)");
   assert.equal(element.querySelectorAll(".lnb-grid-row").length, lines + 1);
   scrollTo({ scrollTop: 0, scrollLeft: 2 * WIDE });
-  assert.deepEqual(wanted.at(-1), [[0, 10], [2, 5], false, 1000]);
+  assert.deepEqual(wanted.at(-1), [[0, 10], [2, 5], false, 1000, 0]);
   assert.equal(rows().length, 10);
   assert.deepEqual(rows()[0], ["0", "0:2", "0:3", "0:4"]);
   assert.deepEqual(texts(element, ".lnb-grid-column b"), ["c2", "c3", "c4"]);
@@ -367,4 +367,41 @@ test("a title has the type of its column, none until the column is known", () =>
   part.size(1000, 6, { anew: true });
   nextFrame();
   assert.deepEqual(types(), ["", "", ""]);
+});
+
+test("pinned columns stay on the left, and others scroll beside them", () => {
+  const { part, element, wanted, painted, rows, key, scrollTo, place } = grid();
+  part.size(1000, 6, { pinned: 1 });
+  nextFrame();
+  scrollTo({ scrollLeft: 2 * WIDE });
+  assert.deepEqual(rows()[0], ["0", "0:0", "0:3", "0:4"]);
+  assert.deepEqual(wanted.at(-1), [[0, 10], [3, 5], true, 1000, 1]);
+  assert.deepEqual(painted.at(-1).columns, [0, 3, 4]);
+  const [line] = part.body.children;
+  assert.match(line.children[1].className, /lnb-pinned/);
+  assert.doesNotMatch(line.children[2].className, /lnb-pinned/);
+  assert.equal(line.children[1].style.transform, "translateX(40px)");
+  assert.equal(line.children[2].style.transform, `translateX(${40 + WIDE}px)`);
+  const heads = [...element.querySelectorAll(".lnb-grid-column")].filter((one) => !one.hidden);
+  assert.deepEqual(
+    heads.map((one) => one.className.includes("lnb-pinned")),
+    [true, false, false],
+  );
+  key("ArrowRight");
+  assert.equal(place(), "0:1");
+  assert.equal(element.scrollLeft, 0); // the second column begins where the first one ends
+  scrollTo({ scrollLeft: 2 * WIDE });
+  key("ArrowLeft");
+  assert.equal(element.scrollLeft, 2 * WIDE); // a pinned column is in sight wherever one is
+});
+
+test("pinned columns that leave no room for others scroll with them", () => {
+  const { part, painted } = grid();
+  part.size(1000, 6, { pinned: 5 });
+  nextFrame();
+  assert.deepEqual(painted.at(-1).columns, [0, 1, 2]);
+  const stuck = [...part.body.children[0].children].filter((one) =>
+    one.className.includes("lnb-pinned"),
+  );
+  assert.equal(stuck.length, Math.floor((0.7 * 360) / WIDE));
 });

@@ -637,11 +637,11 @@ const until = async (ready) => {
 test("pictures in sight are asked for, some rows at once, and kept small", async () => {
   const { ctx, did, part, closed, cells } = pictures();
   part.reset({ version: 3 });
-  part.want(0, 30, 0, 1);
+  part.want(0, 30, [0]);
   assert.equal(part.toggle.hidden, true); // no column of pictures is in sight
   assert.equal(ctx.kernel.asked.length, 0);
-  part.want(2, 30, 0, 2);
-  part.want(2, 30, 0, 2); // the same is under way
+  part.want(2, 30, [0, 1]);
+  part.want(2, 30, [0, 1]); // the same is under way
   assert.equal(part.toggle.hidden, false);
   assert.equal(ctx.kernel.asked.length, 1);
   const [asked] = ctx.kernel.asked;
@@ -669,10 +669,10 @@ test("pictures in sight are asked for, some rows at once, and kept small", async
   assert.deepEqual(size(narrow), ["1", "48"]);
   assert.equal(part.fill(cell, value, undefined, 4, 1).filled, true); // known to have none
   assert.equal(part.fill(cell, value, undefined, 19, 1).filled, false); // still to come
-  part.want(2, 30, 0, 2);
+  part.want(2, 30, [0, 1]);
   assert.deepEqual(ctx.kernel.asked[1].args, { version: 3, row: 14, count: 6, column: 1 });
   ctx.kernel.asked[1].fail({ message: "lost" });
-  part.want(2, 30, 0, 2);
+  part.want(2, 30, [0, 1]);
   assert.equal(ctx.kernel.asked.length, 2); // what failed is not asked for again
   part.toggle.click();
   assert.equal(part.toggle.getAttribute("aria-pressed"), "false");
@@ -686,7 +686,7 @@ test("pictures in sight are asked for, some rows at once, and kept small", async
 test("pictures of another place are dropped", async () => {
   const { ctx, did, part, closed } = pictures();
   part.reset({ version: 3 });
-  part.want(0, 2, 1, 2);
+  part.want(0, 2, [1]);
   part.reset({ version: 4 });
   assert.equal(part.toggle.hidden, true);
   const thumbs = [{ at: 0, mime: "image/png", width: 4, height: 4 }];
@@ -695,7 +695,7 @@ test("pictures of another place are dropped", async () => {
   assert.equal(closed.length, 1);
   assert.deepEqual(did, []);
   ctx.kernel.state = "static";
-  part.want(0, 2, 1, 2);
+  part.want(0, 2, [1]);
   assert.equal(ctx.kernel.asked.length, 1);
 });
 
@@ -949,10 +949,10 @@ test("of the pictures the newest four hundred are kept", async () => {
   const store = { rows: 0 };
   for (let turn = 0; turn < 34; turn += 1) {
     const { length } = did;
-    part.want(0, 0, 0, 2); // the toggle is shown
+    part.want(0, 0, [0, 1]); // the toggle is shown
     const thumbs = [{ at: row, mime: "image/png", width: 4, height: 4 }];
     store.rows += 12;
-    part.want(row % 20, (row % 20) + 1, 1, 2);
+    part.want(row % 20, (row % 20) + 1, [1]);
     ctx.kernel.asked.at(-1)?.answer({ thumbs }, [new ArrayBuffer(1)]);
     await until(() => did.length > length);
     row += 1;

@@ -391,7 +391,7 @@ const PROFILE = {
   ],
 };
 
-function pane(profile = PROFILE, { waits = false, order = null } = {}) {
+function pane(profile = PROFILE, { waits = false, order = [] } = {}) {
   const ctx = fakeContext();
   const did = [];
   let arrive = null;
@@ -454,12 +454,12 @@ test("a column has its values, bounds and orders in the pane", async () => {
   const pressed = () =>
     [...content.querySelectorAll("[aria-pressed]")].map((one) => one.getAttribute("aria-pressed"));
   button(content, "descending").click();
-  assert.deepEqual(did.at(-1), ["sort", { column: "t.n", ascending: false }]);
+  assert.deepEqual(did.at(-1), ["sort", [{ column: "t.n", ascending: false }]]);
   assert.deepEqual(pressed(), ["false", "true"]);
   button(content, "ascending").click();
-  assert.deepEqual(did.at(-1), ["sort", { column: "t.n", ascending: true }]);
+  assert.deepEqual(did.at(-1), ["sort", [{ column: "t.n", ascending: true }]]);
   button(content, "ascending").click();
-  assert.deepEqual(did.at(-1), ["sort", null]);
+  assert.deepEqual(did.at(-1), ["sort", []]);
   assert.deepEqual(pressed(), ["false", "false"]);
 });
 
@@ -491,7 +491,7 @@ test("a profile that is on its way is painted when it comes", () => {
   assert.doesNotMatch(shown(waiting.content), /\[null\]/);
   const none = pane(null);
   assert.match(shown(none.content), /There is no profile for values of this type\./);
-  const sorted = pane(PROFILE, { order: { column: "t.n", ascending: false } });
+  const sorted = pane(PROFILE, { order: [{ column: "t.n", ascending: false }] });
   assert.equal(button(sorted.content, "descending").getAttribute("aria-pressed"), "true");
 });
 
@@ -635,11 +635,17 @@ function actions() {
 test("letters sort by the column: ascending, descending, as stored", () => {
   const { did, grid, act } = actions();
   act.letters.s();
-  assert.deepEqual(did.pop(), ["look", { near: null, order: { column: "t.n", ascending: true } }]);
-  grid.asked.order = { column: "t.n", ascending: true };
+  assert.deepEqual(did.pop(), [
+    "look",
+    { near: null, order: [{ column: "t.n", ascending: true }] },
+  ]);
+  grid.asked.order = [{ column: "t.n", ascending: true }];
   act.letters.s();
-  assert.deepEqual(did.pop(), ["look", { near: null, order: { column: "t.n", ascending: false } }]);
-  grid.asked.order = { column: "t.n", ascending: false };
+  assert.deepEqual(did.pop(), [
+    "look",
+    { near: null, order: [{ column: "t.n", ascending: false }] },
+  ]);
+  grid.asked.order = [{ column: "t.n", ascending: false }];
   act.letters.s();
   assert.deepEqual(did.pop(), ["look", { near: null, order: null }]);
   grid.store.column = () => undefined; // its page is on its way

@@ -45,6 +45,9 @@ const PROFILE = {
   statistics: [],
 };
 
+/** Columns from one to another, which is not among them. */
+const places = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
+
 test("profiles as words and as bars", () => {
   assert.equal(
     profileWords(PROFILE),
@@ -101,8 +104,8 @@ test("profiles are asked for after a pause, some columns at once", async () => {
     changed += 1;
   });
   profiles.reset({ version: 3 });
-  profiles.want(0, 20, 500);
-  profiles.want(1, 20, 500);
+  profiles.want(places(0, 20), 500);
+  profiles.want(places(1, 20), 500);
   assert.equal(ctx.kernel.count("rows.profile"), 0);
   await pass(250);
   const asked = ctx.kernel.last("rows.profile");
@@ -148,14 +151,14 @@ test("profiles are not asked for without rows or a kernel", async () => {
   const ctx = fakeContext();
   const profiles = columnProfiles(ctx, () => {});
   profiles.reset({});
-  profiles.want(0, 3, 0);
+  profiles.want(places(0, 3), 0);
   assert.equal(
     profiles.comes(0, () => {}),
     false,
   );
   await pass(250);
   ctx.kernel.state = "static";
-  profiles.want(0, 3, 5);
+  profiles.want(places(0, 3), 5);
   await pass(250);
   assert.equal(ctx.kernel.count("rows.profile"), 0);
   assert.equal(
@@ -163,7 +166,7 @@ test("profiles are not asked for without rows or a kernel", async () => {
     false,
   );
   ctx.kernel.state = "live";
-  profiles.want(0, 3, 5);
+  profiles.want(places(0, 3), 5);
   ctx.close();
   await pass(250);
   assert.equal(ctx.kernel.count("rows.profile"), 0);

@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 const HERE = { branch: null, version: 3 };
-const LOOK = { filter: null, system: false, arranged: null };
+const LOOK = { filter: null, system: false, arranged: null, shown: null };
 const HOSTILE = "<img src=x onerror=alert(1)>";
 
 const part = (columns, numRows = 3, more = {}) => ({
@@ -108,6 +108,7 @@ test("a filter is asked of the kernel, and its rows begin at the top", async () 
   const asked = filter("id > 1");
   assert.deepEqual(asked.args, {
     ...HERE, filter: "id > 1", system: false, order: null, near: null, within: null,
+    choice: null,
   }); // biome-ignore format: one place
   const code = { python: "ds.to_table(filter='id > 1')", magic: "%lance head" };
   await asked.answer({ num_rows: 2, num_columns: 2, arranged: null, code });
@@ -205,8 +206,8 @@ test("a key sorts by the column: ascending, descending, as stored", async () => 
     marks.push(sorted().filter(Boolean).join());
   }
   assert.deepEqual(orders, [
-    { column: "id", ascending: true },
-    { column: "id", ascending: false },
+    [{ column: "id", ascending: true }],
+    [{ column: "id", ascending: false }],
     null,
   ]);
   assert.deepEqual(marks, ["ascending", "descending", ""]);

@@ -31,7 +31,7 @@ test("a filter of one view is heard of by all, with what was asked before", asyn
   assert.equal(last().args.version, 3);
   await last().answer({ num_rows: 4, num_columns: 2, arranged: "p1" });
   assert.deepEqual(heard.at(-1), ["shown", 3, false, 4, allRows()]);
-  assert.deepEqual(rows.lens, { filter: "a > 1", system: false, arranged: "p1" });
+  assert.deepEqual(rows.lens, { filter: "a > 1", system: false, arranged: "p1", shown: null });
   assert.equal(rows.numRows, 4);
   rows.look({ system: true }); // what is named changes, the rest stays
   assert.deepEqual([last().args.filter, last().args.system], ["a > 1", true]);

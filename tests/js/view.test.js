@@ -580,7 +580,10 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   const { bar, calls, filter, now } = filterBar();
   const tools = () => shown(bar.element.querySelector(".lnb-rows-tools"));
   const plan = bar.element.querySelector(".lnb-filter-plan");
-  assert.match(tools(), /<filter of rows, SQL: >\|<find a column: >\|\[Row ids\]\{/);
+  assert.match(
+    tools(),
+    /<filter of rows, SQL: >\|<find a column: >\|\[Columns\]\{.*\}\|\[Row ids\]\{/,
+  );
   bar.busy(0, 0);
   assert.match(tools(), /\|…\|\[Cancel\]\|/);
   bar.busy(2, 3);

@@ -12,11 +12,10 @@ const ODD_WORDS = {
 
 /**
  * @param {Lnb.Context} ctx
- * @typedef {{column: string, ascending: boolean}} Order
  * @param {{at: number, column: Lnb.Column, profile: Lnb.Profile|null,
  *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args,
- *   order: Order|null, sort: (order: Order|null) => void, brush: (where: string|null) => void,
- *   learned: (profile: Lnb.Profile) => void}} what
+ *   order: Lnb.SortKey[], sort: (order: Lnb.SortKey[]) => void,
+ *   brush: (where: string|null) => void, learned: (profile: Lnb.Profile) => void}} what
  */
 export function columnPane(
   ctx,
@@ -193,8 +192,8 @@ export function columnPane(
         type: "button",
         on: {
           click: () => {
-            const off = order?.column === column.raw && order.ascending === ascending;
-            order = off ? null : { column: column.raw, ascending };
+            const off = isSorted(ascending);
+            order = off ? [] : [{ column: column.raw, ascending }];
             sort(order);
             paintOrder();
           },
@@ -203,12 +202,13 @@ export function columnPane(
       ascending ? "ascending" : "descending",
     ),
   );
+  /** @param {boolean} ascending */
+  function isSorted(ascending) {
+    return order.some((one) => one.column === column.raw && one.ascending === ascending);
+  }
   function paintOrder() {
     orders.forEach((button, place) =>
-      button.setAttribute(
-        "aria-pressed",
-        String(order?.column === column.raw && order.ascending === !place),
-      ),
+      button.setAttribute("aria-pressed", String(isSorted(!place))),
     );
   }
   paintOrder();

@@ -17,19 +17,19 @@ export function columnProfiles(ctx, changed) {
   let asking = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  /** @type {{from: number, to: number, numRows: number} | null} */
+  /** @type {{columns: number[], numRows: number} | null} */
   let sight = null;
   /** @type {{at: number, notify: (profile: Lnb.Profile | null) => void} | null} */
   let waiting = null; // who wants one profile as soon as it is known
 
   async function look() {
     if (!sight) return;
-    const { from, to, numRows } = sight;
-    const missing = [];
-    for (let at = from; at < to; at += 1) if (!known.has(at)) missing.push(at);
+    const { columns, numRows } = sight;
+    const missing = columns.filter((at) => !known.has(at));
     if (!missing.length || asking || !numRows || ctx.kernel.state !== "live") return;
     const first = missing[0];
-    const wanted = Math.min(AT_ONCE, missing[missing.length - 1] - first + 1);
+    const last = missing.filter((at) => at < first + AT_ONCE).at(-1) ?? first;
+    const wanted = last - first + 1;
     const asked = place;
     asking = ctx.kernel.ask(
       "rows.profile",
@@ -68,9 +68,9 @@ export function columnProfiles(ctx, changed) {
       clearTimeout(timer);
       timer = undefined;
     },
-    /** @param {number} from @param {number} to @param {number} numRows */
-    want(from, to, numRows) {
-      sight = { from, to, numRows };
+    /** @param {number[]} columns @param {number} numRows */
+    want(columns, numRows) {
+      sight = { columns, numRows };
       if (!timer)
         timer = setTimeout(() => {
           timer = undefined;

@@ -37,8 +37,8 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       profile: profiles.of(at),
       comes: (notify) => profiles.comes(at, notify),
       args: place,
-      order: asked.order,
-      sort: (order) => look({ order, near: null }),
+      order: asked.order ?? [],
+      sort: (order) => look({ order: order.length ? order : null, near: null }),
       brush: (where) => bar().brush(column.raw, where),
       learned: profiles.learn,
     });
@@ -69,24 +69,17 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   /** @type {{at: number, column: string | null}} */
   let sorted = { at: -1, column: null };
 
-  /** Ascending, descending, as stored. @param {number} at */
-  function sort(at) {
+  /**
+   * Ascending, descending, as stored; `add`: beside the columns that are sorted by already.
+   * @param {number} at @param {boolean} add
+   */
+  function sort(at, add = false) {
     // Right after another order the columns are still on their way: the same place is the same
     // column.
     const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
     if (!column) return;
     sorted = { at, column };
-    const { order } = ctx.rows.wanted;
-    const before = order?.column === column ? order.ascending : null;
-    look({
-      near: null,
-      order:
-        before === null
-          ? { column, ascending: true }
-          : before
-            ? { column, ascending: false }
-            : null,
-    });
+    look({ near: null, order: nextOrder(ctx.rows.wanted.order ?? [], column, add) });
   }
 
   /**
@@ -152,6 +145,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   const here = (work) => () => work(state.row, state.column);
   return {
     openColumn,
+    sort,
     brush,
     brushOdd,
     similar,
@@ -162,6 +156,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     letters: {
       c: () => openColumn(state.column),
       s: () => sort(state.column),
+      S: () => sort(state.column, true),
       "=": here(only),
       n: here(similar),
       "/": () => bar().focus(),
@@ -169,4 +164,22 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       copy,
     },
   };
+}
+
+/**
+ * The order after a column was sorted by once more: ascending, descending, no longer.
+ * @param {Lnb.SortKey[]} order @param {string} column @param {boolean} add to the others
+ * @returns {Lnb.SortKey[] | null}
+ */
+export function nextOrder(order, column, add) {
+  const before = order.find((one) => one.column === column);
+  const others = add ? order : order.filter((one) => one === before);
+  /** @type {Lnb.SortKey[]} */
+  const next = before
+    ? others.flatMap((one) => {
+        if (one !== before) return [one];
+        return one.ascending ? [{ column, ascending: false }] : [];
+      })
+    : [...others, { column, ascending: true }];
+  return next.length ? next : null;
 }

@@ -69,16 +69,17 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
   }
 
   /**
-   * @param {number} from @param {number} to @param {number} left @param {number} gutter
-   * @param {number} here
+   * @param {number[]} columns in sight
+   * @param {{xOf: (index: number) => number, pinned: number, gutter: number, here: number}} place
+   *   where each begins, how many are pinned, the column of the keyboard
    */
-  return function paintHead(from, to, left, gutter, here) {
-    const wanted = to - from;
+  return function paintHead(columns, { xOf, pinned, gutter, here }) {
+    const wanted = columns.length;
     while (head.children.length - 1 < wanted) head.append(titleAt());
     corner.style.width = `${gutter}px`;
     for (let at = 1; at < head.children.length; at += 1) {
       const cell = /** @type {Lnb.Recycled} */ (head.children[at]);
-      const index = from + at - 1;
+      const index = columns[at - 1];
       cell.hidden = at > wanted;
       if (cell.hidden) {
         cell.className = "lnb-grid-column"; // a hidden cell has no mark of the chosen column
@@ -86,10 +87,12 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       }
       const column = store.column(index);
       cell.lnb = index;
-      cell.style.transform = `translateX(${gutter + widths.left(index) - left}px)`;
+      cell.style.transform = `translateX(${xOf(index)}px)`;
       cell.style.width = `${widths.of(index)}px`;
       setAttribute(cell, "aria-colindex", String(index + 2));
-      const marks = `${index === here ? " lnb-here" : ""}${isChosen(index) ? " lnb-chosen" : ""}`;
+      const chosen = isChosen(index) ? " lnb-chosen" : "";
+      const stuck = index < pinned ? " lnb-pinned" : "";
+      const marks = `${index === here ? " lnb-here" : ""}${chosen}${stuck}`;
       cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${marks}`;
       setText(/** @type {Element} */ (cell.firstElementChild), column?.name ?? "…");
       setText(/** @type {Element} */ (cell.querySelector("small")), column?.type ?? "");

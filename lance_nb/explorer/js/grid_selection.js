@@ -49,12 +49,14 @@ export function gridSelection(ctx, lens, changed) {
       tell();
     },
     /**
-     * Other rows are shown: rows are forgotten; columns too, when their places change.
-     * @param {boolean} keepColumns
+     * Other rows or columns are shown: what has no place among them is forgotten, of the rest the
+     * kernel is told again, because it is read as it is shown.
+     * @param {{rows: boolean, columns: boolean}} keep
      */
-    reset(keepColumns) {
-      ranges = [];
-      if (!keepColumns) columns = new Set();
+    reset(keep) {
+      if (!keep.rows) ranges = [];
+      if (!keep.columns) columns = new Set();
+      if (ranges.length || columns.size) tell();
     },
   };
 }

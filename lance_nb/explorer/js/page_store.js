@@ -71,10 +71,19 @@ export function pageStore(
     cell: (row, column) => find(row, column)?.cell(row, column),
     /** Name and type of a column, if any page that arrived has them. */
     column: (at) => columns.get(at),
-    /** Ask for what is missing of a rectangle (ends exclusive), else for what comes next. */
-    want(rows, columns, down, numRows) {
+    /**
+     * Ask for what is missing of a rectangle (ends exclusive), else for what comes next. The first
+     * `pinned` columns are in sight as well.
+     */
+    want(rows, wantedColumns, down, numRows, pinned = 0) {
       if (!place || failure || kernel.state === "static") return;
       sight = rows;
+      /** @type {[number, number]} */
+      const onLeft = [0, pinned];
+      const columns =
+        pinned && firstMissing(rows, onLeft) !== null && firstMissing(rows, wantedColumns) === null
+          ? onLeft
+          : wantedColumns;
       const ahead = lean
         ? [0, 0]
         : down

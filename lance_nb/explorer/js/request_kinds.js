@@ -21,6 +21,7 @@ const READS = [
   "biography.keys",
   "rows.like",
   "rows.columns",
+  "rows.names",
   "rows.range",
   "rows.value",
   "rows.row",

@@ -1,6 +1,6 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
-import { count, h, plural, show } from "./dom.js";
+import { count, h, plural, setText, show } from "./dom.js";
 import { suggestions } from "./suggestions.js";
 
 /**
@@ -12,9 +12,10 @@ import { suggestions } from "./suggestions.js";
 /**
  * @param {Lnb.Context} ctx
  * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
- *   found: (at: number) => void, cancel: () => void}} grid
+ *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void}} grid
+ *   `found(null, raw)`: a column that is hidden
  */
-export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
+export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
   const filter = h("input", {
     class: "lnb-input lnb-filter",
     placeholder: "filter: id > 10 AND name LIKE 'a%'",
@@ -54,6 +55,16 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       on: { click: toggle },
     },
     "Row ids",
+  );
+  const columns = h(
+    "button",
+    {
+      class: "lnb-button",
+      type: "button",
+      title: "choose the columns that are shown (v)",
+      on: { click: choose },
+    },
+    "Columns",
   );
   const stop = h(
     "button",
@@ -132,7 +143,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
   function goTo(line) {
     find.value = "";
     hurried = null;
-    found(line.at);
+    found(line.at, line.raw);
   }
 
   /** @param {Suggestions} list @param {Lnb.Json[]} columns */
@@ -188,6 +199,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
         said,
         stop,
         h("span", { class: "lnb-find-box" }, find, finder.list),
+        columns,
         system,
       ),
       problem,
@@ -206,13 +218,15 @@ export function rowsBar(ctx, { asked, lens, changed, found, cancel }) {
       stop.hidden = false;
     },
     /**
-     * Say what is shown now: `{num_rows, words, reads}`.
-     * @param {{num_rows: number, words: string, reads: Reads | null}} found
+     * Say what is shown now: `{num_rows, num_columns, words, reads}`.
+     * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null}} found
      */
-    say({ num_rows: numRows, words, reads }) {
+    say({ num_rows: numRows, num_columns: numColumns, words, reads }) {
       stop.hidden = true;
       problem.hidden = true;
       system.setAttribute("aria-pressed", String(asked.system));
+      setText(columns, asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
+      columns.setAttribute("aria-pressed", String(Boolean(asked.choice)));
       said.textContent = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
       const other = asked.order || asked.near || asked.within;
       const back = other

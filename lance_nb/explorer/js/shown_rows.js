@@ -3,25 +3,39 @@
 
 import { gridSelection } from "./grid_selection.js";
 
-/** @returns {Lnb.Look} every row, as stored */
+/** @returns {Lnb.Look} every row and column, as stored */
 export const allRows = () => ({
   filter: null,
   system: false,
   order: null,
   near: null,
   within: null,
+  choice: null,
 });
+
+/** @param {Lnb.Json} one @param {Lnb.Json} other */
+export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+/**
+ * Whether both show the same rows in the same order.
+ * @param {Lnb.Look} one @param {Lnb.Look} other
+ */
+export function sameRows(one, other) {
+  /** @param {Lnb.Look} look */
+  const rows = ({ filter, order, near, within }) => ({ filter, order, near, within });
+  return same(rows(one), rows(other));
+}
 
 /** @param {Lnb.Context} ctx @returns {Lnb.ShownRows} */
 export function shownRows(ctx) {
   const asked = allRows();
   /** @type {Lnb.Lens} */
-  const lens = { filter: null, system: false, arranged: null };
+  const lens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Set<Lnb.RowsListener>} */
   const listeners = new Set();
   /** @type {{wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}} */
   const now = { wanted: null, turn: 0, running: null };
-  const counts = { rows: 0, columns: 0 };
+  const counts = { rows: 0, columns: 0, pinned: 0 };
   const selection = gridSelection(
     ctx,
     () => lens,
@@ -38,8 +52,12 @@ export function shownRows(ctx) {
    * @param {Omit<Lnb.RowsShown, "place">} what
    */
   function begin(rows, columns, what) {
-    selection.reset(counts.columns === columns);
-    Object.assign(counts, { rows, columns });
+    const { before } = what;
+    selection.reset({
+      rows: before !== null && sameRows(asked, before),
+      columns: counts.columns === columns && same(asked.choice, before?.choice ?? null),
+    });
+    Object.assign(counts, { rows, columns, pinned: what.result?.pinned ?? 0 });
     const { branch, version } = ctx.screen();
     notify((one) => one.shown?.({ place: { branch, version }, ...what }));
   }
@@ -56,7 +74,10 @@ export function shownRows(ctx) {
     const progress = (done, total) => {
       if (turn === now.turn) notify((one) => one.busy?.(done, total));
     };
-    const answer = ctx.kernel.ask("rows.look", { branch, version, ...wanted }, { progress });
+    // Where only other columns are asked for, the kernel uses the order that it keeps.
+    const keep = lens.arranged !== null && sameRows(wanted, asked) ? { keep: lens.arranged } : {};
+    const args = { branch, version, ...wanted, ...keep };
+    const answer = ctx.kernel.ask("rows.look", args, { progress });
     now.running = answer;
     if (wanted.filter || wanted.order || wanted.near || wanted.within) progress(0, 0);
     try {
@@ -68,6 +89,7 @@ export function shownRows(ctx) {
         filter: wanted.filter,
         system: wanted.system,
         arranged: result.arranged,
+        shown: result.shown ?? null,
       });
       begin(result.num_rows, result.num_columns, { result, before, part: null });
     } catch (error) {
@@ -91,10 +113,10 @@ export function shownRows(ctx) {
       // Rows that were chosen are those of one version.
       if (shown && shown !== here) asked.within = null;
       shown = here;
-      Object.assign(lens, { filter: null, system: false, arranged: null });
+      Object.assign(lens, { filter: null, system: false, arranged: null, shown: null });
       begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
       // What was asked of the version before is asked of this one.
-      if (asked.filter || asked.system || asked.order || asked.near || asked.within) look({});
+      if (!same(asked, allRows())) look({});
     },
     ["rows"],
   );
@@ -111,6 +133,9 @@ export function shownRows(ctx) {
     },
     get numColumns() {
       return counts.columns;
+    },
+    get numPinned() {
+      return counts.pinned;
     },
     look,
     cancel: () => now.running?.cancel(),

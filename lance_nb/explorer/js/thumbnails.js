@@ -70,11 +70,11 @@ export function thumbnails(ctx, store, changed, refill) {
 
   /**
    * The first run of rows whose pictures are missing.
-   * @param {number} first @param {number} last @param {number} from @param {number} to
+   * @param {number} first @param {number} last @param {number[]} columns
    * @returns {Run | null}
    */
-  function missing(first, last, from, to) {
-    for (let column = from; column < to; column += 1) {
+  function missing(first, last, columns) {
+    for (const column of columns) {
       /** @param {number} row */
       const lacks = (row) => store.cell(row, column)?.picture && !kept.has(`${row}:${column}`);
       for (let row = first; row < last; row += 1) {
@@ -115,14 +115,13 @@ export function thumbnails(ctx, store, changed, refill) {
       forget();
     },
     /**
-     * Ask for the pictures in a rectangle (ends exclusive) that are not here.
-     * @param {number} first @param {number} last @param {number} from @param {number} to
+     * Ask for the pictures of rows (`last` exclusive) that are not here.
+     * @param {number} first @param {number} last @param {number[]} columns
      */
-    want(first, last, from, to) {
+    want(first, last, columns) {
       if (ctx.kernel.state !== "live") return;
-      for (let column = from; toggle.hidden && column < to; column += 1)
-        toggle.hidden = !store.column(column)?.pictures;
-      const wanted = shown && !toggle.hidden ? missing(first, last, from, to) : null;
+      if (columns.some((column) => store.column(column)?.pictures)) toggle.hidden = false;
+      const wanted = shown && !toggle.hidden ? missing(first, last, columns) : null;
       const key = JSON.stringify(wanted);
       if (!wanted || key === underWay) return;
       underWay = key;

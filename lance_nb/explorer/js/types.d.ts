@@ -374,7 +374,13 @@ declare namespace Lnb {
     pageOf(row: number): Page | undefined;
     cell(row: number, column: number): Cell | undefined;
     column(at: number): Column | undefined;
-    want(rows: [number, number], columns: [number, number], down: boolean, numRows: number): void;
+    want(
+      rows: [number, number],
+      columns: [number, number],
+      down: boolean,
+      numRows: number,
+      pinned?: number,
+    ): void;
   }
   interface ColumnWidths {
     of(index: number): number;
@@ -420,20 +426,33 @@ declare namespace Lnb {
   interface Look {
     filter: string | null;
     system: boolean;
-    order: { column: string; ascending: boolean } | null;
+    /** By the first column first. */
+    order: SortKey[] | null;
     near: Near | null;
     within: Within | null;
+    choice: ColumnChoice | null;
+  }
+  interface SortKey {
+    column: string;
+    ascending: boolean;
+  }
+  /** Columns by name: those on the left, the only ones shown or null for all, those hidden. */
+  interface ColumnChoice {
+    pinned: string[];
+    shown: string[] | null;
+    hidden: string[];
   }
   /** Rows that a view chose, kept by the kernel under a key; `label` says which ones they are. */
   interface Within {
     rows: string;
     label: string;
   }
-  /** The same for requests: `arranged` is the key of an order that the kernel keeps. */
+  /** The same for requests: the kernel keeps an order and a choice of columns under a key. */
   interface Lens {
     filter: string | null;
     system: boolean;
     arranged: string | null;
+    shown: string | null;
   }
   /** Other rows are shown: `part` is the first page of a version, `result` that of `rows.look`. */
   interface RowsShown {
@@ -457,6 +476,8 @@ declare namespace Lnb {
     readonly lens: Lens;
     readonly numRows: number;
     readonly numColumns: number;
+    /** Columns that stay on the left. */
+    readonly numPinned: number;
     readonly selection: ReturnType<typeof import("./grid_selection.js").gridSelection>;
     /** Show other rows: what is named changes, the rest stays. */
     look(change: Partial<Look>): Promise<void>;

@@ -12,6 +12,9 @@ const ROW = 28;
 const HOLD_MS = 60;
 let instances = 0;
 
+/** @param {number} from @param {number} to exclusive */
+const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, at) => from + at);
+
 /**
  * @typedef {Object} GridOptions
  * @property {string} label
@@ -25,8 +28,8 @@ let instances = 0;
  * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined,
  *   row: number, index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
  * @property {() => void} [before] called before each painting
- * @property {(span: {first: number, last: number, from: number, to: number}) => void} painted
- *   called after it
+ * @property {(span: {first: number, last: number, from: number, to: number,
+ *   columns: number[]}) => void} painted called after it; `columns` has the pinned ones, too
  * @property {(row: number, column: number) => string} said for screen readers
  * @property {Pick<import("./grid_keys.js").GridActions,
  *   "select" | "chooseColumn" | "open" | "openRow" | "letters">} keys
@@ -73,12 +76,13 @@ export function virtualGrid(
   const scroll = scrollMap(ROW);
   const widths = columnWidths(textMeasure(scroller));
   /**
-   * @type {{numRows: number, numColumns: number, row: number, column: number, top: number,
-   *   down: boolean, seen: number, exact: {top: number, pixels: number} | null}}
+   * @type {{numRows: number, numColumns: number, pinned: number, row: number, column: number,
+   *   top: number, down: boolean, seen: number, exact: {top: number, pixels: number} | null}}
    */
   const state = {
     numRows: 0,
     numColumns: 0,
+    pinned: 0,
     row: 0,
     column: 0,
     top: 0,
@@ -114,18 +118,38 @@ export function virtualGrid(
     const first = Math.floor(state.top);
     const last = Math.min(state.numRows, Math.ceil(state.top + room / ROW));
     const { left } = sight;
-    const [from, to] = widths.visible(left, sight.width - sizes.gutter, state.numColumns);
+    const stuck = stuckWidth();
+    const [from, to] = widths.visible(
+      left + stuck,
+      sight.width - sizes.gutter - stuck,
+      state.numColumns,
+    );
+    const columns = [...range(0, numStuck()), ...range(from, to)];
     layer.style.width = `${sight.width}px`;
     layer.style.height = `${sight.height}px`;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
     spacer.style.height = `${Math.max(scroll.height + sizes.head - sight.height, 0)}px`;
     // What is missing is asked for first: the kernel reads while the rest is painted.
-    if (last > first && to > from) store.want([first, last], [from, to], state.down, state.numRows);
+    if (last > first && to > from)
+      store.want([first, last], [from, to], state.down, state.numRows, numStuck());
     if (holds(first, last)) return;
-    paintHead(from, to, left, sizes.gutter, state.column);
-    paintRows(first, last, from, to, left);
-    painted({ first, last, from, to });
+    const place = { xOf, pinned: numStuck(), gutter: sizes.gutter, here: state.column };
+    paintHead(columns, place);
+    paintRows(first, last, columns);
+    painted({ first, last, from, to, columns });
   });
+
+  /** Pinned columns that leave room for others. */
+  function numStuck() {
+    const most = 0.7 * (sight.width - sizes.gutter);
+    let count = Math.min(state.pinned, state.numColumns);
+    while (count && widths.left(count) > most) count -= 1;
+    return count;
+  }
+  const stuckWidth = () => widths.left(numStuck());
+
+  /** Where a column begins, in pixels of what is in sight. @param {number} index */
+  const xOf = (index) => sizes.gutter + widths.left(index) - (index < numStuck() ? 0 : sight.left);
 
   /**
    * Whether what is shown stays a moment longer: of the rows in sight none is here, and they are on
@@ -167,11 +191,8 @@ export function virtualGrid(
     return scroll.topOf(sight.top);
   }
 
-  /**
-   * @param {number} first @param {number} last @param {number} from @param {number} to
-   * @param {number} left
-   */
-  function paintRows(first, last, from, to, left) {
+  /** @param {number} first @param {number} last @param {number[]} columns in sight */
+  function paintRows(first, last, columns) {
     while (pool.length < last - first) {
       const line = h(
         "div",
@@ -182,10 +203,12 @@ export function virtualGrid(
       body.append(line);
     }
     const used = new Set();
+    const places = columns.map((index) => `translateX(${xOf(index)}px)`);
+    const stuck = numStuck();
     for (let row = first; row < last; row += 1) {
       const line = pool[row % pool.length];
       used.add(line);
-      paintRow(line, row, from, to, left);
+      paintRow(line, row, columns, places, stuck);
     }
     for (const line of pool) {
       if (used.has(line) || line.hidden) continue;
@@ -196,10 +219,10 @@ export function virtualGrid(
   }
 
   /**
-   * @param {Lnb.Recycled} line @param {number} row @param {number} from @param {number} to
-   * @param {number} left
+   * @param {Lnb.Recycled} line @param {number} row @param {number[]} columns
+   * @param {string[]} places of the columns @param {number} stuck
    */
-  function paintRow(line, row, from, to, left) {
+  function paintRow(line, row, columns, places, stuck) {
     const { text, words = "", look: tint, chosen = null } = rowHead(row);
     const number = /** @type {HTMLElement} */ (line.firstElementChild);
     line.lnb = row;
@@ -211,25 +234,28 @@ export function virtualGrid(
     number.style.width = `${sizes.gutter}px`;
     if (words) number.setAttribute("aria-label", words);
     setText(number, text);
-    const wanted = to - from;
+    const wanted = columns.length;
     while (line.children.length - 1 < wanted)
       line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
     for (let at = 1; at < line.children.length; at += 1) {
       const cell = /** @type {Lnb.Recycled} */ (line.children[at]);
-      const index = from + at - 1;
       if (at > wanted) {
         retire(cell);
         continue;
       }
+      const index = columns[at - 1];
       cell.hidden = false;
-      paintCell(cell, row, index);
-      cell.style.transform = `translateX(${sizes.gutter + widths.left(index) - left}px)`;
+      paintCell(cell, row, index, index < stuck);
+      cell.style.transform = places[at - 1];
       cell.style.width = `${widths.of(index)}px`;
     }
   }
 
-  /** @param {Lnb.Recycled} cell @param {number} row @param {number} index */
-  function paintCell(cell, row, index) {
+  /**
+   * @param {Lnb.Recycled} cell @param {number} row @param {number} index
+   * @param {boolean} isStuck
+   */
+  function paintCell(cell, row, index, isStuck) {
     const key = `${state.seen}:${row}:${index}`;
     if (cell.lnb?.key !== key || !cell.lnb.filled) {
       cell.lnb = {
@@ -242,7 +268,9 @@ export function virtualGrid(
       cell.setAttribute("aria-colindex", String(index + 2));
     }
     const here = row === state.row && index === state.column ? " lnb-here" : "";
-    cell.className = `lnb-cell ${cell.lnb.look}${here}${isChosen(index) ? " lnb-chosen" : ""}`;
+    const stuck = isStuck ? " lnb-pinned" : "";
+    const chosen = isChosen(index) ? " lnb-chosen" : "";
+    cell.className = `lnb-cell ${cell.lnb.look}${here}${chosen}${stuck}`;
   }
 
   /** Rows that fit whole. */
@@ -263,8 +291,9 @@ export function virtualGrid(
     return (
       state.row >= state.top &&
       state.row + 0.99 <= state.top + (sight.height - sizes.head) / ROW &&
-      widths.left(state.column) >= sight.left - 1 &&
-      right <= sight.left + sight.width - sizes.gutter + 1
+      (state.column < numStuck() ||
+        (widths.left(state.column) - stuckWidth() >= sight.left - 1 &&
+          right <= sight.left + sight.width - sizes.gutter + 1))
     );
   }
 
@@ -275,9 +304,11 @@ export function virtualGrid(
   }
 
   function bringColumn() {
+    if (state.column < numStuck()) return;
     const left = widths.left(state.column);
     const room = sight.width - sizes.gutter;
-    if (left < sight.left) sight.to({ left });
+    const least = left - stuckWidth();
+    if (least < sight.left) sight.to({ left: least });
     else if (left + widths.of(state.column) > sight.left + room)
       sight.to({ left: left + widths.of(state.column) - room });
   }
@@ -358,14 +389,15 @@ export function virtualGrid(
      * How much there is; `anew`: other rows, what cells show is forgotten.
      * @param {number} numRows
      * @param {number} numColumns
-     * @param {{anew?: boolean, gutter?: number, head?: number}} how
+     * @param {{anew?: boolean, gutter?: number, head?: number, pinned?: number}} how `pinned`
+     *   columns stay on the left
      */
     size(
       numRows,
       numColumns,
-      { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head } = {},
+      { anew = false, gutter: wide = sizes.gutter, head: tall = sizes.head, pinned = 0 } = {},
     ) {
-      Object.assign(state, { numRows, numColumns });
+      Object.assign(state, { numRows, numColumns, pinned });
       Object.assign(sizes, { gutter: wide, head: tall });
       if (anew) {
         hold.over = true; // what is shown is of other rows

@@ -29,7 +29,7 @@ Not supported: sorting by nested or binary columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -40,6 +40,7 @@ import pyarrow as pa
 from lance_nb.code_lines import Python, literal, magic, offered
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells, refs, text
+from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.source import (
     FragmentGroup,
     ScannedSource,
@@ -73,6 +74,14 @@ SYSTEM_COLUMNS = (
 )
 MAX_FRAGMENTS = 256
 MAX_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """Sort by a column."""
+
+    column: str
+    ascending: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,29 +186,32 @@ def _are_among(
 
 def sorted_rows(
     dataset: ScannedSource,
-    column: str,
+    order: Sequence[SortOrder],
     filter: str | None,
     progress: Progress,
-    *,
-    ascending: bool,
     within: npt.NDArray[np.uint64] | None = None,
 ) -> SortedRows:
-    """Sort by a column. Raises ColumnNotFoundError, NotSupportedError, PredicateError."""
-    _check_sortable(dataset, column)
+    """Sort by columns, by the first one first.
+
+    Raises ColumnNotFoundError, NotSupportedError, PredicateError.
+    """
+    for one in order:
+        _check_sortable(dataset, one.column)
+    columns = [one.column for one in order]
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
     held: pa.Table | None = None
     looked_at = 0
     for group in groups:
         inside = 0
-        for batch in group_batches(dataset, group, [column, _ROW_ID], filter):
+        for batch in group_batches(dataset, group, [*columns, _ROW_ID], filter):
             progress(group.first + inside, total)
             inside += batch.num_rows
             keys = _keys(batch)
             if within is not None:
                 keys = keys.filter(pa.array(_are_among(keys["id"].to_numpy(), within)))
             looked_at += keys.num_rows
-            held = _merged(held, keys, ascending=ascending)
+            held = _merged(held, keys, order)
     ids = pa.chunked_array([], pa.uint64()) if held is None else held.column("id")
     return SortedRows(ids.to_numpy().astype(np.uint64), looked_at)
 
@@ -214,26 +226,32 @@ def _check_sortable(dataset: ScannedSource, column: str) -> None:
 
 
 def _keys(batch: pa.RecordBatch) -> pa.Table:
-    values = cells.plain(batch.column(0))
-    if pa.types.is_float16(values.type):
-        values = values.cast(pa.float32())
-    return pa.table({"key": values, "id": batch.column(1)})
+    """Return the sort keys, named by their place, and the row ids."""
+    *keys, ids = (cells.plain(column) for column in batch.columns)
+    values = [one.cast(pa.float32()) if pa.types.is_float16(one.type) else one for one in keys]
+    return pa.table({**{str(at): one for at, one in enumerate(values)}, "id": ids})
 
 
-def _merged(held: pa.Table | None, found: pa.Table, *, ascending: bool) -> pa.Table:
+def _merged(held: pa.Table | None, found: pa.Table, order: Sequence[SortOrder]) -> pa.Table:
     """Return the first rows of both in order; rows that cannot be among them are skipped."""
     import pyarrow.compute as pc
 
     if held is not None and held.num_rows >= MAX_ORDERED:
-        last = held.column("key")[-1]
+        last = held.column("0")[-1]
         if last.is_valid and not (pa.types.is_floating(last.type) and np.isnan(last.as_py())):
-            sooner = pc.less if ascending else pc.greater
-            found = found.filter(sooner(found.column("key"), last))
+            first = found.column("0")
+            # Of several keys the others may decide.
+            strict, equal = (pc.less, pc.less_equal) if order[0].ascending else (
+                pc.greater, pc.greater_equal
+            )  # fmt: skip
+            found = found.filter((strict if len(order) == 1 else equal)(first, last))
         if not found.num_rows:
             return held
     both = found if held is None else pa.concat_tables([held, found])
-    order = "ascending" if ascending else "descending"
-    places = pc.sort_indices(both, sort_keys=[("key", order)])
+    keys = [
+        (str(at), "ascending" if one.ascending else "descending") for at, one in enumerate(order)
+    ]
+    places = pc.sort_indices(both, sort_keys=keys)
     return both.take(places[:MAX_ORDERED]).combine_chunks()
 
 
@@ -297,12 +315,27 @@ class RowQuery:
     filter: str | None = None
     system: bool = False
     order: RowOrder | None = None
+    columns: ColumnChoice | None = None
 
     def names(self, dataset: Source) -> list[str]:
         """Return the columns, in the order of the grid."""
-        near = isinstance(self.order, SortedRows) and self.order.distances is not None
-        first = (DISTANCE,) if near else ()
-        return [*first, *dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+        known = self.known_names(dataset)
+        chosen = known if self.columns is None else self.columns.names(known)
+        return [DISTANCE, *chosen] if self._is_near else chosen
+
+    def known_names(self, dataset: Source) -> list[str]:
+        """Return the columns that may be chosen from, in the order of the dataset."""
+        return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
+
+    def num_pinned(self, dataset: Source) -> int:
+        """Return how many columns stay on the left; the distance is one of them."""
+        if self.columns is None:
+            return 0
+        return int(self._is_near) + len(self.columns.pinned_of(self.known_names(dataset)))
+
+    @property
+    def _is_near(self) -> bool:
+        return isinstance(self.order, SortedRows) and self.order.distances is not None
 
     def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by position."""
@@ -329,7 +362,7 @@ def query_of(args: Mapping[str, Any]) -> RowQuery:
 def query_code(
     dataset: Source,
     query: RowQuery,
-    order: tuple[str, bool] | None = None,
+    order: Sequence[SortOrder] = (),
     nearest: NearestQuery | None = None,
     within: npt.NDArray[np.uint64] | None = None,
 ) -> dict[str, str]:
@@ -339,18 +372,24 @@ def query_code(
     """
     opened = refs.opened(dataset)
     if within is not None:
-        if order is not None or query.filter is not None or within.size > MAX_LISTED:
+        if order or query.filter is not None or within.size > MAX_LISTED:
             return {}
         return {"python": opened.attribute("take_rows").call(within.tolist()).line()}
     asked: dict[str, object] = {}
-    if query.system:
+    if query.columns is not None:
+        columns = asked["columns"] = _columns_code(dataset, query)
+        if isinstance(columns, Python):
+            opened = Python(f"(ds := {opened.code})")
+    elif query.system:
         names = ", ".join(map(literal, SYSTEM_COLUMNS))
         asked["columns"] = Python(f"[*ds.schema.names, {names}]")
         opened = Python(f"(ds := {opened.code})")
     if query.filter is not None:
         asked["filter"] = query.filter
-    if order is not None:
-        asked["order_by"] = [{"column_name": order[0], "ascending": order[1]}]
+    if order:
+        asked["order_by"] = [
+            {"column_name": one.column, "ascending": one.ascending} for one in order
+        ]
         asked["limit"] = MAX_ORDERED
     if nearest is not None:
         asked["nearest"] = Python("dict").call(
@@ -362,12 +401,26 @@ def query_code(
         )
         if query.filter:
             asked["prefilter"] = True
-    if order is None and nearest is None:
+    if not order and nearest is None:
         python = opened.attribute("to_table").call(**asked)
     else:
         python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
     place = refs.place_word(dataset.branch, dataset.version)
     return offered(python, magic("head", place, options={"--where": query.filter}))
+
+
+def _columns_code(dataset: Source, query: RowQuery) -> list[str] | Python:
+    """Write the columns shown: by name, or where they are many by those that are left out."""
+    shown = [name for name in query.names(dataset) if name != DISTANCE]
+    there = set(shown)
+    hidden = [name for name in dataset.schema.names if name not in there]
+    if len(shown) <= MAX_NAMES or len(hidden) > MAX_NAMES or query.columns is None:
+        return shown
+    pinned = query.columns.pinned_of(shown)
+    first = [*pinned, *(name for name in shown if name in SYSTEM_COLUMNS)]
+    left_out = tuple(dict.fromkeys([*pinned, *hidden]))
+    rest = f"*(name for name in ds.schema.names if name not in {literal(left_out)})"
+    return Python(f"[{', '.join([*map(literal, first), rest])}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,14 +458,6 @@ def _skipped(snapshot: Snapshot, condition: Filter) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class SortOrder:
-    """Sort by a column."""
-
-    column: str
-    ascending: bool
-
-
-@dataclass(frozen=True, slots=True)
 class GridRequest:
     """A request for rows. Nearest neighbors are sorted by distance, whatever the order.
 
@@ -421,7 +466,7 @@ class GridRequest:
     """
 
     query: RowQuery
-    order: SortOrder | None = None
+    order: tuple[SortOrder, ...] = ()
     nearest: NearestQuery | None = None
     within: npt.NDArray[np.uint64] | None = None
 
@@ -433,6 +478,7 @@ class GridRows:
     query: RowQuery
     num_rows: int
     num_columns: int
+    num_pinned: int
     words: str
     reads: FilterCost | None
     code: dict[str, str]
@@ -442,6 +488,7 @@ class GridRows:
         return {
             "num_rows": self.num_rows,
             "num_columns": self.num_columns,
+            "pinned": self.num_pinned,
             "words": self.words,
             "reads": None if self.reads is None else self.reads.to_json(),
             "code": self.code,
@@ -460,25 +507,23 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
     if query.filter is not None and hasattr(dataset, "opened"):
         reads = filter_cost(stored_source(dataset), query.filter)
     said = _words(request, kept) if isinstance(kept, SortedRows) else ""
-    order = None if request.order is None else (request.order.column, request.order.ascending)
     within = None if request.nearest is not None else request.within
-    code = query_code(dataset, query, order, request.nearest, within)
-    return GridRows(query, num_rows, len(query.names(dataset)), said, reads, code)
+    code = query_code(dataset, query, request.order, request.nearest, within)
+    num_columns, num_pinned = len(query.names(dataset)), query.num_pinned(dataset)
+    return GridRows(query, num_rows, num_columns, num_pinned, said, reads, code)
 
 
 def _ordered(dataset: Source, request: GridRequest, progress: Progress) -> RowQuery:
     where = request.query.filter
+    if request.query.order is not None:
+        return request.query  # it is known from before
     if request.nearest is not None:
         return replace(
             request.query,
             order=nearest_rows(scanned_source(dataset), request.nearest, where, progress),
         )
-    if request.order is not None:
-        column, ascending = request.order.column, request.order.ascending
-        found = sorted_rows(
-            scanned_source(dataset), column, where, progress, ascending=ascending,
-            within=request.within,
-        )  # fmt: skip
+    if request.order:
+        found = sorted_rows(scanned_source(dataset), request.order, where, progress, request.within)
         return replace(request.query, order=found)
     if request.within is not None:
         found = chosen_rows(scanned_source(dataset), request.within, where, progress)
@@ -497,7 +542,7 @@ def _words(request: GridRequest, found: SortedRows) -> str:
             else "those that pass"
         )
         return f"{near} nearest by {request.nearest.metric}, exact, of {among}"
-    if request.order is None:
+    if not request.order:
         return f"{text.plural(found.num_rows, 'row')} of {text.count(found.scanned)} chosen"
     over = f"sorted over {text.plural(found.scanned, 'row')}"
     cut = found.num_rows < found.scanned

@@ -2,6 +2,7 @@
 
 import { selectBars } from "../js/bar_selection.js";
 import { cellPeek } from "../js/cell_peek.js";
+import { columnChooser } from "../js/column_chooser.js";
 import { columnProfiles } from "../js/column_profiles.js";
 import { decodePage } from "../js/columns.js";
 import { count, h, plural, setText } from "../js/dom.js";
@@ -11,6 +12,7 @@ import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { rowDetail } from "../js/row_detail.js";
 import { rowsBar } from "../js/rows_bar.js";
+import { allRows, same, sameRows } from "../js/shown_rows.js";
 import { thumbnails } from "../js/thumbnails.js";
 import { widget } from "../js/view.js";
 import { virtualGrid } from "../js/virtual_grid.js";
@@ -19,6 +21,10 @@ const HEAD = 62;
 
 /** @param {Event} event */
 const targetOf = (event) => /** @type {Element} */ (event.target);
+
+/** ▲, and which of several columns it is. @param {Lnb.SortKey[]} order @param {number} place */
+const sortMark = (order, place) =>
+  `${order[place].ascending ? "▲" : "▼"}${order.length > 1 ? place + 1 : ""}`;
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountRows(el, ctx) {
@@ -51,22 +57,24 @@ export function mountRows(el, ctx) {
         (from, to) => actions.brush(at(), from, to),
         (odd) => actions.brushOdd(at(), odd),
       );
-      return [h("small"), drawn];
+      const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
+      return [h("small"), drawn, mark];
     },
     clicked(at, event) {
-      if (targetOf(event).closest(".lnb-profile")) return;
-      if (event.ctrlKey || event.metaKey) selection.toggleColumn(at);
+      const target = targetOf(event);
+      if (target.closest(".lnb-profile")) return;
+      if (target.closest(".lnb-sort")) actions.sort(at, event.shiftKey);
+      else if (event.shiftKey) actions.sort(at, true);
+      else if (event.ctrlKey || event.metaKey) selection.toggleColumn(at);
       else actions.openColumn(at);
     },
     draw(cell, at, column) {
-      const sorted =
-        column && asked.order?.column === column.raw
-          ? asked.order.ascending
-            ? "ascending"
-            : "descending"
-          : null;
-      if (sorted) cell.setAttribute("aria-sort", sorted);
-      else cell.removeAttribute("aria-sort");
+      const order = asked.order ?? [];
+      const place = column ? order.findIndex((one) => one.column === column.raw) : -1;
+      if (place < 0) cell.removeAttribute("aria-sort");
+      else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
+      const mark = /** @type {Element} */ (cell.querySelector(".lnb-sort"));
+      setText(mark, place < 0 ? "" : sortMark(order, place));
       return profiles.draw(/** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile")), at);
     },
   };
@@ -83,11 +91,11 @@ export function mountRows(el, ctx) {
       const chosen = selection.row(row);
       return { text: count(row), look: chosen ? "lnb-chosen" : "", chosen };
     },
-    painted({ first, last, from, to }) {
+    painted({ first, last, from, columns }) {
       ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
       top = first;
-      if (to > from) profiles.want(from, to, state.numRows);
-      thumbs.want(first, last, from, to);
+      if (columns.length) profiles.want(columns, state.numRows);
+      thumbs.want(first, last, columns);
       paintStatus(first, last);
     },
     said: (row, column) =>
@@ -99,7 +107,7 @@ export function mountRows(el, ctx) {
       openRow,
       open: (row, column) => peek.open(row, column),
       get letters() {
-        return actions.letters;
+        return { ...actions.letters, ...chooser.letters };
       },
     },
   });
@@ -109,7 +117,8 @@ export function mountRows(el, ctx) {
     asked,
     lens,
     changed: ctx.rows.look,
-    found: (at) => grid.moveTo(state.row, at),
+    found: (at, raw) => (at === null ? chooser.reveal(raw) : grid.moveTo(state.row, at)),
+    choose: () => chooser.open(),
     cancel: ctx.rows.cancel,
   });
   const actions = gridActions(ctx, {
@@ -117,6 +126,12 @@ export function mountRows(el, ctx) {
     store,
     profiles,
     bar: () => bar,
+  });
+  const chooser = columnChooser(ctx, {
+    state,
+    column: (at) => store.column(at),
+    moveTo: grid.moveTo,
+    fail: bar.fail,
   });
   const peek = cellPeek(ctx, scroller, {
     columnOf: (column) => store.column(column),
@@ -211,6 +226,7 @@ export function mountRows(el, ctx) {
         : null;
     const alike =
       before !== null &&
+      same(asked.choice, before.choice) &&
       asked.system === before.system &&
       Boolean(asked.near) === Boolean(before.near);
     if (part) {
@@ -218,19 +234,22 @@ export function mountRows(el, ctx) {
       now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
       scroller.classList.toggle("lnb-broken", Boolean(now.error));
     }
-    if (before) placeKeyboard(asked.near, before.near);
+    // Where only other columns are shown, the rows stay.
+    const stays = before !== null && sameRows(asked, before);
+    if (before && !stays) placeKeyboard(asked.near, before.near);
     store.reset({ ...place, ...look }, page, { alike });
     profiles.reset({ ...place, ...look });
     thumbs.reset({ ...place, ...look });
     const { numRows, numColumns } = ctx.rows;
     grid.size(numRows, numColumns, {
       anew: true,
+      pinned: ctx.rows.numPinned,
       gutter: Math.max(44, 18 + 8 * count(numRows).length),
     });
     if (page) grid.learn(page);
-    ctx.code(result && (look.filter || look.system || look.arranged) ? result.code : null);
+    ctx.code(result && !same(asked, allRows()) ? result.code : null);
     if (!result) return;
-    grid.scrollTo({ top: 0 });
+    if (!stays) grid.scrollTo({ top: 0 });
     bar.say(result);
   }
 

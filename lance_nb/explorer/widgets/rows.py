@@ -2,14 +2,17 @@
 
 Its ES module is ``rows.js``, its models are the parts named below (see ``session.screen``).
 Requests beside those of the session (all with ``branch``, ``version``, and what the grid looks at:
-``filter``, ``system``, ``arranged``, see ``models.row_query``):
+``filter``, ``system``, ``arranged``, ``shown``, see ``models.row_query``):
 
 ============ ================================= =================================================
 request      args                              result
 ============ ================================= =================================================
-rows.look    order, near, within (long work)   num_rows, num_columns, arranged, words, reads, code
+rows.look    order, near, within, choice       num_rows, num_columns, pinned, arranged, shown,
+             (long work)                       words, reads, code
 rows.like    row, column                       like: the key of this vector, for ``near``
-rows.columns text                              columns whose name holds the text: {at, name, type}
+rows.columns text                              columns found by name: {at (null: hidden), raw, name,
+                                               type, sql}
+rows.names                                     all columns, groups: see models.column_choice
 rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
 rows.exact   column (long work)                profile of every row: see models.column_profile
 rows.range   column, low, high, closed, ms     where: the condition, see models.filter_conditions
@@ -21,8 +24,9 @@ rows.thumbs  row, count, column                thumbs: {at, mime, width, height}
 rows.text    ranges, columns                   text for the clipboard, rows
 ============ ================================= =================================================
 
-``order`` is ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``within`` ``{rows, label}``:
-rows that a view chose, by the key that ``RowOrderCache.keep_rows`` gave.
+``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
+columns in ``{pinned, shown, hidden}``, ``within`` ``{rows, label}`` rows that a view chose, by the
+key that ``RowOrderCache.keep_rows`` gave. ``keep`` is the key of an order that is still right.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from lance_nb.code_lines import Python
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, refs, text
+from lance_nb.explorer.models.column_choice import column_choice_of, listed_columns
 from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles, exact_profile
 from lance_nb.explorer.models.filter_conditions import (
     column_sql,
@@ -70,6 +75,7 @@ from lance_nb.explorer.session import (
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_FOUND = 20
+MAX_SORT_COLUMNS = 16
 _NUMBER_MAX = 1e308
 
 
@@ -80,6 +86,7 @@ class RowHandlers(RequestHandlers):
         "rows.look": "on_look",
         "rows.like": "on_like",
         "rows.columns": "on_columns",
+        "rows.names": "on_names",
         "rows.profile": "on_profile",
         "rows.exact": "on_exact",
         "rows.range": "on_range",
@@ -93,14 +100,17 @@ class RowHandlers(RequestHandlers):
     def on_look(self, args: Mapping[str, Any]) -> Job:
         """Filter, sort, or search for nearest neighbors."""
         source, request = self.source(args), grid_request_of(args, self.session.row_orders)
-        place = place_of(args)
+        place, known = place_of(args), args.get("keep")
+        if known is not None:
+            order = self.session.row_orders.at(place, known)
+            request = replace(request, query=replace(request.query, order=order))
 
         def work(progress: Progress) -> Answer:
             found = grid_rows(source, request, progress)
-            key = None
-            if found.query.order is not None:
-                key = self.session.row_orders.keep(place, found.query.order)
-            return Answer(found.to_json() | {"arranged": key})
+            kept, query = self.session.row_orders, found.query
+            key = None if query.order is None else kept.keep(place, query.order)
+            shown = None if query.columns is None else kept.keep_columns(query.columns)
+            return Answer(found.to_json() | {"arranged": key, "shown": shown})
 
         return Job(work)
 
@@ -142,22 +152,29 @@ class RowHandlers(RequestHandlers):
         """Find columns by a part of their name."""
         source = self.source(args)
         wanted = words(args, "text", 300).casefold()
-        names = self.session.query(args).names(source)
-        found = [at for at, name in enumerate(names) if wanted in name.casefold()]
-        found.sort(key=lambda at: (not names[at].casefold().startswith(wanted), at))
+        query = self.session.query(args)
+        shown = {name: at for at, name in enumerate(query.names(source))}
+        hidden = [name for name in query.known_names(source) if name not in shown]
+        found = [name for name in (*shown, *hidden) if wanted in name.casefold()]
+        found.sort(key=lambda name: not name.casefold().startswith(wanted))
         kinds = {field.name: type_label(field.type) for field in source.schema}
         columns = [
-            {"at": at, "name": text.name(names[at]), "type": kinds.get(names[at], ""),
-             "sql": column_sql(names[at])}
-            for at in found[:MAX_FOUND]
+            {"at": shown.get(name), "raw": name, "name": text.name(name),
+             "type": kinds.get(name, ""), "sql": column_sql(name)}
+            for name in found[:MAX_FOUND]
         ]  # fmt: skip
         inner = nested_fields(source.schema, wanted)
         columns += [
-            {"at": names.index(path[0]), "name": text.name(".".join(path)),
+            {"at": shown.get(path[0]), "raw": path[0], "name": text.name(".".join(path)),
              "type": type_label(kind), "sql": path_sql(path)}
-            for path, kind in inner[: MAX_FOUND - len(columns)] if path[0] in names
+            for path, kind in inner[: MAX_FOUND - len(columns)]
         ]  # fmt: skip
         return Answer({"columns": columns, "found": len(found) + len(inner)})
+
+    def on_names(self, args: Mapping[str, Any]) -> Answer:
+        """List the columns that the grid can show, with their groups."""
+        source = self.source(args)
+        return Answer(listed_columns(source.schema, self.session.query(args).known_names(source)))
 
     def on_profile(self, args: Mapping[str, Any]) -> Job:
         """Profile the columns in sight from a sample, beside what a person does meanwhile."""
@@ -262,7 +279,8 @@ class RowHandlers(RequestHandlers):
 def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest:
     """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
     order, near, within = args.get("order"), args.get("near"), args.get("within")
-    found = GridRequest(query_of(args))
+    query = replace(query_of(args), columns=column_choice_of(args))
+    found = GridRequest(query)
     if within is not None:
         if not isinstance(within, Mapping):
             raise InvalidInputError("within must be an object {rows, label}")
@@ -272,11 +290,22 @@ def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest
             raise InvalidInputError("near must be an object {like, k, metric}")
         k, metric = integer(near, "k", low=1, high=MAX_NEAR), words(near, "metric", 20)
         return replace(found, nearest=replace(kept.vector(near.get("like")), k=k, metric=metric))
-    if order is not None:
-        if not isinstance(order, Mapping) or not isinstance(order.get("ascending"), bool):
-            raise InvalidInputError("order must be an object {column, ascending}")
-        return replace(found, order=SortOrder(words(order, "column", 4000), order["ascending"]))
-    return found
+    return replace(found, order=_sort_orders(order))
+
+
+def _sort_orders(wanted: object) -> tuple[SortOrder, ...]:
+    if not isinstance(wanted, list | None):
+        raise InvalidInputError("order must be a list of objects {column, ascending}")
+    found = []
+    for one in wanted or []:
+        if not isinstance(one, Mapping) or not isinstance(one.get("ascending"), bool):
+            raise InvalidInputError("order must be a list of objects {column, ascending}")
+        found.append(SortOrder(words(one, "column", 4000), one["ascending"]))
+    if len(found) > MAX_SORT_COLUMNS:
+        raise InvalidInputError(f"rows can be sorted by at most {MAX_SORT_COLUMNS} columns")
+    if len({one.column for one in found}) < len(found):
+        raise InvalidInputError("order names a column twice")
+    return tuple(found)
 
 
 def _place(args: Mapping[str, Any], key: str) -> float | None:

@@ -78,8 +78,8 @@ def test_a_request_gets_its_answer_with_its_buffers() -> None:
         {"id": "1", "type": "unknown"},
         {"id": "1", "type": "__class__"},
         {"id": "1", "type": "echo", "args": []},
-        {"id": "1", "type": "echo", "args": {"say": "x" * 100_000}},
-        {"id": "1", "type": "echo", "args": {"say": list(range(100_000))}},
+        {"id": "1", "type": "echo", "args": {"say": "x" * 300_000}},
+        {"id": "1", "type": "echo", "args": {"say": list(range(300_000))}},
     ],
 )
 def test_a_request_that_is_not_one_gets_a_clean_error(request_: object) -> None:

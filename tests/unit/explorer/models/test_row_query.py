@@ -22,6 +22,7 @@ from lance_nb.explorer.models.row_query import (
     SYSTEM_COLUMNS,
     NearestQuery,
     RowQuery,
+    SortOrder,
     filter_cost,
     filtered_rows,
     grid_rows,
@@ -67,7 +68,7 @@ def test_rows_come_in_the_order_of_a_column(
     dataset: Any, ascending: bool, where: str | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_query, "MAX_ORDERED", most)
-    found = sorted_rows(dataset, "x", where, quiet, ascending=ascending)
+    found = sorted_rows(dataset, [SortOrder("x", ascending)], where, quiet)
     values = dataset.to_table(["x"], filter=where)["x"].to_pylist()
     numbers = (one for one in values if one is not None and not np.isnan(one))
     plain = sorted(numbers, reverse=not ascending)
@@ -81,7 +82,7 @@ def test_rows_come_in_the_order_of_a_column(
 
 
 def test_equal_values_keep_the_order_of_the_scan(dataset: Any) -> None:
-    found = sorted_rows(dataset, "name", None, quiet, ascending=True)
+    found = sorted_rows(dataset, [SortOrder("name", True)], None, quiet)
     rows = found.rows(dataset, ["name", "_rowid"], 0, 100)
     ids = [row["_rowid"] for row in rows.to_pylist() if row["name"] == "n2"]
     assert ids == sorted(ids)
@@ -90,9 +91,9 @@ def test_equal_values_keep_the_order_of_the_scan(dataset: Any) -> None:
 
 def test_what_has_no_order_is_refused(dataset: Any) -> None:
     with pytest.raises(NotSupportedError, match="no order"):
-        sorted_rows(dataset, "who", None, quiet, ascending=True)
+        sorted_rows(dataset, [SortOrder("who", True)], None, quiet)
     with pytest.raises(ColumnNotFoundError):
-        sorted_rows(dataset, "nope", None, quiet, ascending=True)
+        sorted_rows(dataset, [SortOrder("nope", True)], None, quiet)
 
 
 def test_work_ends_where_it_tells_its_progress(dataset: Any) -> None:
@@ -102,7 +103,7 @@ def test_work_ends_where_it_tells_its_progress(dataset: Any) -> None:
 
     like = NearestQuery("v", dataset.take([0])["v"][0], NO_CODE)
     for work in (
-        lambda: sorted_rows(dataset, "x", None, end, ascending=True),
+        lambda: sorted_rows(dataset, [SortOrder("x", True)], None, end),
         lambda: nearest_rows(dataset, like, None, end),
         lambda: filtered_rows(dataset, "x > 3", end),
     ):
@@ -228,7 +229,7 @@ def test_an_order_says_over_how_many_rows_and_its_code_gives_the_same(
     dataset_grid_look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = grid_request_of(
-        {"order": {"column": "id", "ascending": False}, "filter": "id < 50"}, RowOrderCache()
+        {"order": [{"column": "id", "ascending": False}], "filter": "id < 50"}, RowOrderCache()
     )
     found = grid_rows(dataset_grid_look, look, quiet_grid_look)
     assert (found.words, found.num_rows) == ("sorted over 50 rows", 50)
@@ -270,7 +271,10 @@ def test_a_filter_tells_what_it_reads(dataset_grid_look: Any) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        {"order": 5}, {"order": {"column": 3, "ascending": True}}, {"order": {"column": "x"}},
+        {"order": 5}, {"order": [{"column": 3, "ascending": True}]}, {"order": [{"column": "x"}]},
+        {"order": [{"column": "x", "ascending": True}] * 2}, {"order": [4]},
+        {"order": [{"column": str(at), "ascending": True} for at in range(17)]},
+        {"choice": []}, {"choice": {"pinned": "a"}}, {"choice": {"shown": [3]}},
         {"near": []}, {"near": {"like": "v1", "k": 3, "metric": "l2"}},
         {"near": {"like": "v1", "k": 0, "metric": "l2"}}, {"near": {"like": None, "k": 3}},
     ],
@@ -297,7 +301,7 @@ def test_rows_that_a_view_chose_are_shown_alone(dataset: Any) -> None:
     assert seen(filter=where) == [
         one for one, name in zip(ids[[3, 41, 70]], names, strict=True) if name == names[1]
     ]
-    order = {"column": "name", "ascending": False}
+    order = [{"column": "name", "ascending": False}]
     places = sorted(range(3), key=lambda at: names[at], reverse=True)
     assert seen(order=order) == ids[[3, 41, 70]][places].tolist()
     found = grid_rows(dataset, grid_request_of(args, kept), quiet)
@@ -320,3 +324,41 @@ def test_rows_chosen_in_another_version_or_forgotten_are_refused(dataset: Any) -
             grid_request_of({"version": 1, "within": {"rows": rows}}, kept)
     with pytest.raises(InvalidInputError, match="within must be an object"):
         grid_request_of({"version": 1, "within": "s1"}, kept)
+
+
+@pytest.mark.parametrize("most", [1000, 20, 7])
+def test_rows_come_in_the_order_of_several_columns(
+    dataset: Any, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_query, "MAX_ORDERED", most)
+    order = [SortOrder("name", True), SortOrder("x", False)]
+    found = sorted_rows(dataset, order, None, quiet)
+    shown = found.rows(dataset, ["name", "x"], 0, 1000)
+    frame = dataset.to_table(["name", "x"]).to_pandas()
+    expected = frame.sort_values(["name", "x"], ascending=[True, False], kind="stable")
+    assert shown["name"].to_pylist() == expected["name"].tolist()[:most]
+    numbers = [None if one is None or np.isnan(one) else one for one in shown["x"].to_pylist()]
+    assert numbers == [None if np.isnan(one) else one for one in expected["x"][:most]]
+
+
+def test_chosen_columns_have_code_that_gives_the_same(dataset_grid_look: Any) -> None:
+    kept = RowOrderCache()
+    args = {"choice": {"pinned": ["v"], "hidden": ["nope"]}, "filter": "id < 5"}
+    found = grid_rows(dataset_grid_look, grid_request_of(args, kept), quiet_grid_look)
+    assert (found.num_columns, found.num_pinned) == (2, 1)
+    assert run(found.code["python"]).column_names == ["v", "id"]
+    assert found.query.rows(dataset_grid_look, ["v", "id"], 0, 9).num_rows == 5
+    only = grid_request_of({"choice": {"shown": ["id"]}, "system": True}, kept)
+    found = grid_rows(dataset_grid_look, only, quiet_grid_look)
+    assert found.query.names(dataset_grid_look) == ["id"]
+
+
+def test_the_code_of_many_columns_names_those_left_out(tmp_path: Path) -> None:
+    wide = pa.table({f"c{at}": [at] for at in range(40)})
+    dataset = lance_nb.write_dataset(wide, tmp_path / "wide.lance")
+    args = {"choice": {"pinned": ["c7"], "hidden": ["c1", "c2"]}, "system": True}
+    found = grid_rows(dataset, grid_request_of(args, RowOrderCache()), quiet)
+    assert len(found.code["python"]) < 300
+    names = run(found.code["python"]).column_names
+    assert set(names) == set(found.query.names(dataset))
+    assert names[0] == "c7"

@@ -102,7 +102,7 @@ def stored() -> Any:
 
 def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
     session = Session(stored())
-    seen = ask(session, "rows.look", order={"column": "id", "ascending": False})
+    seen = ask(session, "rows.look", order=[{"column": "id", "ascending": False}])
     look = {"arranged": seen["arranged"]}
     window = {"offset": 0, "limit": 10, "first_column": 0, "num_columns": 10}
     assert ask(session, "rows", **window, **look)["num_rows"] == 10
@@ -115,6 +115,36 @@ def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
     profiles = ask(session, "rows.profile", first=0, count=3, num_rows=60, **look)["profiles"]
     assert [one["column"] for one in profiles] == [0, 1]
     assert "sort the rows again" in ask(session, "rows", **window, arranged="o77")["message"]
+
+
+def test_chosen_columns_are_those_of_every_request() -> None:
+    session = Session(stored())
+    choice = {"pinned": ["v"], "shown": None, "hidden": ["pic"]}
+    order = [{"column": "label", "ascending": False}, {"column": "id", "ascending": False}]
+    seen = ask(session, "rows.look", choice=choice, order=order)
+    assert (seen["num_columns"], seen["pinned"]) == (4, 1)
+    lens = {"shown": seen["shown"], "arranged": seen["arranged"]}
+    window = {"offset": 0, "limit": 10, "first_column": 0, "num_columns": 2}
+    page = ask(session, "rows", **window, **lens)
+    assert [one["name"] for one in page["columns"]] == ["v", "id"]
+    assert ask(session, "cell", row=0, column=2, **lens)["text"] == "dog"
+    ask(session, "select", ranges=[[0, 1]], columns=[1, 2], **lens)
+    assert session.selection().to_pydict() == {"id": [58], "label": ["dog"]}
+    # Other columns of the same rows: the order is not made again.
+    again = ask(session, "rows.look", choice=None, order=order, keep=seen["arranged"])
+    assert (again["num_columns"], again["pinned"], again["shown"]) == (5, 0, None)
+    assert ask(session, "cell", row=0, column=0, arranged=again["arranged"])["text"] == "58"
+    assert "choose them again" in ask(session, "rows", **window, shown="c99")["message"]
+
+
+def test_columns_that_are_hidden_are_found_and_listed() -> None:
+    session = Session(stored())
+    shown = ask(session, "rows.look", choice={"shown": ["id", "label"]})["shown"]
+    found = ask(session, "rows.columns", text="i", shown=shown)["columns"]
+    assert [(one["raw"], one["at"]) for one in found] == [("id", 0), ("pic", None)]
+    listed = ask(session, "rows.names", shown=shown)
+    assert [one["raw"] for one in listed["columns"]] == ["id", "label", "pic", "v", "when"]
+    assert (listed["total"], listed["groups"]) == (5, [])
 
 
 def test_a_row_has_neighbours() -> None:

@@ -1,0 +1,169 @@
+// Which columns are shown, which are pinned, and the order of several columns.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  columnChooser,
+  isShown,
+  shortest,
+  withPinned,
+  withShown,
+} from "../../lance_nb/explorer/js/column_chooser.js";
+import { nextOrder } from "../../lance_nb/explorer/js/grid_actions.js";
+import { fakeContext, settled } from "./fake_context.js";
+import { button, send, shown } from "./light_page.js";
+
+test("columns are hidden, shown and pinned by name", () => {
+  let choice = withShown(null, ["b"], false);
+  assert.deepEqual(choice, { pinned: [], shown: null, hidden: ["b"] });
+  assert.deepEqual([isShown(choice, "a"), isShown(choice, "b")], [true, false]);
+  choice = withPinned(withPinned(choice, "c"), "a");
+  assert.deepEqual(choice.pinned, ["c", "a"]);
+  choice = withShown(choice, ["c"], false); // what is hidden is not pinned
+  assert.deepEqual(choice, { pinned: ["a"], shown: null, hidden: ["b", "c"] });
+  choice = withPinned(choice, "a");
+  assert.equal(withShown(choice, ["b", "c"], true), null); // as at first
+  assert.equal(isShown(null, "x"), true);
+});
+
+test("of columns that are listed, those hidden leave the list", () => {
+  const few = { pinned: ["p"], shown: ["a", "b"], hidden: [] };
+  assert.deepEqual(
+    ["p", "a", "c"].map((name) => isShown(few, name)),
+    [true, true, false],
+  );
+  assert.deepEqual(withShown(few, ["a"], false).shown, ["b"]);
+  assert.deepEqual(withShown(few, ["c", "a"], true).shown, ["b", "c", "a"]);
+  assert.deepEqual(withShown(few, ["c"], true).hidden, []);
+});
+
+test("a choice names those columns that are fewer", () => {
+  const names = ["a", "b", "c", "d"];
+  const most = { pinned: ["d"], shown: null, hidden: ["a", "b", "c"] };
+  assert.deepEqual(shortest(most, names), { pinned: ["d"], shown: ["d"], hidden: [] });
+  const half = { pinned: [], shown: null, hidden: ["a", "b"] };
+  assert.equal(shortest(half, names), half);
+  assert.equal(shortest(null, names), null);
+});
+
+test("an order by one column, and by several", () => {
+  const up = { column: "a", ascending: true };
+  const down = { column: "a", ascending: false };
+  const other = { column: "b", ascending: true };
+  assert.deepEqual(nextOrder([], "a", false), [up]);
+  assert.deepEqual(nextOrder([up], "a", false), [down]);
+  assert.equal(nextOrder([down], "a", false), null);
+  assert.deepEqual(nextOrder([up], "b", false), [other]);
+  assert.deepEqual(nextOrder([up], "b", true), [up, other]);
+  assert.deepEqual(nextOrder([up, other], "a", true), [down, other]);
+  assert.deepEqual(nextOrder([down, other], "a", true), [other]);
+  assert.deepEqual(nextOrder([down, other], "a", false), null);
+});
+
+const HOSTILE = "<b>x</b>";
+const KNOWN = {
+  columns: [
+    { raw: "s_1", name: "s_1", type: "int64", group: 0 },
+    { raw: "s_2", name: "s_2", type: "int64", group: 0 },
+    { raw: "s_3", name: "s_3", type: "int64", group: 0 },
+    { raw: HOSTILE, name: HOSTILE, type: "string", group: null },
+  ],
+  groups: ["s_…"],
+  total: 4,
+};
+
+async function chooser(known = KNOWN) {
+  const ctx = fakeContext({ rows: { num_rows: 5, num_columns: 4 } });
+  const state = { row: 1, column: 0, numColumns: 4 };
+  const moved = [];
+  const made = columnChooser(ctx, {
+    state,
+    column: (at) => known.columns[at],
+    moveTo: (...place) => moved.push(place),
+    fail: (error) => moved.push(error.message),
+  });
+  const answer = async (more = {}) => {
+    await ctx.kernel.last("rows.look").answer({ num_rows: 5, num_columns: 3, ...more });
+    await settled();
+  };
+  const opened = async () => {
+    made.open();
+    await ctx.kernel.last("rows.names").answer(known);
+    await settled();
+    return ctx.details.at(-1).content;
+  };
+  return { ctx, made, state, moved, answer, opened };
+}
+
+const choiceOf = (ctx) => ctx.kernel.last("rows.look").args.choice;
+const box = (content, label) =>
+  [...content.querySelectorAll("label")]
+    .find((one) => one.querySelector("span").textContent === label)
+    .querySelector("input");
+
+test("keys hide and pin the column of the keyboard, and say so", async () => {
+  const { ctx, made, state, moved, answer } = await chooser();
+  state.column = 2;
+  made.letters.p();
+  assert.deepEqual(choiceOf(ctx), { pinned: ["s_3"], shown: null, hidden: [] });
+  await answer({ pinned: 1 });
+  assert.equal(ctx.announced.at(-1), "s_3 is pinned");
+  assert.deepEqual(moved, [[1, 0]]); // the keyboard goes with it
+  assert.equal(ctx.rows.numPinned, 1);
+  state.column = 1;
+  made.letters.h();
+  assert.deepEqual(choiceOf(ctx), { pinned: ["s_3"], shown: null, hidden: ["s_2"] });
+  await answer();
+  state.numColumns = 1;
+  made.letters.h();
+  assert.equal(ctx.announced.at(-1), "The last column cannot be hidden.");
+  made.reveal("s_2");
+  assert.deepEqual(choiceOf(ctx).hidden, []);
+});
+
+test("columns are chosen from a list, alone, by group and by search", async () => {
+  const { ctx, answer, opened } = await chooser();
+  const content = await opened();
+  assert.match(shown(content), /4 of 4 columns shown/);
+  assert.equal(content.querySelector("li b"), null);
+  const group = box(content, "s_…");
+  assert.equal(group.checked, true);
+  send(group, "change");
+  assert.deepEqual(choiceOf(ctx), { pinned: [], shown: [HOSTILE], hidden: [] });
+  await answer();
+  assert.match(shown(content), /1 of 4 columns shown/);
+  assert.match(shown(content), /0 of 3 columns/);
+  send(box(content, HOSTILE), "change"); // the last one
+  assert.equal(ctx.announced.at(-1), "At least one column must be shown.");
+  button(content, "Unfold").click();
+  send(box(content, "s_2"), "change");
+  assert.deepEqual(choiceOf(ctx).shown, [HOSTILE, "s_2"]);
+  await answer();
+  assert.equal(box(content, "s_…").indeterminate, true);
+  const find = content.querySelector("input");
+  find.value = "S_";
+  send(find, "input");
+  assert.match(shown(content), /· 3 found/);
+  button(content, "Show only these").click();
+  assert.deepEqual(choiceOf(ctx), { pinned: [], shown: ["s_1", "s_2", "s_3"], hidden: [] });
+  await answer();
+  button(content, "Pin").click();
+  assert.deepEqual(choiceOf(ctx).pinned, ["s_1"]);
+  await answer();
+  button(content, "Show all").click();
+  assert.equal(choiceOf(ctx), null);
+});
+
+test("of many columns the first are listed", async () => {
+  const columns = Array.from({ length: 300 }, (_, at) => ({
+    raw: `c${at}`,
+    name: `c${at}`,
+    type: "x",
+    group: null,
+  }));
+  const { opened } = await chooser({ columns, groups: [], total: 9000 });
+  const content = await opened();
+  assert.match(shown(content), /4 of 9,000 columns shown · the first 300 are listed/);
+  assert.match(shown(content), /and 100 more: find them by name/);
+});

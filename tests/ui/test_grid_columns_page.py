@@ -1,0 +1,105 @@
+"""Columns of a wide dataset chosen, hidden and pinned, and rows in the order of several columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import expect
+
+import lance_nb
+from lance_nb.explorer.app import Explorer
+from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.waiting import eventually
+
+pytestmark = pytest.mark.ui
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Any:
+    """Two thousand columns: a few of them are a person's, the others numbered features."""
+    count = 60
+    table = pa.table({
+        "id": range(count),
+        "label": [["cat", "dog", "eel"][at % 3] for at in range(count)],
+        "score": [(at * 7) % 20 for at in range(count)],
+        **{f"feature_{at:04}": pa.array([at + row for row in range(count)], pa.int16())
+           for at in range(1_997)},
+    })  # fmt: skip
+    return lance_nb.write_dataset(table, tmp_path / "wide.lance")
+
+
+def test_two_thousand_columns_are_reduced_to_those_of_interest(
+    open_widget: OpenWidget, screenshot: Screenshot, wide: Any
+) -> None:
+    widget = Explorer(wide, height=520)
+    page = open_widget(widget, width=1200).page
+    rows = page.locator(".lnb-panel-rows")
+    grid = rows.locator(".lnb-grid")
+    heads = rows.locator(".lnb-grid-column:visible b")
+    grid.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("p")
+    expect(heads.first).to_have_text("label")
+    expect(page.locator(".lnb-grid-column.lnb-pinned:visible b")).to_have_text("label")
+    page.keyboard.press("Control+ArrowRight")
+    expect(heads.last).to_have_text("feature_1996")
+    expect(heads.first).to_have_text("label")
+    expect(rows.locator(".lnb-cell.lnb-pinned:visible").first).to_have_text("cat")
+    screenshot(page, "pinned")
+    page.keyboard.press("v")
+    pane = page.locator(".lnb-column-chooser")
+    expect(pane).to_contain_text("2,000 of 2,000 columns shown")
+    pane.get_by_role("checkbox", name="feature_").uncheck()
+    expect(pane).to_contain_text("3 of 2,000 columns shown")
+    expect(heads).to_have_text(["label", "id", "score"])
+    pane.get_by_label("find a column to show").fill("_0007")
+    pane.get_by_role("checkbox", name="feature_0007").check()
+    expect(heads).to_have_text(["label", "id", "score", "feature_0007"])
+    screenshot(page, "chosen")
+    rows.get_by_role("columnheader", name="label").locator(".lnb-sort").click()
+    expect(rows.locator("[aria-sort=ascending] .lnb-sort")).to_have_text("▲")
+    rows.get_by_role("columnheader", name="score").click(modifiers=["Shift"])
+    expect(rows.locator("[aria-sort=ascending] .lnb-sort")).to_have_text(["▲1", "▲2"])
+    rows.get_by_role("columnheader", name="score").click(modifiers=["Shift"])
+    expect(rows.locator("[aria-sort=descending] .lnb-sort")).to_have_text("▼2")
+    rows.locator(".lnb-grid-number").nth(0).click()
+    eventually(page, lambda: widget.selection.num_rows == 1)
+    assert widget.selection.column_names == ["label", "id", "score", "feature_0007"]
+    frame = wide.to_table(["label", "id", "score"]).to_pandas()
+    first = frame.sort_values(["label", "score"], ascending=[True, False], kind="stable").iloc[0]
+    assert widget.selection["id"].to_pylist() == [first["id"]]
+    line = page.locator(".lnb-code code").first
+    expect(line).to_contain_text("order_by=[")
+    screenshot(page, "sorted")
+
+
+def test_hidden_columns_are_found_and_stay_hidden_in_other_versions(
+    open_widget: OpenWidget, screenshot: Screenshot, wide: Any
+) -> None:
+    wide.drop_columns([f"feature_{at:04}" for at in range(5, 1_997)])
+    widget = Explorer(wide, height=520)
+    page = open_widget(widget, width=1000, dark=True).page
+    rows = page.locator(".lnb-panel-rows")
+    heads = rows.locator(".lnb-grid-column:visible b")
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("h")
+    expect(heads.first).to_have_text("label")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("h")
+    expect(heads.first).to_have_text("score")
+    expect(rows.locator(".lnb-current .lnb-grid-number")).to_have_text("1")
+    go = page.get_by_role("combobox", name="go to a version")
+    go.fill("1")
+    go.press("Enter")
+    expect(page.locator(".lnb-overview")).to_contain_text("main:1")
+    expect(heads.first).to_have_text("score")
+    page.get_by_role("combobox", name="find a column").fill("lab")
+    page.get_by_role("option", name="label").click()
+    expect(heads.first).to_have_text("label")
+    page.keyboard.press("Escape")
+    rows.get_by_role("button", name="Columns").click()
+    expect(page.locator(".lnb-column-chooser")).to_contain_text("1,999 of 2,000 columns shown")
+    screenshot(page)
