@@ -85,3 +85,60 @@ test("an answer to a question that is no longer asked is not heard of", async ()
   await last().answer({ num_rows: 2, num_columns: 2, arranged: null });
   assert.equal(rows.lens.filter, "y");
 });
+
+test("the selected rows and that of the keyboard are found again elsewhere", async () => {
+  const { ctx, rows, last } = followed();
+  const found = [];
+  rows.on({ held: (what) => found.push([what.row, what.words]) });
+  let row = 6;
+  rows.followRow(() => row);
+  rows.selection.select(4);
+  rows.selection.select(7, { extend: true });
+  const before = { branch: null, version: 3, filter: null, system: false };
+  ctx.show({ version: 5, rows: PART });
+  const held = ctx.kernel.last("rows.hold");
+  assert.deepEqual(held.args.before, { ...before, arranged: null, shown: null });
+  assert.deepEqual([held.args.version, held.args.ranges, held.args.row], [5, [[4, 8]], 6]);
+  assert.equal(rows.selection.rows, 0); // until they are found
+  const words = "1 of 4 rows does not exist in version main:5.";
+  await held.answer({ row: 1, ranges: [[0, 3]], words });
+  assert.deepEqual(found, [[1, words]]);
+  assert.deepEqual(ctx.kernel.last("select").args.ranges, [[0, 3]]);
+  // A filter: from the place they have now.
+  row = 1;
+  rows.look({ filter: "x" });
+  await last().answer({ num_rows: 1, num_columns: 2, arranged: "p2" });
+  assert.deepEqual(ctx.kernel.last("rows.hold").args.before.version, 5);
+  assert.equal(ctx.kernel.last("rows.hold").args.arranged, "p2");
+  await ctx.kernel.last("rows.hold").answer({ row: 0, ranges: [[0, 1]], words: "" });
+  // Another version under a filter: it is asked for the filter first, and then for the rows.
+  const asked = ctx.kernel.count("rows.hold");
+  ctx.show({ version: 6, rows: PART });
+  assert.equal(ctx.kernel.count("rows.hold"), asked);
+  await last().answer({ num_rows: 1, num_columns: 2, arranged: "p3" });
+  const { args } = ctx.kernel.last("rows.hold");
+  assert.deepEqual([args.before.version, args.before.arranged, args.version], [5, "p2", 6]);
+  assert.equal(args.arranged, "p3");
+  // Who selects something else meanwhile keeps that.
+  rows.selection.select(0);
+  await ctx.kernel.last("rows.hold").answer({ row: 0, ranges: [[3, 4]], words: "" });
+  assert.deepEqual(rows.selection.wanted().ranges, [[0, 1]]);
+});
+
+test("without a selection, at the first row or without a kernel nothing is looked for", () => {
+  const { ctx, rows } = followed();
+  rows.followRow(() => null);
+  ctx.show({ version: 5, rows: PART });
+  rows.followRow(() => 4);
+  ctx.kernel.state = "static";
+  ctx.show({ version: 6, rows: PART });
+  assert.equal(ctx.kernel.count("rows.hold"), 0);
+});
+
+test("rows that cannot be followed are said to be lost", async () => {
+  const { ctx, rows } = followed();
+  rows.followRow(() => 4);
+  ctx.show({ version: 5, rows: PART });
+  await ctx.kernel.last("rows.hold").fail({ message: "damaged" });
+  assert.equal(ctx.announced.at(-1), "The selected rows were not found again: damaged");
+});

@@ -103,3 +103,43 @@ def test_hidden_columns_are_found_and_stay_hidden_in_other_versions(
     rows.get_by_role("button", name="Columns").click()
     expect(page.locator(".lnb-column-chooser")).to_contain_text("1,999 of 2,000 columns shown")
     screenshot(page)
+
+
+def test_the_selected_row_is_found_again_in_versions_filters_and_orders(
+    open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path
+) -> None:
+    table = pa.table({"id": range(300), "score": [(at * 7) % 300 for at in range(300)]})
+    made = lance_nb.write_dataset(table, tmp_path / "held.lance", enable_stable_row_ids=True)
+    made.delete("id < 100")
+    widget = Explorer(made, height=520)
+    page = open_widget(widget, width=1000).page
+    rows = page.locator(".lnb-panel-rows")
+    current = rows.locator(".lnb-current")
+    go = page.get_by_role("combobox", name="go to a version")
+    rows.locator(".lnb-grid").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("1 selected")
+    go.fill("1")
+    go.press("Enter")
+    expect(current.locator(".lnb-grid-number")).to_have_text("103")
+    expect(rows.locator(".lnb-grid-status")).to_contain_text("1 selected")
+    eventually(page, lambda: widget.selection.num_rows == 1)
+    assert widget.selection["id"].to_pylist() == [103]
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("s")
+    place = table["score"].to_pylist()[103]
+    expect(current.locator(".lnb-grid-number")).to_have_text(str(place))
+    rows.get_by_role("button", name="unsorted").click()
+    expect(current.locator(".lnb-grid-number")).to_have_text("103")
+    rows.locator(".lnb-grid").focus()
+    page.keyboard.press("Control+ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    go.fill("2")
+    go.press("Enter")
+    lost = rows.locator(".lnb-filter-lost")
+    expect(lost).to_contain_text("This row does not exist in version main:2.")
+    screenshot(page)

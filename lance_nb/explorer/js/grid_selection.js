@@ -48,6 +48,13 @@ export function gridSelection(ctx, lens, changed) {
       if (!columns.delete(at)) columns.add(at);
       tell();
     },
+    /** Select these rows, where there are any. @param {Range[]} found */
+    restore(found) {
+      if (!found.length) return;
+      ranges = found;
+      anchor = found[0][0];
+      tell();
+    },
     /**
      * Other rows or columns are shown: what has no place among them is forgotten, of the rest the
      * kernel is told again, because it is read as it is shown.

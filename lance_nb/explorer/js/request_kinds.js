@@ -57,6 +57,7 @@ const READS = [
 const LONG_READS = [
   "biography.steps",
   "rows.look",
+  "rows.hold",
   "rows.profile",
   "rows.exact",
   "changes.rows",

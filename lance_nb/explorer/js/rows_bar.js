@@ -36,6 +36,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
     "×",
   );
   const problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
+  const lost = h("div", { class: "lnb-filter-lost", role: "status", hidden: true });
   const plan = h("div", { class: "lnb-filter-plan", hidden: true });
   const find = h("input", {
     class: "lnb-input lnb-find",
@@ -203,12 +204,18 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
         system,
       ),
       problem,
+      lost,
       plan,
     ),
     filter: set,
     brush,
     /** Put the keyboard in the filter. */
     focus: () => filter.focus(),
+    /** Say what became of the rows that were selected. @param {string} words */
+    note(words) {
+      lost.textContent = words;
+      lost.hidden = !words;
+    },
     /**
      * Say that rows are looked for, and how far that is.
      * @param {number} done @param {number} total

@@ -30,16 +30,33 @@ export function sameRows(one, other) {
 export function shownRows(ctx) {
   const asked = allRows();
   /** @type {Lnb.Lens} */
+  const shownLens = { filter: null, system: false, arranged: null, shown: null };
+  /** @type {() => number | null} */
+  let cursor = () => null;
+  /** @type {Lnb.Lens} */
   const lens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Set<Lnb.RowsListener>} */
   const listeners = new Set();
   /** @type {{wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}} */
   const now = { wanted: null, turn: 0, running: null };
+  /**
+   * Where the rows were that are looked for among others: those selected, and that of the keyboard.
+   * @type {{before: Lnb.Args, ranges: [number, number][], row: number | null} | null}
+   */
+  let origin = null;
+  /** @type {Lnb.Asked | null} */
+  let holding = null;
+  let unasked = false; // another version is shown, and what was asked is still to be asked of it
+  /** @type {Lnb.Place | null} */
+  let place = null;
   const counts = { rows: 0, columns: 0, pinned: 0 };
   const selection = gridSelection(
     ctx,
     () => lens,
-    () => notify((one) => one.selected?.()),
+    () => {
+      origin = null;
+      notify((one) => one.selected?.());
+    },
   );
 
   /** @param {(listener: Lnb.RowsListener) => void} call */
@@ -53,13 +70,51 @@ export function shownRows(ctx) {
    */
   function begin(rows, columns, what) {
     const { before } = what;
+    const stays = before !== null && !unasked && sameRows(asked, before);
+    // What was asked of the version before is asked of this one: there the rows are looked for.
+    unasked = before === null && !same(asked, allRows());
+    const from = stays ? null : (origin ?? departure());
     selection.reset({
-      rows: before !== null && sameRows(asked, before),
+      rows: stays,
       columns: counts.columns === columns && same(asked.choice, before?.choice ?? null),
     });
     Object.assign(counts, { rows, columns, pinned: what.result?.pinned ?? 0 });
     const { branch, version } = ctx.screen();
+    place = { branch, version };
+    Object.assign(shownLens, lens);
     notify((one) => one.shown?.({ place: { branch, version }, ...what }));
+    origin = from;
+    if (!unasked) hold();
+  }
+
+  /** Where the rows are, before others are shown. */
+  function departure() {
+    holding?.cancel();
+    const { ranges } = selection.wanted();
+    const row = cursor();
+    if (!place || ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
+    return { before: { ...place, ...shownLens }, ranges, row };
+  }
+
+  /** Select and show the same rows among those that are shown now. */
+  async function hold() {
+    const wanted = origin;
+    if (!wanted) return;
+    const { branch, version } = ctx.screen();
+    const answer = ctx.kernel.ask("rows.hold", { branch, version, ...lens, ...wanted });
+    holding = answer;
+    try {
+      const { result } = await answer;
+      if (origin !== wanted || holding !== answer) return;
+      selection.restore(result.ranges);
+      notify((one) => one.held?.(result));
+    } catch (error) {
+      const { message } = /** @type {Error} */ (error);
+      if (holding === answer) ctx.announce(`The selected rows were not found again: ${message}`);
+    }
+    if (holding !== answer) return;
+    holding = null;
+    origin = null;
   }
 
   /** @param {Partial<Lnb.Look>} change */
@@ -139,6 +194,10 @@ export function shownRows(ctx) {
     },
     look,
     cancel: () => now.running?.cancel(),
+    /** Say where the row of the keyboard is; null keeps none. */
+    followRow(where) {
+      cursor = where;
+    },
     on(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

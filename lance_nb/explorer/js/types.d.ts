@@ -467,6 +467,8 @@ declare namespace Lnb {
     shown?(what: RowsShown): void;
     failed?(error: Failure): void;
     selected?(): void;
+    /** Where the row of the keyboard is now, null where it is not; `words`: what is missing. */
+    held?(found: { row: number | null; words: string }): void;
   }
   /** What is shown and selected in a card, see shown_rows.js. */
   interface ShownRows {
@@ -482,6 +484,7 @@ declare namespace Lnb {
     /** Show other rows: what is named changes, the rest stays. */
     look(change: Partial<Look>): Promise<void>;
     cancel(): void;
+    followRow(where: () => number | null): void;
     on(listener: RowsListener): () => void;
   }
   /** Neighbours of a vector. */

@@ -160,7 +160,7 @@ def chosen_rows(
     snapshot = stored_source(dataset).opened[1]
     if filter is None:
         ids = live_ids(snapshot)
-        return SortedRows(ids[_are_among(ids, within)], int(within.size))
+        return SortedRows(ids[are_among(ids, within)], int(within.size))
     found = [np.zeros(0, np.uint64)]
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
@@ -170,13 +170,12 @@ def chosen_rows(
             progress(group.first + inside, total)
             ids = batch.column(0).to_numpy()
             inside += ids.size
-            found.append(ids[_are_among(ids, within)])
+            found.append(ids[are_among(ids, within)])
     return SortedRows(np.concatenate(found), int(within.size))
 
 
-def _are_among(
-    ids: npt.NDArray[np.uint64], within: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.bool_]:
+def are_among(ids: npt.NDArray[np.uint64], within: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Tell of each id whether it is one of ``within``, which are in ascending order."""
     if not within.size:
         return np.zeros(ids.size, np.bool_)
     places = np.minimum(np.searchsorted(within, ids), within.size - 1)
@@ -209,7 +208,7 @@ def sorted_rows(
             inside += batch.num_rows
             keys = _keys(batch)
             if within is not None:
-                keys = keys.filter(pa.array(_are_among(keys["id"].to_numpy(), within)))
+                keys = keys.filter(pa.array(are_among(keys["id"].to_numpy(), within)))
             looked_at += keys.num_rows
             held = _merged(held, keys, order)
     ids = pa.chunked_array([], pa.uint64()) if held is None else held.column("id")

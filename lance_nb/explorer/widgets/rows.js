@@ -229,6 +229,7 @@ export function mountRows(el, ctx) {
       same(asked.choice, before.choice) &&
       asked.system === before.system &&
       Boolean(asked.near) === Boolean(before.near);
+    bar.note("");
     if (part) {
       now.error = part.error ?? null;
       now.whole = part.whole ?? null; // of a snapshot, which keeps some of the rows
@@ -276,8 +277,20 @@ export function mountRows(el, ctx) {
   });
   ctx.describe("rows", () => ({ ...look, row: top }));
   ctx.onClose(
-    ctx.rows.on({ busy: bar.busy, shown: begin, failed: bar.fail, selected: grid.paint }),
+    ctx.rows.on({
+      busy: bar.busy,
+      shown: begin,
+      failed: bar.fail,
+      selected: grid.paint,
+      held({ row, words }) {
+        bar.note(words);
+        if (row !== null) grid.moveTo(row, state.column);
+        if (words) ctx.announce(words);
+      },
+    }),
   );
+  // Nobody went to the first row: it is where a grid begins.
+  ctx.rows.followRow(() => state.row || null);
   const { branch, version, rows: part } = ctx.screen();
   if (part) begin({ place: { branch, version }, result: null, before: null, part });
   return {

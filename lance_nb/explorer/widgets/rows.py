@@ -9,6 +9,7 @@ request      args                              result
 ============ ================================= =================================================
 rows.look    order, near, within, choice       num_rows, num_columns, pinned, arranged, shown,
              (long work)                       words, reads, code
+rows.hold    before, ranges, row (long work)   row, ranges: where these rows are now, words
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.columns text                              columns found by name: {at (null: hidden), raw, name,
                                                type, sql}
@@ -52,6 +53,7 @@ from lance_nb.explorer.models.filter_conditions import (
     stored_time,
     value_condition,
 )
+from lance_nb.explorer.models.held_rows import hold_rows, row_ids_at
 from lance_nb.explorer.models.row_detail import MAX_ROWS, CellBytesCache, clipboard_text, row_tree
 from lance_nb.explorer.models.row_query import (
     MAX_NEAR,
@@ -66,6 +68,7 @@ from lance_nb.explorer.models.source import Source, is_blob_column, scanned_sour
 from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import (
     MAX_COUNT,
+    MAX_RANGES,
     RecentAnswers,
     RequestHandlers,
     RowOrderCache,
@@ -84,6 +87,7 @@ class RowHandlers(RequestHandlers):
 
     requests: ClassVar[Mapping[str, str]] = {
         "rows.look": "on_look",
+        "rows.hold": "on_hold",
         "rows.like": "on_like",
         "rows.columns": "on_columns",
         "rows.names": "on_names",
@@ -111,6 +115,28 @@ class RowHandlers(RequestHandlers):
             key = None if query.order is None else kept.keep(place, query.order)
             shown = None if query.columns is None else kept.keep_columns(query.columns)
             return Answer(found.to_json() | {"arranged": key, "shown": shown})
+
+        return Job(work)
+
+    def on_hold(self, args: Mapping[str, Any]) -> Job:
+        """Find the selected rows, and the one of the keyboard, among those that are shown now."""
+        before, row = args.get("before"), args.get("row")
+        if not isinstance(before, Mapping):
+            raise InvalidInputError("before must be an object {branch, version, filter, arranged}")
+        source, query = self.source(before), self.session.query(before)
+        target, shown = self.source(args), self.session.query(args)
+        ranges = list(selection_of({"ranges": args.get("ranges")}, query).ranges)
+        row = None if row is None else integer(args, "row", low=0, high=MAX_COUNT)
+
+        def work(progress: Progress) -> Answer:
+            found = hold_rows(source, row_ids_at(source, query, ranges), target, shown, progress)
+            said, place = found.words, None
+            if row is not None:
+                ids = row_ids_at(source, query, [(row, row + 1)])
+                here = hold_rows(source, ids, target, shown, progress)
+                place = int(here.positions[0]) if here.positions.size else None
+                said = said or here.words
+            return Answer({"row": place, "ranges": found.ranges()[:MAX_RANGES], "words": said})
 
         return Job(work)
 
