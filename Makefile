@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
+.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -261,6 +261,9 @@ torture-datasets: $(VENV)/.stamp-test  ## damage whole datasets, call every verb
 
 torture-files: $(VENV)/.stamp-test  ## damage data files of every version and read them; FILES=150000 SEED=1
 	$(PY) -m tests.hostile.fuzz $(or $(FILES),150000) $(or $(SEED),1) --jobs $(JOBS) --keep
+
+fuzz-indices: $(VENV)/.stamp-test  ## damage index files of every kind and search them; CASES=5000 SEED=1
+	$(PY) -m tests.hostile.indices $(or $(CASES),5000) $(or $(SEED),1) --seconds 900
 
 fuzz-kernels: $(VENV)/.stamp-test  ## compiled loops on hostile input under AddressSanitizer (needs gcc); CASES=200000 SEED=1
 	$(PY) -m tests.hostile.kernels $(or $(CASES),200000) $(or $(SEED),1) --seconds 900

@@ -1,0 +1,187 @@
+"""Damage files of indices of every kind and search them: a program of its own, and a test.
+
+    python -m tests.hostile.indices 2000 [seed] [--seconds 900]
+
+Each seed stands for one damage of one file: bits are flipped, numbers replaced (also by hostile
+sizes), messages changed, the end cut off. Then filters, texts and vectors are searched. Allowed are
+the answers of the sound index, the same with a warning, and a LanceError. A file without its end,
+or whose messages are not read, must give the right answers or an error. Of other damage, which may
+only change a stored value, rows may be missing or found for it, as the format has no checksum of
+its own (``checksums=True`` finds it): those runs are counted. Ends with 1 where a search takes too
+long, takes too much memory, finds rows that are not there, or raises anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import lance_nb
+from lance_nb.errors import LanceError
+from tests.hostile.mutate import mutate, truncate
+
+SECONDS_MAX = 8.0  # of processor time, for all searches of one damage
+MEMORY_BYTES_MAX = 4 << 30  # of address space
+ROWS, DIMENSION = 400, 8
+SCALAR = {
+    "n": "BTREE",
+    "s": "BTREE",
+    "kind": "BITMAP",
+    "tags": "LABEL_LIST",
+    "text": "NGRAM",
+    "zone": "ZONEMAP",
+    "bloom": "BLOOMFILTER",
+}
+FILTERS = (
+    "n = 7", "n > 390 OR n < 5", "n IS NULL", "s = 'name 7'", "s LIKE 'name 1%'", "kind = 'k3'",
+    "kind <> 'k3'", "array_has_any(tags, ['t2', 't5'])", "NOT array_has(tags, 't1')",
+    "contains(text, 'bcd')", "zone BETWEEN 20 AND 24.5", "zone < 3", "bloom = 'b17'",
+)  # fmt: skip
+VECTORS = {"flat": "IVF_FLAT", "product": "IVF_PQ", "scalar": "IVF_SQ"}
+FUZZY = "near"  # without the index it finds the word itself only, with a warning
+Answer = list[int]
+
+
+class BrokenBoundError(Exception):
+    """A search took too long, or found what is not there."""
+
+
+class IndexedRows:
+    """A dataset with an index of every kind, written once; each damage is undone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "d.lance"
+        chance, rng = random.Random(5), np.random.default_rng(5)
+        texts = [" ".join(chance.choices(["abcd", "bcde", "xy", "fox"], k=4)) for _ in range(ROWS)]
+        columns: dict[str, Any] = {
+            "id": range(ROWS),
+            "n": pa.array(rng.permutation(ROWS), mask=np.arange(ROWS) % 40 == 3),
+            "s": [f"name {number}" for number in rng.permutation(ROWS)],
+            "kind": [f"k{number}" for number in rng.integers(0, 9, ROWS)],
+            "tags": [[f"t{one}" for one in rng.integers(0, 8, 2)] for _ in range(ROWS)],
+            "text": texts,
+            "words": texts,
+            "zone": np.arange(ROWS) / 10,
+            "bloom": [f"b{number}" for number in rng.integers(0, 50, ROWS)],
+        }
+        for name in VECTORS:
+            values = rng.random(ROWS * DIMENSION, np.float32)
+            columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(values), DIMENSION)
+        ds = lance_nb.write_dataset(pa.table(columns), self.path, max_rows_per_file=ROWS // 2)
+        for column, kind in SCALAR.items():
+            ds.create_scalar_index(column, kind)
+        ds.create_scalar_index(
+            "words", "INVERTED", with_position=True, stem=False, remove_stop_words=False
+        )
+        for column, kind in VECTORS.items():
+            pieces = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
+            ds.create_index(column, kind, num_partitions=2, **pieces)
+        self.query = rng.random(DIMENSION, np.float32)
+        self.files = sorted(path for path in self.path.glob("_indices/*/*") if path.is_file())
+        self.sound = self.answers()
+
+    def answers(self) -> dict[str, Answer | None]:
+        """Search everything; None where there was an error."""
+        ds = lance_nb.dataset(self.path)
+        searches: dict[str, dict[str, Any]] = {text: {"filter": text} for text in FILTERS}
+        searches |= {
+            "word": {"full_text_query": lance_nb.MatchQuery("abcd fox", "words")},
+            "best": {"full_text_query": lance_nb.MatchQuery("abcd fox", "words"), "limit": 5},
+            "phrase": {"full_text_query": lance_nb.PhraseQuery("xy fox", "words")},
+            FUZZY: {"full_text_query": lance_nb.MatchQuery("abce", "words", fuzziness=1)},
+        }
+        for name in VECTORS:
+            nearest = {"column": name, "q": self.query, "k": 5, "nprobes": 2, "refine_factor": 80}
+            searches[name] = {"nearest": nearest}
+        found: dict[str, Answer | None] = {}
+        for name, options in searches.items():
+            try:
+                found[name] = sorted(ds.to_table(["id"], **options)["id"].to_pylist())
+                if "filter" in options and ds.count_rows(name) != len(found[name] or ()):
+                    found[name] = [-1]
+            except LanceError:
+                found[name] = None
+        return found
+
+    def damaged(self, seed: int) -> tuple[str, str]:
+        """Damage a file, search, and undo it: the file, and what happened.
+
+        Raises BrokenBoundError, and whatever a search raises that is no LanceError.
+        """
+        chance = random.Random(seed)
+        file = self.files[seed % len(self.files)]
+        data = file.read_bytes()
+        cuts = chance.random() < 0.25
+        changed = data[: chance.randrange(len(data))] if cuts else _mutated(data, chance)
+        file.write_bytes(changed)
+        began = time.process_time()
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                found = self.answers()
+        finally:
+            file.write_bytes(data)
+        spent = time.process_time() - began
+        where = f"seed {seed}, {file.relative_to(self.path)}"
+        if spent > SECONDS_MAX:
+            raise BrokenBoundError(f"{where}: {spent:.1f} s")
+        wrong = []
+        for name, expected in self.sound.items():
+            answer = found[name]
+            if answer is not None and answer != expected:
+                wrong.append(name)
+                if not set(answer) <= {-1, *range(ROWS)} or len(set(answer)) < len(answer):
+                    raise BrokenBoundError(f"{where}: {name!r} finds rows that are not there")
+        if wrong and cuts and (set(wrong) != {FUZZY} or not said):
+            raise BrokenBoundError(f"{where}: {wrong} differ although the end of the file is gone")
+        failed = any(answer is None for answer in found.values())
+        outcome = (
+            "changed value" if wrong else "error" if failed else "warning" if said else "right"
+        )
+        return file.name, outcome
+
+
+def _mutated(data: bytes, chance: random.Random) -> bytes:
+    try:
+        return mutate(data, chance)
+    except (IndexError, ValueError):  # a file without pages, which some ways need
+        return truncate(data, chance)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", type=int)
+    parser.add_argument("seed", type=int, nargs="?", default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    outcomes: Counter[str] = Counter()
+    findings = 0
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = IndexedRows(Path(folder))
+        for seed in range(options.seed, options.seed + options.cases):
+            if time.monotonic() - began > options.seconds:
+                break
+            try:
+                outcomes[rows.damaged(seed)[1]] += 1
+            except Exception as error:  # noqa: BLE001 - every kind is a finding
+                findings += 1
+                print(f"seed {seed}: {type(error).__name__}: {error}")
+    print(f"{outcomes.total():,} damages of {len(rows.files)} files: {dict(outcomes)}")
+    sys.exit(bool(findings))
+
+
+if __name__ == "__main__":
+    main()
