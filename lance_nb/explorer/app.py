@@ -90,7 +90,7 @@ class Explorer(LanceWidget):
             dataset, self.request_handlers, self.parts, versions=versions, rows=rows
         )
         target = Path(path)
-        page = html_page(dataset.name, self.picture(), snapshot.to_json(), self.height)
+        page = html_page(dataset.name, self.to_svg(), snapshot.to_json(), self.height)
         target.write_text(page, "utf-8")
         return target
 

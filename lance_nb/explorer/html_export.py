@@ -1,7 +1,8 @@
 """Export an explorer as one HTML file that needs no kernel, no network and no other file.
 
 Layout of the file: a content security policy that allows the one script and the one style sheet in
-it by their hashes and nothing else; the static rendering, for readers without scripts; the snapshot
+it by their hashes and nothing else; the picture of what is on screen (``pictures``), which is seen
+until the script runs, and for good where scripts are disabled; the snapshot
 as a block of JSON in which ``<`` is escaped; the linked module of ``snapshot_app.js``, which shows
 the explorer over the snapshot.
 
@@ -35,8 +36,8 @@ from lance_nb.explorer.models.ref_list import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.versions import version_bars
+from lance_nb.explorer.pictures.drawing import dark_rules
 from lance_nb.explorer.session import Place, Session
-from lance_nb.explorer.static_rendering import LEFT, StaticRendering
 from lance_nb.explorer.widget import HeaderHandlers
 
 MAX_VERSIONS = 40
@@ -54,7 +55,7 @@ PAGE_STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 14px; font: 13px/1.45 system-ui, sans-serif; background: #fff; color: #1c2024; }
 @media (prefers-color-scheme: dark) { body { background: #16191d; color: #e6e9ec; } }
-table { border-collapse: collapse; } td, th { padding: 1px 8px; text-align: left; }
+#explorer > svg { display: block; max-width: 100%; height: auto; }
 """
 
 
@@ -238,25 +239,26 @@ def plain_json(value: Any) -> Any:
     return value
 
 
-def html_page(title: str, picture: StaticRendering, snapshot: dict[str, Any], height: int) -> str:
-    """Return the file's text. ``picture`` is shown until the script has started."""
+def html_page(title: str, picture: str, snapshot: dict[str, Any], height: int) -> str:
+    """Return the file's text. ``picture``, an SVG, is shown until the script has started."""
     module, style = assets.texts(ENTRY)
     # The linked module with its default export as a constant.
     script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
-    style = f"{PAGE_STYLE}{style}"
+    dark = f"@media (prefers-color-scheme: dark) {{\n{dark_rules('#explorer > svg')}\n}}\n"
+    style = f"{PAGE_STYLE}{dark}{style}"
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
-    still = picture.html.replace(LEFT, "")  # the policy allows no style in an attribute
     policy = (
         f"default-src 'none'; script-src '{content_hash(script)}'; "
-        f"style-src '{content_hash(style)}'; img-src blob:; base-uri 'none'; form-action 'none'"
+        f"style-src '{content_hash(style)}'; img-src blob: data:; base-uri 'none'; "
+        "form-action 'none'"
     )
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{escape(text.name(title))}</title><style>{style}</style></head>\n"
-        f'<body><main id="explorer">{still}</main>\n'
+        f'<body><main id="explorer">{picture}</main>\n'
         f'<script type="application/json" id="snapshot">{data}</script>\n'
         f'<script type="module">{script}</script></body></html>\n'
     )

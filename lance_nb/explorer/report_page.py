@@ -22,7 +22,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.versions import timeline
 from lance_nb.explorer.pictures import screen
-from lance_nb.explorer.pictures.drawing import COLOURS, Panel, svg_of
+from lance_nb.explorer.pictures.drawing import Panel, dark_rules, svg_of
 from lance_nb.explorer.session import Session
 from lance_nb.shown_text import visible
 
@@ -38,28 +38,6 @@ SECTIONS: tuple[tuple[str, str, tuple[screen.View, ...]], ...] = (
     ("checks", "Checks", (screen.CHECKS,)),
 )
 _PARTS = ("card", "timeline", "rows", "detail")
-_DARK = {
-    "paper": "#16191d",
-    "panel": "#22272d",
-    "line": "#3a4048",
-    "ink": "#e6e9ec",
-    "soft": "#c4cad0",
-    "faint": "#9aa4ae",
-    "accent": "#6cb0ff",
-    "wash": "#1d2f45",
-    "add": "#4cc38a",
-    "remove": "#f2786d",
-    "change": "#e0aa4e",
-    "replace": "#74a9ff",
-    "schema": "#b79bf2",
-    "upkeep": "#98a2ad",
-    "fork": "#4fc4c6",
-    "flag": "#f0b35f",
-    "unknown": "#4a525b",
-    "new": "#1d3524",
-    "old": "#3d2422",
-    "changed": "#3b3220",
-}
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0 auto; padding: 16px; max-width: 1100px; font: 14px/1.5 system-ui, sans-serif;
@@ -117,12 +95,7 @@ def _script() -> str:
 
 def _style() -> str:
     """Return the style sheet, with the colours of pictures in a dark scheme."""
-    rules = "\n".join(
-        f'[{use}="{COLOURS[name]}"] {{ {use}: {dark}; }}'
-        for name, dark in _DARK.items()
-        for use in ("fill", "stroke")
-    )
-    return f"{_STYLE}{rules}\n}}\n"
+    return f"{_STYLE}{dark_rules('svg')}\n}}\n"
 
 
 def _text(value: str) -> str:

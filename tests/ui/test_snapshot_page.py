@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from lance_nb.explorer.app import Explorer
 from tests.support.explorer_datasets import worn_dataset
@@ -46,3 +47,24 @@ def test_the_file_is_explored_offline(page: Page, screenshot: Screenshot, tmp_pa
     expect(rows.locator(".lnb-filter-problem")).to_contain_text("Not in this snapshot")
     assert asked == [target.as_uri()]
     assert said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_without_scripts_the_picture_of_the_screen_is_shown(
+    browser: Browser, screenshot: Screenshot, tmp_path: Path, scheme: Literal["light", "dark"]
+) -> None:
+    explorer = Explorer(worn_dataset(tmp_path / "worn.lance"))
+    target = explorer.to_html(tmp_path / "worn.html", rows=20)
+    context = browser.new_context(java_script_enabled=False, color_scheme=scheme)
+    said: list[str] = []
+    page = context.new_page()
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(target.as_uri())
+    picture = page.locator("main > svg")
+    expect(picture).to_be_visible()
+    assert "worn.lance" in (picture.text_content() or "")
+    paper = picture.locator("rect").first.evaluate("one => getComputedStyle(one).fill")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 25, 29)"}[scheme]
+    screenshot(page, f"picture_{scheme}")
+    assert said == []
+    context.close()

@@ -59,6 +59,29 @@ COLOURS = {
     "old": "#ffe3e0",
     "changed": "#fff1d6",
 }
+# The same names in a page of ours that is dark; see dark_rules.
+DARK_COLOURS = {
+    "paper": "#16191d",
+    "panel": "#22272d",
+    "line": "#3a4048",
+    "ink": "#e6e9ec",
+    "soft": "#c4cad0",
+    "faint": "#9aa4ae",
+    "accent": "#6cb0ff",
+    "wash": "#1d2f45",
+    "add": "#4cc38a",
+    "remove": "#f2786d",
+    "change": "#e0aa4e",
+    "replace": "#74a9ff",
+    "schema": "#b79bf2",
+    "upkeep": "#98a2ad",
+    "fork": "#4fc4c6",
+    "flag": "#f0b35f",
+    "unknown": "#4a525b",
+    "new": "#1d3524",
+    "old": "#3d2422",
+    "changed": "#3b3220",
+}
 # What the reader of XML refuses, beyond what ``visible`` replaces.
 _NOT_XML = re.compile("[\ufffe\uffff]")
 _NARROW = frozenset(" .,:;!|'`ijlftrI()[]{}/\\-")
@@ -199,6 +222,18 @@ def svg_of(label: str, panels: Sequence[Panel]) -> str:
         f"<title>{_text(label)}</title><desc>{_text(text.cut(said, DESCRIPTION_CHARS))}</desc>"
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{_number(y + 1)}" rx="6" '
         f'fill="{COLOURS["paper"]}" stroke="{COLOURS["line"]}"/>{"".join(groups)}</svg>'
+    )
+
+
+def dark_rules(picture: str) -> str:
+    """Return rules of a style sheet that give a picture the colours of a dark page.
+
+    ``picture`` is the selector of the SVG. Only for pages of our own: viewers remove style sheets.
+    """
+    return "\n".join(
+        f'{picture} [{use}="{COLOURS[name]}"] {{ {use}: {dark}; }}'
+        for name, dark in DARK_COLOURS.items()
+        for use in ("fill", "stroke")
     )
 
 

@@ -12,7 +12,6 @@ from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer import html_export as module
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.html_export import html_page, take_snapshot
-from lance_nb.explorer.static_rendering import StaticRendering
 from tests.support.explorer_datasets import worn_dataset
 from tests.support.fake_dataset import many_versions, one_table, small_dataset
 from tests.support.markup_payloads import PAYLOADS
@@ -77,9 +76,18 @@ def test_hostile_names_and_values_never_become_markup(tmp_path: Path) -> None:
     table = pa.table({name: list(PAYLOADS) for name in names})
     page = Explorer(one_table(table)).to_html(tmp_path / "out.html").read_text("utf-8")
     assert page.count("<script") == page.count("</script>") == 2
-    assert not re.search(
-        r"<(img|svg|iframe|object|embed|base|form|link)\b", page.partition("START(")[0]
-    )
+    picture = page[page.index("<svg ") : page.index("</svg>") + len("</svg>")]
+    tags = set(re.findall(r"<([a-z]+)", picture))
+    assert tags <= {"svg", "title", "desc", "g", "rect", "line", "path", "text"}
+    outside = page.replace(picture, "").partition("START(")[0]
+    assert not re.search(r"<(img|svg|iframe|object|embed|base|form|link)\b", outside)
+
+
+def test_the_picture_is_what_is_on_screen(tmp_path: Path) -> None:
+    explorer = Explorer(small_dataset())
+    page = explorer.to_html(tmp_path / "out.html").read_text("utf-8")
+    assert f'<main id="explorer">{explorer.to_svg()}</main>' in page
+    assert "<table" not in page.partition("<script")[0]
 
 
 def test_without_a_dataset_there_is_nothing_to_write(tmp_path: Path) -> None:
@@ -90,7 +98,7 @@ def test_without_a_dataset_there_is_nothing_to_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_the_title_of_the_page_is_escaped(payload: str) -> None:
-    page = html_page(payload, StaticRendering("text", "<p>still</p>"), {}, 400)
+    page = html_page(payload, "<svg></svg>", {}, 400)
 
     title = re.search("<title>(.*?)</title>", page, re.DOTALL)
     assert title is not None
