@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         update,
         write,
     )
+    from lance_nb.spark.queries import sql
     from lance_nb.spark.run import choose, explain, resume, run_edits
     from lance_nb.spark.sessions import find_session, start_session, why_not
     from lance_nb.spark.tasks.columns import plan_cast, plan_columns
@@ -92,6 +93,7 @@ __all__ = [
     "register_views",
     "resume",
     "run_edits",
+    "sql",
     "start_session",
     "statistics",
     "submit",
@@ -113,6 +115,7 @@ _EXPORTS = {
         "append backfill clone compact count create_scalar_index delete diff diff_frame statistics "
         "update write"
     ),
+    "queries": "sql",
     "run": "choose explain resume run_edits",
     "sessions": "find_session start_session why_not",
     "tasks.columns": "plan_cast plan_columns",

@@ -222,8 +222,12 @@ def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
 def register_views(spark: SparkSession, root: str) -> list[str]:
     """Create a temporary view for every dataset in a local folder; return their names.
 
-    ``photos.lance`` becomes the view ``photos``. Raises InvalidInputError if ``root`` is not a
-    folder, NotSupportedError on Spark Connect, whose server may not see the folder.
+    ``photos.lance`` becomes the view ``photos``. For ``spark.sql`` a view keeps the version that
+    was the newest when it was made, because Spark keeps what a view has planned;
+    ``lance_nb.spark.sql`` knows the names too, and reads the newest version.
+
+    Raises InvalidInputError if ``root`` is not a folder, NotSupportedError on Spark Connect, whose
+    server may not see the folder.
     """
     if is_connect(spark):
         raise NotSupportedError(
@@ -239,4 +243,14 @@ def register_views(spark: SparkSession, root: str) -> list[str]:
             name = path.name.removesuffix(".lance").replace("-", "_").replace(".", "_")
             read(str(path), spark=spark).createOrReplaceTempView(name)
             names.append(name)
+            _VIEWS.setdefault(spark, {})[name] = str(path)
     return names
+
+
+# The datasets of the views of each session.
+_VIEWS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+
+
+def registered_views(spark: SparkSession) -> Mapping[str, str]:
+    """Return the datasets that have views of ``register_views``, by the names of the views."""
+    return _VIEWS.get(spark, {})

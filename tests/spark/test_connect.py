@@ -36,6 +36,10 @@ session = spark.start_session(spark__remote="local[2]", spark__sql__shuffle__par
 frame = session.read.format("lance_nb").option("filter", "id < 7").load(uri)
 said = {"read": sorted(row["id"] for row in frame.collect())}
 said |= {"alias": spark.register(session), "found": spark.find_session() is session}
+query = "SELECT count(*), max(id) FROM t WHERE id < 7"
+said["sql"] = list(spark.sql(query, spark=session, tables={"t": uri}).collect()[0])
+counted = spark.sql("SELECT count(*) FROM t", spark=session, tables={"t": uri})
+said["counted"] = counted.collect()[0][0]
 told = []
 new = frame.selectExpr("id + 10000 AS id", "name", "vector")
 said["appended"] = spark.write(new, uri, "append", progress=told.append).version
@@ -95,7 +99,7 @@ def test_a_wheel_reads_appends_and_cancels_on_connect(
     assert Path(said.pop("from")).is_relative_to(python.parents[1])
     assert said.pop("cancelled").startswith("cancelled after")
     assert said == {
-        "read": list(range(7)), "alias": "lance", "found": True, "appended": 2,
+        "read": list(range(7)), "alias": "lance", "found": True, "appended": 2, "sql": [7, 6], "counted": NUM_ROWS,
         "phases": ["running", "committing", "done"], "lives": 5,
     }  # fmt: skip
     assert ids_of(uri) == [*range(NUM_ROWS), *range(10_000, 10_007)]
