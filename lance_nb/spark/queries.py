@@ -99,7 +99,7 @@ def sql(
         name = f"lance_{list(scans).index(key)}"
         if name not in frames:
             frames[name] = scans[key].frame(session)
-        alias = "" if one.has_alias else f" AS `{one.name}`"
+        alias = "" if one.has_alias else _literal(" AS `" + one.name.replace("`", "``") + "`")
         pieces += [_literal(query[end : one.start]), f"{{{name}}}{alias}"]
         end = one.stop
     pieces.append(_literal(query[end:]))
@@ -221,7 +221,10 @@ class Scan:
         """The columns to read, None for all."""
         if self.names is None:
             return None
-        return [name for name in self.dataset.schema.names if name.lower() in self.names]
+        columns = [name for name in self.dataset.schema.names if name.lower() in self.names]
+        # The option ``columns`` separates names by commas.
+        is_list = all("," not in name and name == name.strip() for name in columns)
+        return columns if is_list else None
 
     @property
     def filter(self) -> str | None:

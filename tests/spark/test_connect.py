@@ -99,7 +99,8 @@ def test_a_wheel_reads_appends_and_cancels_on_connect(
     assert Path(said.pop("from")).is_relative_to(python.parents[1])
     assert said.pop("cancelled").startswith("cancelled after")
     assert said == {
-        "read": list(range(7)), "alias": "lance", "found": True, "appended": 2, "sql": [7, 6], "counted": NUM_ROWS,
+        "read": list(range(7)), "alias": "lance", "found": True, "appended": 2,
+        "sql": [7, 6], "counted": NUM_ROWS,
         "phases": ["running", "committing", "done"], "lives": 5,
     }  # fmt: skip
     assert ids_of(uri) == [*range(NUM_ROWS), *range(10_000, 10_007)]

@@ -162,3 +162,17 @@ def test_random_queries_answer_as_spark_does(session: SparkSession, uri: str) ->
         text = "SELECT count(*), sum(id), max(name) FROM photos WHERE " + where  # noqa: S608
         found = spark.sql(text, spark=session, tables={"photos": uri}).collect()
         assert found == session.sql(text.replace("photos", "photos_whole")).collect(), text
+
+
+def test_names_of_a_dataset_do_not_enter_the_query(session: SparkSession, tmp_path: Path) -> None:
+    names = ["a`b", "c, d", "{e}", "x' OR '1'='1", "id"]
+    uri = str(tmp_path / "a`b {t}.lance")
+    lance.write_dataset(pa.table({name: [1, 2] for name in names}), uri)
+    tables = {"a`b {t}": uri}
+    found = spark.sql("SELECT * FROM `a``b {t}` WHERE id = 1", spark=session, tables=tables)
+    assert found.columns == names
+    assert [list(row) for row in found.collect()] == [[1] * 5]
+    text = "SELECT `a``b {t}`.id, `{e}`, '{0}' FROM `a``b {t}` WHERE `c, d` = 2"
+    assert [list(row) for row in spark.sql(text, spark=session, tables=tables).collect()] == [
+        [2, 2, "{0}"]
+    ]
