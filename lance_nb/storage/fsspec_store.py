@@ -67,6 +67,29 @@ _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created"
 _E_TAG_KEYS = ("ETag", "etag", "e_tag")
 
 
+# scheme -> what `pip install` gets its driver by; those of ``registry.STORES`` are there.
+DRIVERS = {
+    "box": "boxfs",
+    "dbfs": "requests",
+    "dropbox": "dropboxdrivefs",
+    "dvc": "dvc",
+    "gdrive": "gdrive_fs",
+    "git": "pygit2",
+    "github": "requests",
+    "lakefs": "lakefs-spec",
+    "oci": "ocifs",
+    "oss": "ossfs",
+    "root": "fsspec-xrootd",
+    "sftp": "paramiko",
+    "smb": "smbprotocol",
+    "ssh": "paramiko",
+    "tos": "tosfs",
+    "wandb": "wandbfs",
+    "webdav": "webdav4",
+    "webhdfs": "requests",
+}
+
+
 class FsspecStore:
     """A folder of any fsspec file system, for reading and plain writing."""
 
@@ -317,6 +340,8 @@ def _open(
     try:
         filesystem, root = fsspec.core.url_to_fs(uri, **{"use_listings_cache": False, **options})
     except ImportError as error:
+        if missing is None and scheme in DRIVERS:
+            missing = MissingPackageError(f"opening {scheme}://", DRIVERS[scheme], DRIVERS[scheme])
         if missing is not None:
             raise missing from error
         raise NotSupportedError(
@@ -327,6 +352,10 @@ def _open(
         if not known:
             raise
         raise InvalidInputError(f"no storage is known for {scheme}:// URIs") from error
+    except TypeError as error:  # an argument that is missing, or that the driver does not have
+        raise InvalidInputError(
+            f"the driver of {scheme}:// does not open with these storage options: {error}"
+        ) from error
     return filesystem, root.rstrip("/")
 
 

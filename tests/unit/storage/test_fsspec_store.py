@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    MissingPackageError,
     NotSupportedError,
     ObjectExistsError,
     ObjectNotFoundError,
@@ -31,6 +32,7 @@ from lance_nb.storage import conditional_put
 from lance_nb.storage.base import ByteRange, Store
 from lance_nb.storage.conditional_put import GcsPut, outcome_by_class
 from lance_nb.storage.fsspec_store import (
+    DRIVERS,
     DriverErrors,
     FsspecObjectWriter,
     FsspecStore,
@@ -150,6 +152,28 @@ def test_a_missing_driver_names_the_pip_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
     with pytest.raises(NotSupportedError, match=r"pip install 'lance-nb\[s3\]'"):
         open_store("s3://bucket/x", {"key": CANARY, "driver": "fsspec"})
+
+
+@pytest.mark.parametrize(
+    ("scheme", "install"), [*DRIVERS.items(), ("hf", "huggingface_hub"), ("https", "aiohttp")]
+)
+def test_every_missing_driver_is_named_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, install: str
+) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise ImportError("no driver")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", missing)
+    with pytest.raises(MissingPackageError) as caught:
+        open_store(f"{scheme}://place/x")
+    assert str(caught.value) == (
+        f"opening {scheme}:// needs {install}, which is not installed: pip install {install}"
+    )
+
+
+def test_a_driver_that_needs_other_options_is_an_input_error() -> None:
+    with pytest.raises(InvalidInputError, match=r"driver of jlab:// .* 'url'"):
+        open_store("jlab://place/x")
 
 
 class _Failing:
