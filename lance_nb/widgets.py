@@ -8,6 +8,7 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
     widgets.Timeline(ds)                    # versions, branches and tags; a click travels
     widgets.RowGrid(ds)                     # the rows; .selection gives what is selected as Arrow
     widgets.DiffView(ds.checkout_version(3), ds)   # what changed between two versions
+    widgets.EmbeddingMap(ds)                # rows as points, by a column of vectors
     widgets.SchemaTree(ds)                  # the columns
     widgets.FragmentMap(ds)                 # fragments: rows, bytes, deletions
     widgets.DeletionMap(ds, fragment=3)     # which rows of a fragment are deleted
@@ -25,6 +26,7 @@ from __future__ import annotations
 from lance_nb.explorer.registry import (
     DeletionMap,
     DiffView,
+    EmbeddingMap,
     ExpectationsPanel,
     FragmentMap,
     OperationsLogView,
@@ -39,6 +41,7 @@ from lance_nb.explorer.registry import (
 __all__ = [
     "DeletionMap",
     "DiffView",
+    "EmbeddingMap",
     "ExpectationsPanel",
     "FragmentMap",
     "OperationsLogView",

@@ -266,6 +266,7 @@ STANDALONE_EXPLORER = "standalone_app.js"
 LATE_VIEWS = (
     "widgets/branches.js",
     "widgets/changes.js",
+    "widgets/embedding_map.js",
     "widgets/expectations.js",
     "widgets/operations_log.js",
     "widgets/retention.js",

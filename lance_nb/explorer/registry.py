@@ -12,6 +12,7 @@ from __future__ import annotations
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.explorer.widgets.branches import RefsManager
 from lance_nb.explorer.widgets.changes import DiffView
+from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
 from lance_nb.explorer.widgets.expectations import ExpectationsPanel
 from lance_nb.explorer.widgets.metadata import (
     Overview,
@@ -32,6 +33,7 @@ __all__ = [
     "VIEWS",
     "DeletionMap",
     "DiffView",
+    "EmbeddingMap",
     "ExpectationsPanel",
     "FragmentMap",
     "OperationsLogView",
@@ -50,7 +52,8 @@ __all__ = [
 ]  # fmt: skip
 
 TABS: tuple[type[LanceWidget], ...] = (
-    RowGrid, DiffView, StorageView, RefsManager, ExpectationsPanel, StagePanel, OperationsLogView,
+    RowGrid, DiffView, EmbeddingMap, StorageView, RefsManager, ExpectationsPanel, StagePanel,
+    OperationsLogView,
 )  # fmt: skip
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,

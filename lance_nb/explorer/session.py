@@ -38,6 +38,7 @@ from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
 from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
+from lance_nb.explorer.models.embedding_map import PlacedMap, vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
@@ -214,6 +215,7 @@ class RecentAnswers:
         self._profiles: OrderedDict[object, dict[int, ColumnProfile]] = OrderedDict()
         self._bars: OrderedDict[Place, VersionBar] = OrderedDict()
         self.space: SpaceUse | None = None
+        self.placed_map: PlacedMap | None = None
 
     def add_page(self, args: Mapping[str, Any], page: RowPage) -> None:
         """Keep a page; ``args`` name the version and the query that it is of."""
@@ -383,6 +385,7 @@ class Session:
             "label": text.ref_label(self.dataset.branch, self.dataset.version),
             "code": offered(refs.python_line(self.dataset), refs.magic_line(self.dataset)),
             "locked": None if self.read_only else self.locked,
+            "offers": ["map"] if vector_columns(self.dataset.schema) else [],
             **{name: made[name] for name in parts},
         }
 

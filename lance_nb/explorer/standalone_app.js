@@ -5,6 +5,7 @@ import { holdViews } from "./js/tab_host.js";
 import { widget } from "./js/view.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
+import { mountEmbeddingMap } from "./widgets/embedding_map.js";
 import { mountExpectations } from "./widgets/expectations.js";
 import { mountOperationsLog } from "./widgets/operations_log.js";
 import { mountRetention } from "./widgets/retention.js";
@@ -15,6 +16,7 @@ import { mountStage } from "./widgets/stage.js";
 const LATE = {
   "widgets/branches.js": mountBranches,
   "widgets/changes.js": mountChanges,
+  "widgets/embedding_map.js": mountEmbeddingMap,
   "widgets/expectations.js": mountExpectations,
   "widgets/operations_log.js": mountOperationsLog,
   "widgets/retention.js": mountRetention,

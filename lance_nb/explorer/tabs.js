@@ -6,18 +6,21 @@ import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
- * @property {string} id used by `ctx.go`: rows, changes, storage, refs, checks, stage,
+ * @property {string} id used by `ctx.go`: rows, changes, map, storage, refs, checks, stage,
  *   log
  * @property {string} label
  * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target),
  *   shown(), hidden()}`
  * @property {string} [entry] without `mount`: the module to load when the tab is first opened
+ * @property {boolean} [offered] whether it is there only for versions that offer it, see
+ *   `Lnb.Screen`
  * @property {boolean} [writes] whether something can be written there: then there is a lock
  */
 /** @type {Tab[]} */
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
   { id: "changes", label: "Changes", entry: "widgets/changes.js" },
+  { id: "map", label: "Map", entry: "widgets/embedding_map.js", offered: true },
   { id: "storage", label: "Storage", mount: mountStorage },
   { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },
   { id: "checks", label: "Checks", entry: "widgets/expectations.js", writes: true },

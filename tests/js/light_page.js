@@ -79,7 +79,8 @@ function makePen() {
   for (const name of ["moveTo", "lineTo"]) pen[name] = (...point) => pen.lines.push(point);
   return pen;
 }
-window.HTMLCanvasElement.prototype.getContext = function getContext() {
+window.HTMLCanvasElement.prototype.getContext = function getContext(kind) {
+  if (kind === "webgl") return null;
   this.pen ??= makePen();
   return this.pen;
 };

@@ -30,6 +30,12 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     [...views.values()].map((view) => view.button),
   );
   bar.prepend(list);
+  ctx.onScreen((screen) => {
+    for (const { tab, button } of views.values())
+      button.hidden = Boolean(tab.offered) && !(screen.offers ?? []).includes(tab.id);
+    const view = views.get(active);
+    if (view?.mounted && view.button.hidden) select(tabs[0].id);
+  });
   ctx.onClose(
     ctx.kernel.onState((state) => {
       const view = views.get(active);
@@ -104,7 +110,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   /** @param {string} id @param {object} [target] */
   function select(id, target) {
     const view = views.get(id);
-    if (!view) return false;
+    if (!view || view.button.hidden) return false;
     if (id !== active) views.get(active)?.view?.hidden?.();
     active = id;
     for (const one of views.values()) {
@@ -160,7 +166,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const ids = tabs.map((tab) => tab.id);
+    const ids = tabs.map((tab) => tab.id).filter((id) => !views.get(id)?.button.hidden);
     const at = ids.indexOf(active);
     /** @type {Record<string, number>} */
     const keys = {
@@ -182,7 +188,7 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     get active() {
       return active;
     },
-    has: (/** @type {string} */ id) => views.has(id),
+    has: (/** @type {string} */ id) => views.get(id)?.button.hidden === false,
     code: () => views.get(active)?.code ?? null,
     writes: tabs.some((tab) => tab.writes),
   };

@@ -154,6 +154,8 @@ declare namespace Lnb {
     code: CodeLines;
     locked: boolean | null;
     kept?: boolean;
+    /** The tabs that this version has and others may not have, by their id. */
+    offers?: string[];
     card?: DatasetCard;
     timeline?: Timeline;
     rows?: FirstRows;

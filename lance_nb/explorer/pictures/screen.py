@@ -9,6 +9,7 @@ Each function draws one view. ``shown`` is what the view says of itself (see ``o
 rows                  filter, system, arranged, as in a request for rows; row: the one on top
 changes               a, b, key, level
 storage               fragment: the one that is open
+map                   box: the left, bottom, right and top of the part in sight
 deletions             fragment
 ===================== ======================================================================
 
@@ -39,6 +40,7 @@ from lance_nb.explorer.models.change_summary import (
     key_of,
 )
 from lance_nb.explorer.models.column_profile import column_profiles
+from lance_nb.explorer.models.embedding_map import SCALE
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.fragments import (
     deletion_bitmap,
@@ -52,7 +54,7 @@ from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.source import stored_source
 from lance_nb.explorer.models.storage_report import space_use, storage_health
 from lance_nb.explorer.models.versions import DatasetCard, Timeline, VersionDetail
-from lance_nb.explorer.pictures import changes, history, staging, storage, tables
+from lance_nb.explorer.pictures import changes, history, maps, staging, storage, tables
 from lance_nb.explorer.pictures.drawing import Panel
 from lance_nb.explorer.session import MAX_COUNT, FirstRows, RecentAnswers, Session, place_of
 from lance_nb.explorer.staging.card_view import card_json
@@ -237,6 +239,20 @@ def _before(session: Session, place: Place) -> Place | None:
     return None if record is None else (record.get("parent_branch"), int(record["parent_version"]))
 
 
+def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the points of the map that was opened last, in the part that is in sight."""
+    placed, here = session.keep(RecentAnswers).placed_map, session.dataset
+    if placed is None or placed.place != (here.branch, here.version):
+        panel = Panel("Map")
+        panel.heading()
+        panel.paragraph("The rows are placed when the tab of the map is opened with a kernel.")
+        return [panel]
+    box = shown.get("box")
+    sides = box if isinstance(box, list) and len(box) == 4 else [0, 0, SCALE, SCALE]
+    inside = [integer({"side": one}, "side", low=0, high=SCALE) for one in sides]
+    return [maps.draw_map(placed, inside)]
+
+
 def draw_storage_view(session: Session, shown: Shown) -> list[Panel]:
     """Draw fragments, the one that is open, deleted rows, advice, and the space once counted."""
     source = stored_source(session.dataset)
@@ -326,10 +342,12 @@ REFS = View("", draw_refs_view)
 STAGE = View("", draw_stage_view)
 CHECKS = View("", draw_checks_view)
 LOG = View("", draw_log_view)
+MAP = View("map", draw_map_view)
 # What stands in the tabs of the explorer, by the id that the browser has for a tab.
 TABS: Mapping[str, View] = {
     "rows": ROWS,
     "changes": CHANGES,
+    "map": MAP,
     "storage": STORAGE,
     "refs": REFS,
     "checks": CHECKS,

@@ -1,0 +1,398 @@
+// The map itself: points, what is written over them, and the hands on it: dragging and the wheel,
+// an outline around points, a pointer over one, and the same from the keyboard.
+
+import { onTheme } from "./canvas.js";
+import { h, perFrame } from "./dom.js";
+import { changeColours } from "./map_colours.js";
+import { simplified } from "./point_cloud.js";
+import { pointRenderer } from "./point_renderer.js";
+
+const WHOLE = 65535;
+const ZOOM = 1.25;
+const REACH = 12; // pixels around the pointer
+const STILL_MS = 140;
+const LEAST_POINTS = 60000;
+const SLOW_MS = 34;
+const CORNERS = 200;
+const LABEL_ROOM = 16;
+/** @type {Record<string, [number, number]>} */
+const ARROWS = {
+  ArrowLeft: [-0.1, 0],
+  ArrowRight: [0.1, 0],
+  ArrowUp: [0, 0.1],
+  ArrowDown: [0, -0.1],
+};
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {{hover: (place: number, at: {x: number, y: number} | null) => void,
+ *   outline: (polygon: number[][]) => void, clear: () => void, moved: () => void}} hands
+ */
+export function mapCanvas(ctx, hands) {
+  const points = h("canvas", { class: "lnb-map-points", "aria-hidden": "true" });
+  const above = h("canvas", { class: "lnb-map-above", "aria-hidden": "true" });
+  const element = h(
+    "div",
+    {
+      class: "lnb-map-canvas",
+      tabindex: "0",
+      role: "application",
+      "aria-label":
+        "map of the rows: arrow keys move, plus and minus zoom, 0 shows all, Enter reads the " +
+        "point in the middle, S selects the points in sight, Escape ends a selection",
+    },
+    points,
+    above,
+  );
+  const view = { x: WHOLE / 2, y: WHOLE / 2, scale: 0.005 };
+  const look = { colours: new Uint8Array(1024), byState: false, dims: false, size: 3 };
+  let box = { low: [0, 0], high: [WHOLE, WHOLE] };
+  /** @type {import("./point_cloud.js").PointCloud | null} */
+  let cloud = null;
+  /** @type {import("./point_renderer.js").Renderer | null} */
+  let renderer = null;
+  /** @type {{removed: Uint16Array, moves: Uint16Array} | null} */
+  let changes = null;
+  /** @type {{label: string, x: number, y: number}[]} */
+  let labels = [];
+  /** @type {number[][] | null} an outline that is being drawn, in pixels of the element */
+  let drawn = null;
+  /** @type {{x: number, y: number} | null} */
+  let held = null;
+  let lasso = false;
+  let most = Infinity; // points drawn while the view moves
+  let lastFrame = 0;
+  let pointed = -1;
+  let ratio = 1;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let still;
+  const frames = { count: 0, lastMs: 0, times: /** @type {number[]} */ ([]) };
+
+  const width = () => element.clientWidth;
+  const height = () => element.clientHeight;
+
+  /** @param {number} px @param {number} py pixels of the element @returns {[number, number]} */
+  const toMap = (px, py) => [
+    view.x + (px - width() / 2) / view.scale,
+    view.y - (py - height() / 2) / view.scale,
+  ];
+  /** @param {number} x @param {number} y @returns {[number, number]} */
+  const toScreen = (x, y) => [
+    (x - view.x) * view.scale + width() / 2,
+    height() / 2 - (y - view.y) * view.scale,
+  ];
+
+  const paint = perFrame(() => {
+    if (!cloud || !width()) return;
+    const began = performance.now();
+    const isMoving = still !== undefined;
+    renderer ??= pointRenderer(points);
+    // While the view moves, only as many points are drawn as a frame has time for.
+    if (isMoving && lastFrame && began - lastFrame > SLOW_MS && began - lastFrame < 400)
+      most = Math.max(LEAST_POINTS, Math.min(most, cloud.data.count) * 0.6);
+    lastFrame = isMoving ? began : 0;
+    const shown = { ...view, scale: view.scale * ratio };
+    renderer.draw(
+      cloud.data,
+      shown,
+      { ...look, size: look.size * ratio },
+      isMoving ? most : Infinity,
+    );
+    paintAbove();
+    frames.lastMs = performance.now() - began;
+    frames.count += 1;
+    if (isMoving) frames.times.push(frames.lastMs);
+  });
+
+  function paintAbove() {
+    const pen = above.getContext("2d");
+    if (!pen) return;
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width(), height());
+    const colours = changeColours(element);
+    if (changes) paintChanges(pen, colours);
+    paintLabels(pen, colours);
+    if (pointed >= 0 && cloud) {
+      const [x, y] = toScreen(cloud.data.xy[2 * pointed], cloud.data.xy[2 * pointed + 1]);
+      pen.strokeStyle = colours.ink;
+      pen.lineWidth = 2;
+      pen.beginPath();
+      pen.arc(x, y, 7, 0, 2 * Math.PI);
+      pen.stroke();
+    }
+    if (!drawn || drawn.length < 2) return;
+    pen.beginPath();
+    for (const [x, y] of drawn) pen.lineTo(x, y);
+    pen.closePath();
+    pen.strokeStyle = colours.ink;
+    pen.lineWidth = 1.5;
+    pen.setLineDash([5, 4]);
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Record<string, string>} colours */
+  function paintChanges(pen, colours) {
+    const { removed, moves } = /** @type {NonNullable<typeof changes>} */ (changes);
+    pen.strokeStyle = colours.change;
+    pen.globalAlpha = 0.55;
+    pen.beginPath();
+    for (let at = 0; at < moves.length; at += 4) {
+      pen.moveTo(...toScreen(moves[at], moves[at + 1]));
+      pen.lineTo(...toScreen(moves[at + 2], moves[at + 3]));
+    }
+    pen.stroke();
+    pen.globalAlpha = 0.85;
+    pen.strokeStyle = colours.remove;
+    pen.lineWidth = 1.4;
+    pen.beginPath();
+    const arm = Math.max(2, look.size * 0.8);
+    // Of many, some stand for all.
+    const step = 2 * Math.max(1, Math.ceil(removed.length / 2 / 20000));
+    for (let at = 0; at < removed.length; at += step) {
+      const [x, y] = toScreen(removed[at], removed[at + 1]);
+      if (x < 0 || y < 0 || x > width() || y > height()) continue;
+      pen.moveTo(x - arm, y - arm);
+      pen.lineTo(x + arm, y + arm);
+      pen.moveTo(x + arm, y - arm);
+      pen.lineTo(x - arm, y + arm);
+    }
+    pen.stroke();
+    pen.globalAlpha = 1;
+  }
+
+  /** @param {CanvasRenderingContext2D} pen @param {Record<string, string>} colours */
+  function paintLabels(pen, colours) {
+    pen.font = `600 12px ${getComputedStyle(element).fontFamily}`;
+    pen.textAlign = "center";
+    pen.lineJoin = "round";
+    pen.lineWidth = 3.5;
+    /** @type {number[][]} */
+    const taken = [];
+    for (const { label, x, y } of labels) {
+      const [left, top] = toScreen(x, y);
+      const reach = pen.measureText(label).width / 2;
+      if (left < 0 || top < 0 || left > width() || top > height()) continue;
+      // Categories come with the largest first: a smaller one that would overlap has no label.
+      if (taken.some((one) =>
+        Math.abs(one[0] - left) < one[2] + reach && Math.abs(one[1] - top) < LABEL_ROOM))
+        continue; // biome-ignore format: one condition
+      taken.push([left, top, reach]);
+      pen.strokeStyle = colours.bg;
+      pen.strokeText(label, left, top);
+      pen.fillStyle = colours.ink;
+      pen.fillText(label, left, top);
+    }
+  }
+
+  /** The view has moved: draw quickly now, and everything when it stands still. */
+  function moved() {
+    clearTimeout(still);
+    still = setTimeout(() => {
+      still = undefined;
+      lastFrame = 0;
+      most = Infinity;
+      paint();
+      hands.moved();
+    }, STILL_MS);
+    paint();
+  }
+
+  /** @param {number} factor @param {number} [px] @param {number} [py] the place that stays */
+  function zoom(factor, px = width() / 2, py = height() / 2) {
+    const [x, y] = toMap(px, py);
+    view.scale = Math.max(1e-4, Math.min(4, view.scale * factor));
+    view.x = x - (px - width() / 2) / view.scale;
+    view.y = y + (py - height() / 2) / view.scale;
+    moved();
+  }
+
+  /** @param {number} px @param {number} py */
+  function pan(px, py) {
+    view.x = Math.max(0, Math.min(WHOLE, view.x - px / view.scale));
+    view.y = Math.max(0, Math.min(WHOLE, view.y + py / view.scale));
+    moved();
+  }
+
+  function fit() {
+    const [left, low] = box.low;
+    const [right, high] = box.high;
+    view.x = (left + right) / 2;
+    view.y = (low + high) / 2;
+    view.scale =
+      0.92 * Math.min(width() / Math.max(1, right - left), height() / Math.max(1, high - low));
+    moved();
+  }
+
+  function resize() {
+    if (!width() || !height()) return;
+    ratio = Math.min(2, window.devicePixelRatio || 1);
+    const isFirst = points.width !== Math.round(width() * ratio) && points.dataset.sized !== "yes";
+    for (const canvas of [points, above]) {
+      canvas.width = Math.round(width() * ratio);
+      canvas.height = Math.round(height() * ratio);
+    }
+    points.dataset.sized = "yes";
+    if (isFirst) fit();
+    else paint();
+  }
+
+  /** @param {PointerEvent | WheelEvent} event @returns {[number, number]} */
+  function spot(event) {
+    const around = element.getBoundingClientRect();
+    return [event.clientX - around.left, event.clientY - around.top];
+  }
+
+  const point = perFrame(() => {
+    if (!cloud || !held || still) return;
+    const [x, y] = toMap(held.x, held.y);
+    const found = cloud.nearest(x, y, REACH / view.scale);
+    if (found === pointed) return;
+    pointed = found;
+    hands.hover(found, found < 0 ? null : held);
+    paint();
+  });
+
+  element.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    element.setPointerCapture?.(event.pointerId);
+    const [x, y] = spot(event);
+    if (lasso !== event.shiftKey) drawn = [[x, y]];
+    held = { x, y };
+    element.classList.add("lnb-map-held");
+  });
+  element.addEventListener("pointermove", (event) => {
+    const [x, y] = spot(event);
+    if (event.buttons & 1 && drawn) {
+      drawn.push([x, y]);
+      paint();
+    } else if (event.buttons & 1 && held) {
+      pan(x - held.x, y - held.y);
+      held = { x, y };
+    } else {
+      held = { x, y };
+      point();
+    }
+  });
+  element.addEventListener("pointerup", () => {
+    element.classList.remove("lnb-map-held");
+    const outline = drawn;
+    drawn = null;
+    if (!outline) return;
+    paint();
+    if (outline.length > 2)
+      hands.outline(simplified(outline, CORNERS).map(([x, y]) => toMap(x, y)));
+    else hands.clear();
+  });
+  element.addEventListener("pointerleave", () => {
+    held = null;
+    if (pointed >= 0) hands.hover(-1, null);
+    pointed = -1;
+    paint();
+  });
+  element.addEventListener(
+    "wheel",
+    (event) => {
+      // A page is scrolled by the wheel alone; the map that has the focus is zoomed.
+      const isAsked = event.ctrlKey || event.metaKey || element.contains(document.activeElement);
+      if (!isAsked) return;
+      event.preventDefault();
+      zoom(event.deltaY < 0 ? ZOOM : 1 / ZOOM, ...spot(event));
+    },
+    { passive: false },
+  );
+  element.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = ARROWS[event.key];
+    if (way) pan(-way[0] * width(), way[1] * height());
+    else if (event.key === "+" || event.key === "=") zoom(ZOOM);
+    else if (event.key === "-") zoom(1 / ZOOM);
+    else if (event.key === "0") fit();
+    else if (event.key === "Enter") pointInTheMiddle();
+    else if (event.key === "s" || event.key === "S") selectInSight();
+    else if (event.key === "Escape" && (look.dims || pointed >= 0)) {
+      pointed = -1;
+      hands.hover(-1, null);
+      hands.clear();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
+  function pointInTheMiddle() {
+    if (!cloud) return;
+    pointed = cloud.nearest(view.x, view.y, Math.max(width(), height()) / 2 / view.scale);
+    const [x, y] =
+      pointed < 0 ? [0, 0] : toScreen(cloud.data.xy[2 * pointed], cloud.data.xy[2 * pointed + 1]);
+    hands.hover(pointed, pointed < 0 ? null : { x, y });
+    paint();
+  }
+
+  function selectInSight() {
+    hands.outline([
+      toMap(0, 0), toMap(width(), 0), toMap(width(), height()), toMap(0, height()),
+    ]); // biome-ignore format: four corners
+  }
+
+  const watch = new ResizeObserver(resize);
+  watch.observe(element);
+  const forget = onTheme(() => hands.moved());
+  ctx.onClose(() => {
+    watch.disconnect();
+    forget();
+    paint.cancel();
+    clearTimeout(still);
+    renderer?.close();
+  });
+
+  return {
+    element,
+    look,
+    frames,
+    paint,
+    fit,
+    zoom,
+    get kind() {
+      return renderer?.kind ?? "";
+    },
+    get sight() {
+      const [left, top] = toMap(0, 0);
+      const [right, low] = toMap(width(), height());
+      return [left, low, right, top].map((one) => Math.max(0, Math.min(WHOLE, Math.round(one))));
+    },
+    /** @param {boolean} on whether a drag draws an outline */
+    set lasso(on) {
+      lasso = on;
+      element.classList.toggle("lnb-map-lasso", on);
+    },
+    /**
+     * Show other points. The view stays unless `anew`.
+     * @param {import("./point_cloud.js").PointCloud} next
+     * @param {{low: number[], high: number[]}} middle where most points are @param {boolean} anew
+     */
+    show(next, middle, anew) {
+      cloud = next;
+      box = middle;
+      pointed = -1;
+      changes = null;
+      if (anew) fit();
+    },
+    /** Points have come, or their colours or states are others. @param {number} from */
+    load(from) {
+      if (!cloud) return;
+      renderer ??= pointRenderer(points);
+      renderer.load(cloud.data, from);
+      paint();
+    },
+    /** @param {typeof labels} next */
+    label(next) {
+      labels = next;
+      paint();
+    },
+    /** @param {typeof changes} next */
+    change(next) {
+      changes = next;
+      paint();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+// The points of a map in the page: they arrive in pieces, each a sample of all of them, and are
+// kept in the order of their arrival, so that the first ones are a sample as well.
+
+/** @typedef {ReturnType<typeof pointCloud>} PointCloud */
+
+/** @param {number} total @param {number} pieces */
+export function pointCloud(total, pieces) {
+  const data = {
+    xy: new Uint16Array(2 * total),
+    codes: new Uint8Array(total),
+    states: new Uint8Array(total),
+    count: 0,
+  };
+  const starts = [0];
+  for (let piece = 0; piece < pieces; piece += 1)
+    starts.push(starts[piece] + Math.ceil((total - piece) / pieces));
+
+  /** @param {number} place @returns {number} the number that the kernel has for a point */
+  function indexOf(place) {
+    let piece = 0;
+    while (starts[piece + 1] <= place) piece += 1;
+    return piece + (place - starts[piece]) * pieces;
+  }
+
+  /**
+   * Call for every point with its place here and its number in the kernel.
+   * @param {(place: number, index: number) => void} call
+   */
+  function each(call) {
+    for (let piece = 0; piece < pieces; piece += 1) {
+      let index = piece;
+      for (let place = starts[piece]; place < starts[piece + 1]; place += 1, index += pieces)
+        call(place, index);
+    }
+  }
+
+  return {
+    data,
+    total,
+    indexOf,
+    /**
+     * Take the next piece; returns the place of its first point.
+     * @param {number} piece @param {Lnb.Buffer} xy @param {Lnb.Buffer} codes
+     */
+    add(piece, xy, codes) {
+      const from = starts[piece];
+      data.xy.set(numbers(xy), 2 * from);
+      data.codes.set(bytesOf(codes), from);
+      data.count = starts[piece + 1];
+      return from;
+    },
+    /** Other colours, in the kernel's order. @param {Lnb.Buffer} buffer */
+    recolour(buffer) {
+      const codes = bytesOf(buffer);
+      each((place, index) => {
+        data.codes[place] = codes[index];
+      });
+    },
+    /**
+     * Set bits of all states from bytes in the kernel's order.
+     * @param {Lnb.Buffer | null} buffer null: none is set @param {number} mask the bits
+     */
+    mark(buffer, mask) {
+      const states = buffer && bytesOf(buffer);
+      each((place, index) => {
+        data.states[place] = (data.states[place] & ~mask) | (states ? states[index] & mask : 0);
+      });
+    },
+    /**
+     * Set one bit of all states from bits in the kernel's order.
+     * @param {Lnb.Buffer | null} buffer null: none is set @param {number} bit
+     */
+    choose(buffer, bit) {
+      const bits = buffer && bytesOf(buffer);
+      each((place, index) => {
+        const on = bits && bits[index >> 3] & (1 << (index & 7));
+        data.states[place] = on ? data.states[place] | bit : data.states[place] & ~bit;
+      });
+    },
+    /**
+     * The point nearest to a place, within a reach; -1 without one.
+     * @param {number} x @param {number} y @param {number} reach in coordinates
+     */
+    nearest(x, y, reach) {
+      let best = -1;
+      let least = reach * reach;
+      for (let at = 0; at < data.count; at += 1) {
+        const dx = data.xy[2 * at] - x;
+        if (dx > reach || dx < -reach) continue;
+        const dy = data.xy[2 * at + 1] - y;
+        const distance = dx * dx + dy * dy;
+        if (distance <= least) {
+          least = distance;
+          best = at;
+        }
+      }
+      return best;
+    },
+  };
+}
+
+/** @param {Lnb.Buffer} buffer */
+export function bytesOf(buffer) {
+  return ArrayBuffer.isView(buffer)
+    ? new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength)
+    : new Uint8Array(buffer);
+}
+
+/** Little-endian uint16, wherever they begin. @param {Lnb.Buffer} buffer */
+export function numbers(buffer) {
+  const bytes = bytesOf(buffer);
+  return new Uint16Array(bytes.slice().buffer);
+}
+
+/**
+ * Fewer corners of an outline: those that are far enough from the one before.
+ * @param {number[][]} corners @param {number} most
+ */
+export function simplified(corners, most) {
+  const step = Math.max(1, Math.ceil(corners.length / most));
+  return corners.filter((_corner, at) => at % step === 0);
+}

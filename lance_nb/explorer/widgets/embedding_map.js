@@ -1,0 +1,586 @@
+// The map: the rows as points by a column of vectors, their colours and what they are, a selection
+// that the grid follows, and what changed between the two handles of the timeline.
+
+import { count, h, plural, setText, show } from "../js/dom.js";
+import { mapCanvas } from "../js/map_canvas.js";
+import { CHANGES, codeColours, colourOf, gradient, stateColours } from "../js/map_colours.js";
+import { bytesOf, numbers, pointCloud } from "../js/point_cloud.js";
+import { CHOSEN } from "../js/point_renderer.js";
+import { placeLabel, samePlace } from "../js/version_range.js";
+import { widget } from "../js/view.js";
+
+const HOVER_MS = 60;
+const CHANGED = 7; // the bits of all changes
+
+/** @typedef {{raw: string, label: string}} Named */
+
+/** @param {HTMLElement} el @param {Lnb.Context} ctx */
+export function mountEmbeddingMap(el, ctx) {
+  /**
+   * @type {{columns: Lnb.Json, column: string, colour: string | null, match: string | null,
+   *   key: string, map: Lnb.Json, cloud: import("../js/point_cloud.js").PointCloud | null,
+   *   turn: number, running: Lnb.Asked | null, compares: boolean, counts: Lnb.Json,
+   *   chosen: Lnb.Json}}
+   */
+  const now = {
+    columns: null,
+    column: "",
+    colour: null,
+    match: null,
+    key: "",
+    map: null,
+    cloud: null,
+    turn: 0,
+    running: null,
+    compares: false,
+    counts: null,
+    chosen: null,
+  };
+  /** @type {string | null} */
+  let placed = null; // what the points in sight are of
+  const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+
+  const status = h("p", { class: "lnb-map-status", role: "status" });
+  const busy = h("div", { class: "lnb-map-busy", role: "status", hidden: true });
+  const problem = h("div", { class: "lnb-map-problem" });
+  const tip = h("div", { class: "lnb-map-tip", hidden: true });
+  const side = h("div", { class: "lnb-map-side" });
+  const canvas = mapCanvas(ctx, { hover, outline, clear: () => forget(true), moved: repaint });
+  const vectors = chooser("vector column", (raw) => {
+    now.column = raw ?? "";
+    placed = null;
+    load();
+  });
+  const colours = chooser("colour", (raw) => recolour(raw));
+  const keys = chooser("rows matched by", (raw) => {
+    now.match = raw;
+    compare();
+  });
+  const size = /** @type {HTMLInputElement} */ (
+    h("input", {
+      type: "range",
+      min: "1",
+      max: "10",
+      step: "0.5",
+      value: "3",
+      "aria-label": "size of the points",
+      on: {
+        input: () => {
+          canvas.look.size = Number(size.value);
+          canvas.paint();
+        },
+        keydown: (event) => event.stopPropagation(),
+      },
+    })
+  );
+  const lasso = button("Lasso", "draw an outline around points (Shift and drag)", () => {
+    const on = lasso.getAttribute("aria-pressed") !== "true";
+    lasso.setAttribute("aria-pressed", String(on));
+    canvas.lasso = on;
+  });
+  const compares = button(
+    "A → B",
+    "show what differs between the two handles of the timeline",
+    () => {
+      now.compares = !now.compares;
+      compares.setAttribute("aria-pressed", String(now.compares));
+      compare();
+    },
+  );
+  lasso.setAttribute("aria-pressed", "false");
+  compares.setAttribute("aria-pressed", "false");
+  el.append(
+    h(
+      "div",
+      { class: "lnb-map" },
+      h(
+        "div",
+        { class: "lnb-map-tools" },
+        vectors.element,
+        colours.element,
+        h("label", { class: "lnb-map-choice" }, "size", size),
+        lasso,
+        button("Fit", "show all points (0)", canvas.fit),
+        compares,
+        keys.element,
+        busy,
+      ),
+      problem,
+      h(
+        "div",
+        { class: "lnb-map-main" },
+        h("div", { class: "lnb-map-place" }, canvas.element, tip),
+        side,
+      ),
+      status,
+    ),
+  );
+  keys.element.hidden = true;
+
+  /** @param {string} label @param {string} title @param {() => void} click */
+  function button(label, title, click) {
+    return h("button", { class: "lnb-button", type: "button", title, on: { click } }, label);
+  }
+
+  /** @param {string} label @param {(raw: string | null) => void} changed */
+  function chooser(label, changed) {
+    /** @type {HTMLSelectElement} */
+    const select = h("select", {
+      class: "lnb-input",
+      "aria-label": label,
+      on: {
+        change: () => changed(select.selectedIndex ? select.value : firstOf(select)),
+        keydown: (event) => event.stopPropagation(),
+      },
+    });
+    const element = h("label", { class: "lnb-map-choice" }, label, select);
+    return {
+      element,
+      select,
+      /** @param {Named[]} names @param {string | null} first what none of them is called */
+      fill(names, first) {
+        select.replaceChildren(
+          ...(first === null ? [] : [h("option", { value: "", "data-none": true }, first)]),
+          ...names.map(({ raw, label: name }) => h("option", { value: raw }, name)),
+        );
+      },
+    };
+  }
+
+  /** @param {HTMLSelectElement} select */
+  function firstOf(select) {
+    const option = select.options[0];
+    return option && !option.hasAttribute("data-none") ? option.value : null;
+  }
+
+  /**
+   * Ask for long work whose newest request alone counts.
+   * @param {string} type @param {Lnb.Args} args
+   */
+  async function work(type, args) {
+    now.running?.cancel();
+    const words = type === "map.place" ? "Placing the rows…" : "Reading…";
+    const bar = h("progress", { "aria-label": words });
+    const label = h("span", {}, words);
+    const running = ctx.kernel.ask(type, args, {
+      progress: (done, total) => {
+        bar.max = Math.max(1, total);
+        bar.value = done;
+        label.textContent = `${words} ${count(done)} of ${count(total)} rows`;
+      },
+    });
+    now.running = running;
+    busy.hidden = false;
+    show(
+      busy,
+      bar,
+      label,
+      button("Cancel", "stop", () => running.cancel()),
+    );
+    try {
+      return await running;
+    } finally {
+      if (now.running === running) {
+        now.running = null;
+        busy.hidden = true;
+      }
+    }
+  }
+
+  /** @param {unknown} error @param {(() => void)} [again] */
+  function fail(error, again) {
+    show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), again));
+  }
+
+  /** Place the rows of the version shown, unless they are there. */
+  async function load() {
+    if (ctx.kernel.state === "static") return;
+    const at = place();
+    const turn = (now.turn += 1);
+    try {
+      const { result: columns } = await ctx.kernel.ask("map.columns", at);
+      if (turn !== now.turn) return;
+      takeColumns(columns);
+      if (!now.column) {
+        setText(status, "This version has no column of vectors of a fixed length.");
+        return;
+      }
+      const what = JSON.stringify([at, now.column]);
+      if (what === placed) return;
+      const args = { ...at, column: now.column, colour: now.colour };
+      const { result } = await work("map.place", args);
+      if (turn !== now.turn) return;
+      const isNew = now.map?.column !== result.column;
+      placed = what;
+      await take(result, turn, isNew);
+      if (turn === now.turn && now.compares) compare();
+    } catch (error) {
+      if (turn === now.turn) fail(error, load);
+    }
+  }
+
+  /** @param {Lnb.Json} columns */
+  function takeColumns(columns) {
+    const { vectors: names, colours: others, keys: keyed, stable } = columns;
+    const isFirst = now.columns === null;
+    now.columns = columns;
+    const has = (/** @type {Named[]} */ list, /** @type {string | null} */ raw) =>
+      list.some((one) => one.raw === raw);
+    if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
+    if (isFirst) now.colour = guess(others);
+    if (!has(others, now.colour)) now.colour = null;
+    if (!has(keyed, now.match)) now.match = null;
+    vectors.fill(names, null);
+    vectors.select.value = now.column;
+    colours.fill(others, "one colour");
+    colours.select.value = now.colour ?? "";
+    keys.fill(keyed, stable ? "stable row ids" : "row addresses");
+    keys.select.value = now.match ?? "";
+    vectors.element.hidden = names.length < 2;
+  }
+
+  /** A column that looks like a label. @param {Named[]} names */
+  function guess(names) {
+    const known = ["label", "class", "category", "species", "cluster", "kind", "split"];
+    return names.find(({ raw }) => known.includes(raw.toLowerCase()))?.raw ?? null;
+  }
+
+  /**
+   * Take the points in pieces, and draw after each.
+   * @param {Lnb.Json} result @param {number} turn @param {boolean} anew
+   */
+  async function take(result, turn, anew) {
+    show(problem);
+    now.key = result.key;
+    now.map = result;
+    now.counts = null;
+    now.chosen = null;
+    const cloud = pointCloud(result.num_points, result.pieces);
+    for (let piece = 0; piece < result.pieces; piece += 1) {
+      const { buffers } = await ctx.kernel.ask("map.piece", { key: result.key, piece });
+      if (turn !== now.turn) return;
+      const from = cloud.add(piece, buffers[0], buffers[1]);
+      if (piece === 0) {
+        now.cloud = cloud;
+        canvas.show(cloud, result, anew);
+        repaint();
+      }
+      canvas.load(from);
+    }
+    paintSide();
+    setText(status, result.words);
+    ctx.code(null);
+  }
+
+  /** Colours of the theme, or of what is compared. */
+  function repaint() {
+    const { cloud, map } = now;
+    if (!cloud || !map) return;
+    canvas.look.byState = Boolean(now.counts);
+    canvas.look.dims = Boolean(now.chosen);
+    canvas.look.colours = now.counts
+      ? stateColours(el)
+      : codeColours(map.colouring.kind, cloud.total > 20000 ? 0.75 : 0.92);
+    canvas.label(
+      map.colouring.kind === "category"
+        ? map.colouring.legend.filter((/** @type {Lnb.Json} */ one) => one.code < 12)
+            .sort((/** @type {Lnb.Json} */ a, /** @type {Lnb.Json} */ b) => b.count - a.count)
+        : [],
+    ); // biome-ignore format: one list
+  }
+
+  /** @param {string | null} raw */
+  async function recolour(raw) {
+    now.colour = raw;
+    const { turn, key } = now;
+    if (!now.cloud) return;
+    try {
+      const { result, buffers } = await work("map.colour", { key, colour: raw });
+      if (turn !== now.turn || now.colour !== raw) return;
+      show(problem);
+      now.map = { ...now.map, colouring: result.colouring };
+      now.cloud.recolour(buffers[0]);
+      repaint();
+      canvas.load(0);
+      paintSide();
+      if (now.compares) compare();
+    } catch (error) {
+      fail(error, () => recolour(raw));
+    }
+  }
+
+  /** Show what differs between the handles, or stop that. */
+  async function compare() {
+    const { cloud, turn, key } = now;
+    keys.element.hidden = !now.compares;
+    if (!cloud) return;
+    const { a, b } = ctx.range.get();
+    if (!now.compares || !a || samePlace(a, b)) {
+      now.counts = null;
+      cloud.mark(null, CHANGED);
+      canvas.change(null);
+      repaint();
+      canvas.load(0);
+      paintSide();
+      if (now.compares) setText(status, "There is no earlier version to compare with.");
+      return;
+    }
+    try {
+      const { result, buffers } = await work("map.compare", { key, ...a, match: now.match });
+      if (turn !== now.turn || !now.compares) return;
+      show(problem);
+      now.counts = result;
+      cloud.mark(buffers[0], CHANGED);
+      repaint();
+      canvas.load(0);
+      canvas.change({ removed: numbers(buffers[1]), moves: numbers(buffers[2]) });
+      paintSide();
+      setText(status, `${result.a} → ${result.b}: ${result.words}.`);
+      const said = CHANGES.map(({ kind }) => `${count(result.counts[kind])} ${kind}`).join(", ");
+      ctx.announce(said);
+    } catch (error) {
+      if (turn === now.turn) fail(error, compare);
+    }
+  }
+
+  /** @param {number[][]} polygon */
+  async function outline(polygon) {
+    const { key, turn, cloud } = now;
+    if (!cloud) return;
+    try {
+      const { result, buffers } = await ctx.kernel.ask("map.lasso", { key, polygon });
+      if (turn !== now.turn) return;
+      cloud.choose(buffers[0], CHOSEN);
+      choose(result);
+      canvas.load(0);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  /** The grid shows these rows. @param {Lnb.Json} result */
+  function choose(result) {
+    now.chosen = result.num_rows ? result : null;
+    if (!result.num_rows) {
+      forget(true);
+      setText(status, "No point is inside of the outline.");
+      return;
+    }
+    ctx.announce(result.label);
+    ctx.rows.look({ within: { rows: result.rows, label: result.label }, near: null });
+    repaint();
+    const go = ctx.has("rows")
+      ? h(
+          "button",
+          { class: "lnb-link", type: "button", on: { click: () => ctx.go("rows") } },
+          "Show in Rows",
+        )
+      : null;
+    const end = h(
+      "button",
+      { class: "lnb-link", type: "button", on: { click: () => forget(true) } },
+      "Clear",
+    );
+    show(status, `${result.label}. `, go, go && " · ", end);
+  }
+
+  /** End the selection. @param {boolean} tells whether the grid is to show all rows */
+  function forget(tells) {
+    if (!now.chosen && !now.cloud) return;
+    const was = now.chosen;
+    now.chosen = null;
+    now.cloud?.choose(null, CHOSEN);
+    repaint();
+    canvas.load(0);
+    setText(status, now.map?.words ?? "");
+    if (tells && was) ctx.rows.look({ within: null });
+  }
+
+  /** @param {string} kind @param {number} [code] */
+  async function group(kind, code = 0) {
+    try {
+      const { result } = await ctx.kernel.ask("map.group", { key: now.key, kind, code });
+      const there = { branch: result.branch, version: result.version };
+      if (!samePlace(there, place())) {
+        // Removed rows are those of the earlier version.
+        ctx.announce(`Going to ${placeLabel(there)}, where these rows are`);
+        ctx.travel(there);
+        waiting = { there, result };
+        return;
+      }
+      ctx.rows.look({ within: { rows: result.rows, label: result.label }, near: null });
+      ctx.go("rows");
+    } catch (error) {
+      fail(error);
+    }
+  }
+  /** @type {{there: Lnb.Place, result: Lnb.Json} | null} */
+  let waiting = null;
+
+  /** The legend and the counts: a table that has what the map shows. */
+  function paintSide() {
+    const { map, counts } = now;
+    if (!map) return;
+    const { colouring } = map;
+    /**
+     * @param {string} swatch @param {string} label @param {number} number
+     * @param {() => void} click
+     */
+    const row = (swatch, label, number, click) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, spot(swatch), label),
+        h("td", {}, count(number)),
+        h(
+          "td",
+          {},
+          h(
+            "button",
+            {
+              class: "lnb-link",
+              type: "button",
+              disabled: !number,
+              "aria-label": `show the ${plural(number, "row")}: ${label}`,
+              on: { click },
+            },
+            "Rows",
+          ),
+        ),
+      );
+    /** @param {string} caption @param {HTMLElement[]} rows */
+    const table = (caption, rows) =>
+      h("table", { class: "lnb-map-table" }, h("caption", {}, caption), h("tbody", {}, rows));
+    const changed = counts
+      ? table(
+          `${counts.a} → ${counts.b}`,
+          CHANGES.map(({ kind, colour, glyph }) =>
+            row(`var(--lnb-${colour})`, `${glyph} ${kind}`, counts.counts[kind], () => group(kind)),
+          ),
+        )
+      : null;
+    const groups = colouring.legend.length
+      ? table(
+          colouring.column,
+          colouring.legend.map((/** @type {Lnb.Json} */ one) =>
+            row(colourOf("category", one.code), one.label, one.count, () =>
+              group("code", one.code),
+            ),
+          ),
+        )
+      : null;
+    const bar = h("i", { class: "lnb-map-ramp" });
+    bar.style.background = gradient();
+    const ramp =
+      colouring.kind === "number"
+        ? h(
+            "div",
+            { class: "lnb-map-numbers" },
+            h("strong", {}, colouring.column),
+            bar,
+            h("span", {}, colouring.low),
+            h("span", {}, colouring.high),
+          )
+        : null;
+    show(side, changed, groups, ramp);
+    side.hidden = !side.firstChild;
+  }
+
+  /** @param {string} colour */
+  function spot(colour) {
+    const mark = h("i", { class: "lnb-map-spot", "aria-hidden": "true" });
+    mark.style.background = colour;
+    return mark;
+  }
+
+  const ask = ctx.kernel.line({ quiet: true });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let soon;
+  /**
+   * @param {number} at the place of a point, -1 for none
+   * @param {{x: number, y: number} | null} near
+   */
+  function hover(at, near) {
+    clearTimeout(soon);
+    const { cloud, key } = now;
+    if (at < 0 || !near || !cloud) {
+      tip.hidden = true;
+      return;
+    }
+    soon = setTimeout(
+      () =>
+        ask(
+          "map.point",
+          { key, index: cloud.indexOf(at) },
+          (answer) => paintTip(answer, near),
+          () => {
+            tip.hidden = true;
+          },
+        ),
+      HOVER_MS,
+    );
+  }
+
+  /** @param {Lnb.Answer} answer @param {{x: number, y: number}} near */
+  async function paintTip({ result, buffers }, near) {
+    const cells = result.cells.map((/** @type {Lnb.Json} */ one) => [
+      h("dt", {}, one.name),
+      h("dd", {}, one.text),
+    ]);
+    const picture = buffers.length
+      ? h("canvas", { class: "lnb-map-picture", "aria-hidden": "true" })
+      : null;
+    show(tip, picture, h("dl", {}, ...cells.flat()));
+    tip.hidden = false;
+    const right = near.x > canvas.element.clientWidth / 2;
+    tip.style.left = right ? "auto" : `${near.x + 16}px`;
+    tip.style.right = right ? `${canvas.element.clientWidth - near.x + 16}px` : "auto";
+    const lowest = canvas.element.clientHeight - tip.offsetHeight - 4;
+    tip.style.top = `${Math.max(4, Math.min(near.y - 20, lowest))}px`;
+    ctx.announce(
+      result.cells
+        .slice(0, 4)
+        .map((/** @type {Lnb.Json} */ one) => `${one.name} ${one.text}`)
+        .join(", "),
+    );
+    if (!picture) return;
+    const blob = new Blob([/** @type {BlobPart} */ (bytesOf(buffers[0]))], { type: result.mime });
+    const bitmap = await createImageBitmap(blob).catch(() => null);
+    if (!bitmap) return picture.remove();
+    const scale = Math.min(1, 160 / Math.max(bitmap.width, bitmap.height));
+    picture.width = Math.max(1, Math.round(bitmap.width * scale));
+    picture.height = Math.max(1, Math.round(bitmap.height * scale));
+    picture.getContext("2d")?.drawImage(bitmap, 0, 0, picture.width, picture.height);
+    return bitmap.close();
+  }
+
+  ctx.describe("map", () => ({ box: now.cloud ? canvas.sight : null }));
+  ctx.onClose(
+    ctx.rows.on({
+      shown() {
+        // Somebody asked for all rows again.
+        if (now.chosen && ctx.rows.asked.within?.rows !== now.chosen.rows) forget(false);
+      },
+    }),
+  );
+  ctx.onScreen(
+    (_screen, patched) => {
+      if (patched) return;
+      if (waiting && samePlace(waiting.there, place())) {
+        const { rows, label } = waiting.result;
+        waiting = null;
+        ctx.rows.look({ within: { rows, label }, near: null });
+        ctx.go("rows");
+        return;
+      }
+      load();
+    },
+    ["card"],
+  );
+  ctx.onClose(ctx.range.on((_range, { dragging }) => !dragging && now.compares && compare()));
+  if (ctx.kernel.state === "static")
+    setText(status, "The map needs a kernel: run the cell to see it.");
+  return { shown: load };
+}
+
+export default widget(mountEmbeddingMap, "map of the rows");

@@ -1,0 +1,363 @@
+"""The rows of a version as points on a plane, by one of their vector columns.
+
+Its ES module is ``embedding_map.js``, its model ``models.embedding_map``. Requests:
+
+============= ===================================== ===============================================
+request       args                                  result
+============= ===================================== ===============================================
+map.columns   branch, version                       vectors, colours, keys: {raw, label}, stable
+map.place     branch, version, column, colour       key, pieces, and what the points are, see
+              (long work)                           ``PlacedMap.to_json``
+map.piece     key, piece                            + buffers: coordinates, codes
+map.colour    key, colour (long work)               colouring, + buffer: codes
+map.compare   key, branch, version, match (long     counts, words, + buffers: states, coordinates
+              work)                                 of removed points, ends of moves
+map.lasso     key, polygon                          see ``_chosen``, + buffer: a bit for each point
+map.group     key, kind, code                       see ``_chosen``
+map.point     key, index                            row_id, cells: {name, text}, mime, + picture
+============= ===================================== ===============================================
+
+``key`` names the points of one version: ``m3``. ``pieces``: points travel in so many parts, of
+which part ``p`` has the points ``p``, ``p + pieces``, ...: each is a sample of all. The version of
+``map.compare`` is the earlier one; ``match`` is a key column, null for row ids. ``kind`` is
+``code`` (of the colours), ``arrived``, ``moved``, ``relabelled`` or ``removed``.
+
+Limits: the points of ``MAX_KEPT`` versions are kept; a piece has ``PIECE_POINTS`` points; a polygon
+has at most ``MAX_CORNERS`` corners; ``MAX_MOVES`` moves are drawn; ``MAX_CELLS`` cells of a point
+are shown.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_nb.errors import InvalidInputError, NotFoundError, NotSupportedError
+from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
+from lance_nb.explorer.models import cells, media, text
+from lance_nb.explorer.models.embedding_map import (
+    ARRIVED,
+    MOVED,
+    RELABELLED,
+    Colouring,
+    PlacedMap,
+    PointChanges,
+    PointSet,
+    Projection,
+    colour_columns,
+    colour_points,
+    compare_points,
+    divisor_of,
+    fit_projection,
+    place_rows,
+    plain_colouring,
+    point_keys,
+    vector_columns,
+)
+from lance_nb.explorer.models.source import ScannedSource, scanned_source
+from lance_nb.explorer.pictures import screen
+from lance_nb.explorer.session import (
+    MAX_COUNT,
+    Place,
+    RecentAnswers,
+    RequestHandlers,
+    Session,
+    place_of,
+)
+from lance_nb.explorer.widget import LanceWidget
+
+MAX_KEPT = 3
+MAX_CORNERS = 256
+MAX_MOVES = 2000
+MAX_CELLS = 12
+MAX_NAME = 4000
+CELL_BYTES = 160
+_BITS = {"arrived": ARRIVED, "moved": MOVED, "relabelled": RELABELLED}
+
+
+class MapHandlers(RequestHandlers):
+    """Handlers about the map; keep the projections and the points of some versions."""
+
+    requests: ClassVar[Mapping[str, str]] = {
+        "map.columns": "on_columns",
+        "map.place": "on_place",
+        "map.piece": "on_piece",
+        "map.colour": "on_colour",
+        "map.compare": "on_compare",
+        "map.lasso": "on_lasso",
+        "map.group": "on_group",
+        "map.point": "on_point",
+    }
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._projections: dict[str, tuple[Projection, int]] = {}
+        self._kept: OrderedDict[str, PlacedMap] = OrderedDict()
+        self._made = 0
+
+    def on_columns(self, args: Mapping[str, Any]) -> Answer:
+        """Return the columns that a map can be made of."""
+        source = self.source(args)
+        schema = source.schema
+        keys = [one.name for one in schema
+                if pa.types.is_integer(one.type) or cells.is_text(one.type)]  # fmt: skip
+        return Answer(
+            {
+                "vectors": _named(vector_columns(schema)),
+                "colours": _named(colour_columns(schema)),
+                "keys": _named(keys),
+                "stable": bool(getattr(source, "has_stable_row_ids", False)),
+            }
+        )
+
+    def on_place(self, args: Mapping[str, Any]) -> Job:
+        """Place the rows of a version, and colour them."""
+        place, source = place_of(args), scanned_source(self.source(args))
+        column, colour = words(args, "column", MAX_NAME), _optional(args, "colour")
+
+        def work(progress: Progress) -> Answer:
+            placed = self._placed(place, source, column, progress)
+            placed.colouring = _coloured(source, placed, colour, self._known(column, colour),
+                                         progress)  # fmt: skip
+            self._made += 1
+            key = f"m{self._made}"
+            self._kept[key] = placed
+            self.session.keep(RecentAnswers).placed_map = placed
+            while len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+            return Answer({"key": key, **placed.to_json()})
+
+        return Job(work)
+
+    def _placed(
+        self, place: Place, source: ScannedSource, column: str, progress: Progress
+    ) -> PlacedMap:
+        for held in self._kept.values():
+            if held.place == place and held.points.projection.column == column:
+                return PlacedMap(place, held.points, held.colouring)
+        if column not in self._projections:
+            projection = fit_projection(source, column, progress)
+            self._projections[column] = projection, divisor_of(source.stats().num_rows)
+        projection, divisor = self._projections[column]
+        divisor = max(divisor, divisor_of(source.stats().num_rows))
+        points = place_rows(source, projection, divisor, progress)
+        return PlacedMap(place, points, plain_colouring(points))
+
+    def _known(self, column: str, colour: str | None) -> list[str]:
+        """Return the categories that have colours, so that they keep them in other versions."""
+        for held in reversed(self._kept.values()):
+            if held.colouring.column == colour and held.points.projection.column == column:
+                return [one.label for one in held.colouring.legend if one.code < len(
+                    held.colouring.values)]  # fmt: skip
+        return []
+
+    def _at(self, args: Mapping[str, Any]) -> PlacedMap:
+        held = self._kept.get(words(args, "key", 24))
+        if held is None:
+            raise InvalidInputError("this map is no longer cached: open its version again")
+        return held
+
+    def on_piece(self, args: Mapping[str, Any]) -> Answer:
+        """Return a part of the points."""
+        held = self._at(args)
+        piece = integer(args, "piece", low=0, high=held.pieces - 1)
+        some = slice(piece, None, held.pieces)
+        return Answer(
+            {"piece": piece},
+            (held.points.xy[some].tobytes(), held.colouring.codes[some].tobytes()),
+        )
+
+    def on_colour(self, args: Mapping[str, Any]) -> Job:
+        """Colour points by another column."""
+        held, colour = self._at(args), _optional(args, "colour")
+        source = scanned_source(self.session.open(held.place))
+
+        def work(progress: Progress) -> Answer:
+            held.colouring = _coloured(source, held, colour, [], progress)
+            return Answer(
+                {"colouring": held.colouring.to_json()}, (held.colouring.codes.tobytes(),)
+            )
+
+        return Job(work)
+
+    def on_compare(self, args: Mapping[str, Any]) -> Job:
+        """Compare the points with those of an earlier version."""
+        held, place, match = self._at(args), place_of(args), _optional(args, "match")
+        before = scanned_source(self.session.open(place))
+        after = scanned_source(self.session.open(held.place))
+        column, colour = held.points.projection.column, held.colouring
+
+        def work(progress: Progress) -> Answer:
+            earlier = self._placed(place, before, column, progress)
+            if match is not None and max(earlier.points.divisor, held.points.divisor) > 1:
+                raise NotSupportedError("a key column is compared where every row is placed")
+            if earlier.points.divisor != held.points.divisor:
+                raise NotSupportedError("the two versions are sampled differently: too many rows")
+            if colour.kind == "category":
+                earlier.colouring = _coloured(before, earlier, colour.column, [], progress)
+            keys = (
+                point_keys(before, earlier.points, match, progress),
+                point_keys(after, held.points, match, progress),
+            )
+            both = (earlier.colouring, colour) if colour.kind == "category" else None
+            found = compare_points(earlier.points, held.points, keys, both)
+            held.changes, held.earlier = found, earlier
+            result = {
+                "counts": found.to_json(),
+                "words": _matching(after, match),
+                "a": text.ref_label(*place),
+                "b": text.ref_label(*held.place),
+            }
+            return Answer(
+                result,
+                (
+                    found.states.tobytes(),
+                    earlier.points.xy[found.removed].tobytes(),
+                    _moves(earlier.points, held.points, found).tobytes(),
+                ),
+            )
+
+        return Job(work)
+
+    def on_lasso(self, args: Mapping[str, Any]) -> Answer:
+        """Choose the points in a polygon."""
+        held, polygon = self._at(args), _polygon(args.get("polygon"))
+        places = held.points.inside(polygon)
+        bits = np.zeros(held.points.num_points, np.bool_)
+        bits[places] = True
+        said = f"{text.plural(places.size, 'row')} in the outline on the map"
+        return self._chosen(held, held.points.ids[places], said, np.packbits(
+            bits, bitorder="little").tobytes())  # fmt: skip
+
+    def on_group(self, args: Mapping[str, Any]) -> Answer:
+        """Choose the points of a colour, or those that differ from the earlier version."""
+        held, kind = self._at(args), words(args, "kind", 20)
+        if kind == "code":
+            code = integer(args, "code", low=0, high=255)
+            chosen = held.colouring.codes == code
+            labels = [one.label for one in held.colouring.legend if one.code == code]
+            said = f"{text.plural(int(chosen.sum()), 'row')} with {', '.join(labels)}"
+            return self._chosen(held, held.points.ids[chosen], said)
+        if held.changes is None or held.earlier is None:
+            raise InvalidInputError("this map is not compared with another version")
+        if kind == "removed":
+            ids = held.earlier.points.ids[held.changes.removed]
+            said = f"{text.plural(ids.size, 'row')} removed later"
+            return self._chosen(held.earlier, ids, said)
+        if kind not in _BITS:
+            raise InvalidInputError("kind must be code, arrived, moved, relabelled or removed")
+        ids = held.points.ids[held.changes.states & _BITS[kind] > 0]
+        return self._chosen(held, ids, f"{text.plural(ids.size, 'row')} {kind}")
+
+    def _chosen(
+        self, held: PlacedMap, ids: npt.NDArray[np.uint64], said: str, *buffers: bytes
+    ) -> Answer:
+        """Keep rows for the grid and return their key, and what they are in words."""
+        branch, version = held.place
+        return Answer(
+            {
+                "branch": branch,
+                "version": version,
+                "rows": self.session.row_orders.keep_rows(held.place, ids),
+                "num_rows": int(ids.size),
+                "label": said,
+            },
+            buffers,
+        )
+
+    def on_point(self, args: Mapping[str, Any]) -> Answer:
+        """Read the row of a point."""
+        held = self._at(args)
+        index = integer(args, "index", low=0, high=MAX_COUNT)
+        if index >= held.points.num_points:
+            raise NotFoundError(f"the map has no point {index:,}")
+        source = scanned_source(self.session.open(held.place))
+        row_id = int(held.points.ids[index])
+        names = [one.name for one in source.schema
+                 if not pa.types.is_fixed_size_list(one.type)][:MAX_CELLS]  # fmt: skip
+        row = source.take_rows([row_id], columns=names)
+        if not row.num_rows:
+            raise NotFoundError(f"row {row_id} no longer exists")
+        shown, picture = [], None
+        for name, column in zip(names, row.columns, strict=True):
+            values = cells.plain(column)
+            if picture is None and cells.is_binary(values.type):
+                picture = next(iter(media.thumbnails(values)), None)
+            said = cells.scalar_text(values[0], CELL_BYTES)
+            shown.append({"name": text.name(name), "text": text.line(said, CELL_BYTES)})
+        result = {"index": index, "row_id": row_id, "cells": shown}
+        if picture is None:
+            return Answer(result)
+        return Answer(result | {"mime": picture.media.mime}, (picture.data,))
+
+
+def _named(names: list[str]) -> list[dict[str, str]]:
+    return [{"raw": name, "label": text.name(name)} for name in names]
+
+
+def _optional(args: Mapping[str, Any], key: str) -> str | None:
+    return None if args.get(key) is None else words(args, key, MAX_NAME)
+
+
+def _coloured(
+    source: ScannedSource,
+    held: PlacedMap,
+    colour: str | None,
+    known: list[str],
+    progress: Progress,
+) -> Colouring:
+    if colour is None:
+        return plain_colouring(held.points)
+    return colour_points(source, held.points, colour, progress, known)
+
+
+def _matching(source: ScannedSource, match: str | None) -> str:
+    """Return how the rows of two versions were matched, in words."""
+    if match is not None:
+        return f"rows matched by {text.name(match)}"
+    if getattr(source, "has_stable_row_ids", False):
+        return "rows matched by their stable row ids"
+    return (
+        "rows matched by their addresses: rows that were updated or compacted count as removed and "
+        "arrived; choose a key column to match them"
+    )
+
+
+def _moves(a: PointSet, b: PointSet, found: PointChanges) -> npt.NDArray[np.uint16]:
+    """Return where the points that moved come from and where they are, spread over all."""
+    moved = np.flatnonzero(found.states & MOVED)
+    moved = moved[:: max(1, -(-moved.size // MAX_MOVES))]
+    return np.hstack([a.xy[found.origin[moved]], b.xy[moved]])
+
+
+def _polygon(value: object) -> npt.NDArray[np.float64]:
+    """Take a polygon from the arguments of a request. Raises InvalidInputError."""
+    if not isinstance(value, list) or not 3 <= len(value) <= MAX_CORNERS:
+        raise InvalidInputError(f"polygon must be a list of 3 to {MAX_CORNERS} points [x, y]")
+    for corner in value:
+        if (
+            not isinstance(corner, list)
+            or len(corner) != 2
+            or not all(isinstance(one, (int, float)) and abs(one) < MAX_COUNT for one in corner)
+        ):
+            raise InvalidInputError("a point of the polygon must be a pair of numbers [x, y]")
+    return np.array(value, np.float64)
+
+
+class EmbeddingMap(LanceWidget):
+    """The rows as points on a plane, by a vector column; what moved between two versions."""
+
+    entry: ClassVar[str] = "widgets/embedding_map.js"
+    parts: ClassVar[tuple[str, ...]] = ("card", "timeline")
+    handlers_type: ClassVar[type[RequestHandlers]] = MapHandlers
+    view: ClassVar[screen.View] = screen.MAP
+
+    @classmethod
+    def request_handlers(cls, session: Session) -> dict[str, Handler]:
+        """Return the requests about the map."""
+        return session.keep(MapHandlers).handlers()

@@ -1,0 +1,158 @@
+// The map: points that arrive in pieces, how they are drawn without WebGL, and what the view asks.
+
+import "./light_page.js"; // first: some modules need a page while they load
+import assert from "node:assert/strict";
+import { afterEach, test } from "node:test";
+import { h } from "../../lance_nb/explorer/js/dom.js";
+import {
+  codeColours,
+  colourOf,
+  MISSING,
+  OTHER,
+  parts,
+} from "../../lance_nb/explorer/js/map_colours.js";
+import { pointCloud, simplified } from "../../lance_nb/explorer/js/point_cloud.js";
+import { CHOSEN, paint } from "../../lance_nb/explorer/js/point_renderer.js";
+import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
+import { mountEmbeddingMap } from "../../lance_nb/explorer/widgets/embedding_map.js";
+import { fakeContext, fakeKernel, settled } from "./fake_context.js";
+import { button, shown } from "./light_page.js";
+
+afterEach(() => document.body.replaceChildren());
+
+const HOSTILE = "<img src=x onerror=alert(1)>";
+const pairs = (...values) => new Uint16Array(values.flat()).buffer;
+const bytes = (...values) => new Uint8Array(values).buffer;
+
+test("pieces of points are samples, and keep the numbers of the kernel", () => {
+  const cloud = pointCloud(7, 3);
+  assert.equal(cloud.add(0, pairs([0, 0], [3, 3], [6, 6]), bytes(10, 13, 16)), 0);
+  assert.equal(cloud.data.count, 3);
+  assert.equal(cloud.add(1, pairs([1, 1], [4, 4]), bytes(11, 14)), 3);
+  cloud.add(2, pairs([2, 2], [5, 5]), bytes(12, 15));
+  assert.deepEqual([0, 1, 2, 3, 4, 5, 6].map(cloud.indexOf), [0, 3, 6, 1, 4, 2, 5]);
+  assert.deepEqual([...cloud.data.codes], [10, 13, 16, 11, 14, 12, 15]);
+  cloud.recolour(bytes(0, 1, 2, 3, 4, 5, 6));
+  assert.deepEqual([...cloud.data.codes], [0, 3, 6, 1, 4, 2, 5]);
+  assert.equal(cloud.indexOf(cloud.nearest(4.2, 4.1, 2)), 4);
+  assert.equal(cloud.nearest(30, 30, 5), -1);
+});
+
+test("states are set by bit, in the order of the kernel", () => {
+  const cloud = pointCloud(10, 2);
+  cloud.choose(bytes(0b00000101, 0b00000010), CHOSEN);
+  const chosen = () =>
+    [...cloud.data.states].flatMap((state, at) => (state & CHOSEN ? [cloud.indexOf(at)] : []));
+  assert.deepEqual(
+    chosen().sort((a, b) => a - b),
+    [0, 2, 9],
+  );
+  cloud.mark(bytes(1, 0, 0, 0, 0, 0, 0, 0, 0, 2), 7);
+  assert.equal(cloud.data.states[0], CHOSEN | 1);
+  cloud.choose(null, CHOSEN);
+  assert.deepEqual(chosen(), []);
+  assert.equal(cloud.data.states[0], 1);
+});
+
+test("an outline has few corners", () => {
+  const corners = Array.from({ length: 1001 }, (_one, at) => [at, at]);
+  assert.ok(simplified(corners, 200).length <= 200);
+  assert.deepEqual(simplified(corners.slice(0, 5), 200), corners.slice(0, 5));
+});
+
+test("colours are those of the legend", () => {
+  assert.deepEqual(parts("#3b7dd8"), [59, 125, 216]);
+  assert.deepEqual(parts("rgb(1, 2, 3)"), [1, 2, 3]);
+  const table = codeColours("category", 0.5);
+  assert.deepEqual([...table.slice(0, 4)], [59, 125, 216, 128]);
+  assert.equal(colourOf("category", OTHER), colourOf("category", MISSING));
+  assert.notEqual(colourOf("number", 0), colourOf("number", 254));
+});
+
+test("without WebGL points are squares of pixels, chosen ones above faint ones", () => {
+  const cloud = pointCloud(2, 1);
+  cloud.add(0, pairs([50, 50], [50, 52]), bytes(0, 1));
+  cloud.choose(bytes(0b01), CHOSEN);
+  const pixels = new Uint32Array(10000);
+  const look = { colours: codeColours("category", 1), byState: false, dims: true, size: 3 };
+  const draw = (most = Infinity) => {
+    pixels.fill(0);
+    paint(pixels, 100, 100, cloud.data, { x: 50, y: 50, scale: 1 }, look, most);
+    return pixels.filter(Boolean).length;
+  };
+  assert.equal(draw(), 15); // two squares of nine, three pixels of them in both
+  const alpha = (x, y) => pixels[y * 100 + x] >>> 24;
+  assert.equal(alpha(50, 50), 255);
+  assert.ok(alpha(50, 47) < 64 && alpha(50, 47) > 0);
+  assert.equal(draw(1), 9);
+});
+
+const COLUMNS = {
+  vectors: [{ raw: "vector", label: "vector" }],
+  colours: [
+    { raw: "label", label: "label" },
+    { raw: "price", label: "price" },
+  ],
+  keys: [{ raw: "id", label: "id" }],
+  stable: true,
+};
+const LEGEND = [{ code: 0, label: HOSTILE, count: 2, x: 10, y: 10 }];
+const PLACED = {
+  key: "m1", column: "vector", num_points: 2, num_rows: 2, divisor: 1, without: 0, pieces: 1,
+  low: [0, 0], high: [9, 9], words: "2 points of 2 rows",
+  colouring: { column: "label", raw: "label", kind: "category", legend: LEGEND, low: "", high: "" },
+}; // biome-ignore format: one answer
+
+async function map() {
+  const kernel = fakeKernel();
+  const ctx = fakeContext({ offers: ["map"] }, kernel);
+  ctx.range = versionRange(ctx);
+  const el = h("div");
+  document.body.append(el);
+  const view = mountEmbeddingMap(el, ctx);
+  await kernel.last("map.columns").answer(COLUMNS);
+  await kernel.last("map.place").answer(PLACED);
+  await kernel.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
+  await settled();
+  return { kernel, ctx, el, view };
+}
+
+test("rows are placed, coloured by what looks like a label, and listed", async () => {
+  const { kernel, el } = await map();
+  assert.deepEqual(kernel.last("map.place").args, {
+    branch: null, version: 3, column: "vector", colour: "label",
+  }); // biome-ignore format: one line
+  assert.match(shown(el), /2 points of 2 rows/);
+  assert.ok(shown(el.querySelector(".lnb-map-side")).includes(HOSTILE));
+  assert.equal(el.querySelector("img"), null);
+});
+
+test("a version that was placed is not placed again when its tab is shown", async () => {
+  const { kernel, view } = await map();
+  view.shown();
+  await kernel.last("map.columns").answer(COLUMNS);
+  assert.equal(kernel.count("map.place"), 1);
+});
+
+test("the rows of a category are shown in the grid", async () => {
+  const { kernel, ctx, el } = await map();
+  button(el.querySelector(".lnb-map-side"), "Rows").click();
+  assert.deepEqual(kernel.last("map.group").args, { key: "m1", kind: "code", code: 0 });
+  const result = { branch: null, version: 3, rows: "s1", num_rows: 2, label: "2 rows" };
+  await kernel.last("map.group").answer(result);
+  await settled();
+  assert.deepEqual(ctx.rows.wanted.within, { rows: "s1", label: "2 rows" });
+  assert.deepEqual(ctx.went.at(-1)[0], "rows");
+});
+
+test("what cannot be placed says why", async () => {
+  const kernel = fakeKernel();
+  const ctx = fakeContext({}, kernel);
+  ctx.range = versionRange(ctx);
+  const el = h("div");
+  mountEmbeddingMap(el, ctx);
+  await kernel.last("map.columns").answer(COLUMNS);
+  await kernel.last("map.place").fail({ message: "the file is damaged" });
+  await settled();
+  assert.match(shown(el), /problem: the file is damaged/);
+});

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.errors import (
+    CancelledError,
+    ColumnNotFoundError,
+    InvalidInputError,
+    NotSupportedError,
+)
+from lance_nb.explorer.models import embedding_map
+from lance_nb.explorer.models.embedding_map import (
+    ARRIVED,
+    MISSING,
+    MOVED,
+    NUMBER_MAX,
+    OTHER,
+    RELABELLED,
+    PointSet,
+    colour_columns,
+    colour_points,
+    compare_points,
+    divisor_of,
+    fit_projection,
+    place_rows,
+    point_keys,
+    vector_columns,
+)
+
+DIMENSION = 12
+
+
+def quiet(_done: int, _total: int) -> None:
+    """Ignore progress."""
+
+
+def vectors_of(values: Any) -> pa.Array:
+    flat = pa.array(np.asarray(values, np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, DIMENSION)
+
+
+def written(path: Any, values: Any, **columns: Any) -> Any:
+    table = pa.table({"id": np.arange(len(values)), **columns, "vector": vectors_of(values)})
+    return lance_nb.write_dataset(table, str(path), max_rows_per_file=100)
+
+
+def placed(source: Any, divisor: int = 1) -> PointSet:
+    return place_rows(source, fit_projection(source, "vector", quiet), divisor, quiet)
+
+
+@pytest.fixture
+def values() -> Any:
+    random = np.random.default_rng(3)
+    scales = np.array([9, 4, *[0.2] * (DIMENSION - 2)])
+    return (random.normal(size=(300, DIMENSION)) * scales + 5).astype(np.float32)
+
+
+def test_the_plane_is_that_of_the_principal_components(tmp_path: Any, values: Any) -> None:
+    points = placed(written(tmp_path / "d", values))
+    centred = values.astype(np.float64) - values.mean(0, dtype=np.float64)
+    _, sizes, rows = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ rows[:2].T
+    for axis in (0, 1):
+        found = np.corrcoef(points.xy[:, axis].astype(float), expected[:, axis])[0, 1]
+        assert abs(found) > 0.9999
+    share = float((sizes[:2] ** 2).sum() / (sizes**2).sum())
+    assert points.projection.explained == pytest.approx(share, abs=1e-3)
+    assert points.num_points == points.num_rows == 300
+
+
+def test_rows_without_a_finite_vector_are_counted_and_left_out(tmp_path: Any, values: Any) -> None:
+    values[3, 0], values[200, 5] = np.nan, np.inf
+    column = vectors_of(values).to_pylist()
+    column[7] = None
+    table = pa.table({"id": range(300), "vector": pa.array(column, pa.list_(pa.float32(), 12))})
+    points = placed(lance_nb.write_dataset(table, str(tmp_path / "d")))
+    assert (points.num_points, points.without) == (297, 3)
+    assert points.ids.tolist() == [at for at in range(300) if at not in (3, 7, 200)]
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float64()])
+def test_other_floats_are_placed_alike(tmp_path: Any, values: Any, kind: pa.DataType) -> None:
+    first = placed(written(tmp_path / "a", values))
+    flat = pa.array(values.reshape(-1).astype(kind.to_pandas_dtype()))
+    table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(flat, DIMENSION)})
+    other = placed(lance_nb.write_dataset(table, str(tmp_path / "b")))
+    assert np.abs(first.xy.astype(int) - other.xy.astype(int)).max() < 200
+
+
+def test_an_empty_or_constant_column_is_placed(tmp_path: Any) -> None:
+    alike = placed(written(tmp_path / "a", np.ones((5, DIMENSION))))
+    assert len({tuple(one) for one in alike.xy.tolist()}) == 1
+    source = written(tmp_path / "b", np.ones((5, DIMENSION)))
+    source.delete("true")
+    empty = placed(lance_nb.dataset(str(tmp_path / "b")))
+    assert empty.num_points == 0
+    assert empty.inside(np.array([[0, 0], [9e4, 0], [0, 9e4]])).size == 0
+
+
+def test_only_columns_that_fit_are_offered(tmp_path: Any, values: Any) -> None:
+    schema = pa.schema(
+        {
+            "vector": pa.list_(pa.float32(), 4), "one": pa.list_(pa.float32(), 1),
+            "codes": pa.list_(pa.uint8(), 4), "list": pa.list_(pa.float32()),
+            "kind": pa.dictionary(pa.int8(), pa.string()), "on": pa.date32(), "n": pa.int8(),
+            "raw": pa.binary(),
+        }
+    )  # fmt: skip
+    assert vector_columns(schema) == ["vector"]
+    assert colour_columns(schema) == ["kind", "on", "n"]
+    source = written(tmp_path / "d", values)
+    with pytest.raises(NotSupportedError, match="'id' has no vectors"):
+        fit_projection(source, "id", quiet)
+    with pytest.raises(ColumnNotFoundError, match="nowhere"):
+        fit_projection(source, "nowhere", quiet)
+
+
+def test_the_same_rows_of_many_are_placed_at_every_version(
+    tmp_path: Any, values: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_map, "MAX_POINTS", 100)
+    assert [divisor_of(n) for n in (100, 101, 200, 201, 401)] == [1, 2, 2, 4, 8]
+    source = written(tmp_path / "d", values)
+    half, quarter = placed(source, 2), placed(source, 4)
+    assert 110 < half.num_points < 190
+    assert set(quarter.ids.tolist()) < set(half.ids.tolist())
+    source.delete("id % 3 = 0")
+    later = placed(lance_nb.dataset(str(tmp_path / "d")), 2)
+    assert later.ids.tolist() == [one for one in half.ids.tolist() if one % 3]
+
+
+def test_points_in_an_outline_are_those_inside_of_it(tmp_path: Any, values: Any) -> None:
+    points = placed(written(tmp_path / "d", values))
+    x, y = points.xy[:, 0].astype(float), points.xy[:, 1].astype(float)
+    box = points.inside(np.array([[20e3, 20e3], [45e3, 20e3], [45e3, 45e3], [20e3, 45e3]]))
+    expected = np.flatnonzero((x > 20e3) & (x < 45e3) & (y > 20e3) & (y < 45e3))
+    assert box.tolist() == expected.tolist()
+    triangle = points.inside(np.array([[-10.0, -10], [65535, -10], [-10, 65535]]))
+    assert triangle.tolist() == np.flatnonzero(x + y < 65525).tolist()
+
+
+def test_categories_get_colours_and_the_rest_shares_one(tmp_path: Any, values: Any) -> None:
+    names = [None if at < 5 else f"k{at % 15:02}" if at < 250 else "most" for at in range(300)]
+    source = written(tmp_path / "d", values, name=pa.array(names))
+    points = placed(source)
+    found = colour_points(source, points, "name", quiet)
+    assert found.kind == "category"
+    assert (found.legend[0].label, found.legend[0].code, found.legend[0].count) == ("most", 0, 50)
+    assert sum(one.count for one in found.legend) == 300
+    assert [one.label for one in found.legend[-2:]] == ["other values", "null"]
+    assert np.count_nonzero(found.codes == MISSING) == 5
+    assert np.count_nonzero(found.codes == OTHER) == found.legend[-2].count
+    again = colour_points(source, points, "name", quiet, ["k03", "most"])
+    assert {one.label: one.code for one in again.legend}["most"] == 1
+
+
+def test_numbers_and_times_lie_on_a_ramp(tmp_path: Any, values: Any) -> None:
+    prices = np.arange(300, dtype=np.float64)
+    prices[10] = np.nan
+    prices[299] = 1e9  # one outlier does not take the ramp from the others
+    days = [date(2024, 1, 1 + at % 28) for at in range(300)]
+    few = np.arange(300) % 3
+    source = written(tmp_path / "d", values, price=prices, day=pa.array(days), few=few)
+    points = placed(source)
+    found = colour_points(source, points, "price", quiet)
+    assert (found.kind, int(found.codes[10])) == ("number", MISSING)
+    assert int(found.codes[290]) > 240
+    assert int(found.codes[299]) == NUMBER_MAX
+    assert "2024-01" in colour_points(source, points, "day", quiet).low
+    counted = colour_points(source, points, "few", quiet)
+    assert [one.label for one in counted.legend] == ["0", "1", "2"]
+    with pytest.raises(NotSupportedError, match="cannot be coloured by 'vector'"):
+        colour_points(source, points, "vector", quiet)
+
+
+def test_a_text_that_is_different_in_every_row_is_refused(
+    tmp_path: Any, values: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_map, "MAX_DISTINCT", 50)
+    source = written(tmp_path / "d", values, name=[f"n{at}" for at in range(300)])
+    with pytest.raises(NotSupportedError, match="more than 50 different values"):
+        colour_points(source, placed(source), "name", quiet)
+
+
+def test_versions_differ_by_arrived_removed_moved_and_relabelled_points(
+    tmp_path: Any, values: Any
+) -> None:
+    label = np.array(["x"] * 300)
+    a = written(tmp_path / "a", values, label=label)
+    later, changed = values.copy(), label.copy()
+    later[40:60] += 3
+    changed[55:70] = "y"
+    table = pa.table({"id": np.arange(30, 310), "label": np.append(changed[30:], ["x"] * 10),
+                      "vector": vectors_of(np.vstack([later[30:], values[:10]]))})  # fmt: skip
+    b = lance_nb.write_dataset(table, str(tmp_path / "b"))
+    before = placed(a)
+    after = place_rows(b, before.projection, 1, quiet)
+    keys = point_keys(a, before, "id", quiet), point_keys(b, after, "id", quiet)
+    colours = tuple(colour_points(one, points, "label", quiet)
+                    for one, points in ((a, before), (b, after)))  # fmt: skip
+    found = compare_points(before, after, keys, (colours[0], colours[1]))
+    assert found.to_json() == {
+        "arrived": 10, "removed": 30, "moved": 20, "relabelled": 15, "same": 240
+    }  # fmt: skip
+    assert found.removed.tolist() == list(range(30))
+    states = dict(zip(keys[1].to_pylist(), found.states.tolist(), strict=True))
+    assert (states[45], states[57], states[65], states[305]) == (
+        MOVED, MOVED | RELABELLED, RELABELLED, ARRIVED,
+    )  # fmt: skip
+    twice = pa.array([1] * 280)
+    with pytest.raises(InvalidInputError, match="not different in every row"):
+        compare_points(before, after, (keys[0], twice))
+    with pytest.raises(NotSupportedError, match="cannot be a key"):
+        point_keys(a, before, "vector", quiet)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda source, _points, progress: fit_projection(source, "vector", progress),
+        lambda source, points, progress: place_rows(source, points.projection, 1, progress),
+        lambda source, points, progress: colour_points(source, points, "id", progress),
+    ],
+)
+def test_every_step_can_be_cancelled(tmp_path: Any, values: Any, work: Callable[..., Any]) -> None:
+    source = written(tmp_path / "d", values)
+    points = placed(source)
+
+    def cancel(_done: int, _total: int) -> None:
+        raise CancelledError("cancelled")
+
+    with pytest.raises(CancelledError):
+        work(source, points, cancel)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_nb
+from lance_nb.explorer.messages import handle
+from lance_nb.explorer.models import embedding_map
+from lance_nb.explorer.session import RecentAnswers, Session
+from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
+from lance_nb.explorer.widgets.rows import RowGrid
+from tests.support.pictures import check_picture, texts_of
+
+
+@pytest.fixture
+def session(tmp_path: Any) -> Session:
+    random = np.random.default_rng(2)
+    values = pa.array(random.normal(size=500 * 4).astype(np.float32))
+    table = pa.table({"id": range(500), "kind": ["a", "b"] * 250, "raw": [b"\x00"] * 500,
+                      "vector": pa.FixedSizeListArray.from_arrays(values, 4)})  # fmt: skip
+    ds = lance_nb.write_dataset(table, str(tmp_path / "d.lance"), enable_stable_row_ids=True)
+    ds.delete("id < 20")
+    return Session(lance_nb.dataset(str(tmp_path / "d.lance")))
+
+
+def ask(session: Session, request: str, /, **args: Any) -> tuple[dict[str, Any], list[bytes]]:
+    handlers = EmbeddingMap.request_handlers(session) | RowGrid.request_handlers(session)
+    at = {"branch": None, "version": 2}
+    reply, buffers = handle({"id": "1", "type": request, "args": at | args}, handlers)
+    return (reply["result"] if reply["ok"] else reply["error"]), buffers
+
+
+def place(session: Session, **args: Any) -> dict[str, Any]:
+    return ask(session, "map.place", column="vector", colour="kind", **args)[0]
+
+
+def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: Any) -> None:
+    assert session.screen(())["offers"] == ["map"]
+    plain = lance_nb.write_dataset(pa.table({"id": [1]}), str(tmp_path / "plain.lance"))
+    assert Session(plain).screen(())["offers"] == []
+    columns, _ = ask(session, "map.columns")
+    assert [one["raw"] for one in columns["vectors"]] == ["vector"]
+    assert [one["raw"] for one in columns["colours"]] == ["id", "kind"]
+    assert columns["stable"] is True
+
+
+def test_points_travel_in_pieces_that_are_samples(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_map, "PIECE_POINTS", 200)
+    found = place(session)
+    assert (found["num_points"], found["pieces"]) == (480, 3)
+    assert found["words"].startswith("480 points of 480 rows; 2 principal components of vector")
+    whole = np.zeros((480, 2), np.uint16)
+    for piece in range(3):
+        _, (xy, codes) = ask(session, "map.piece", key=found["key"], piece=piece)
+        whole[piece::3] = np.frombuffer(xy, np.uint16).reshape(-1, 2)
+        assert len(codes) == len(xy) // 4
+    kept = session.keep(RecentAnswers).placed_map
+    assert kept is not None
+    assert np.array_equal(whole, kept.points.xy)
+    assert "no longer cached" in ask(session, "map.piece", key="m9", piece=0)[0]["message"]
+
+
+def test_an_outline_becomes_rows_of_the_grid(session: Session) -> None:
+    key = place(session)["key"]
+    corners = [[0, 0], [65535, 0], [65535, 32000], [0, 32000]]
+    found, (bits,) = ask(session, "map.lasso", key=key, polygon=corners)
+    chosen = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[:480]
+    assert 0 < found["num_rows"] == int(chosen.sum()) < 480
+    within = {"rows": found["rows"], "label": found["label"]}
+    looked, _ = ask(session, "rows.look", filter=None, within=within)
+    assert looked["num_rows"] == found["num_rows"]
+    wrong = ask(session, "map.lasso", key=key, polygon=[[0, 0], [1, "x"], [2, 2]])[0]
+    assert "pair of numbers" in wrong["message"]
+    assert "3 to 256" in ask(session, "map.lasso", key=key, polygon=[])[0]["message"]
+
+
+def test_groups_are_rows_of_the_version_that_has_them(session: Session) -> None:
+    key = place(session)["key"]
+    by_colour, _ = ask(session, "map.group", key=key, kind="code", code=0)
+    assert (by_colour["num_rows"], by_colour["version"]) == (240, 2)
+    refused = ask(session, "map.group", key=key, kind="removed")[0]
+    assert "not compared" in refused["message"]
+    found, buffers = ask(session, "map.compare", key=key, version=1, match=None)
+    assert found["counts"] == {
+        "arrived": 0, "removed": 20, "moved": 0, "relabelled": 0, "same": 480
+    }  # fmt: skip
+    assert found["words"] == "rows matched by their stable row ids"
+    assert [len(one) for one in buffers] == [480, 80, 0]
+    removed, _ = ask(session, "map.group", key=key, kind="removed")
+    assert (removed["num_rows"], removed["version"]) == (20, 1)
+    by_key, _ = ask(session, "map.compare", key=key, version=1, match="id")
+    assert by_key["counts"] == found["counts"]
+
+
+def test_a_point_is_a_row(session: Session) -> None:
+    key = place(session)["key"]
+    found, _ = ask(session, "map.point", key=key, index=3)
+    assert [one["text"] for one in found["cells"]][:2] == ["23", "b"]
+    assert "no point 480" in ask(session, "map.point", key=key, index=480)[0]["message"]
+
+
+def test_colours_change_without_placing_again(session: Session) -> None:
+    key = place(session)["key"]
+    found, (codes,) = ask(session, "map.colour", key=key, colour="id")
+    assert (found["colouring"]["kind"], len(codes)) == ("number", 480)
+    plain, (codes,) = ask(session, "map.colour", key=key, colour=None)
+    assert (plain["colouring"]["kind"], set(codes)) == ("plain", {0})
+
+
+def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
+    widget = EmbeddingMap(session.dataset)
+    place(widget._open_session())
+    svg = widget.to_svg()
+    check_picture(svg)
+    said = " ".join(texts_of(svg))
+    assert "480 points of 480 rows" in said
+    assert "a (240)" in said
+    assert svg.count("<rect") > 480
