@@ -88,7 +88,9 @@ class IndexedRows:
             pieces = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
             ds.create_index(column, kind, num_partitions=2, **pieces)
         self.query = rng.random(DIMENSION, np.float32)
-        self.files = sorted(path for path in self.path.glob("_indices/*/*") if path.is_file())
+        names = {one["uuid"]: one["name"] for one in ds.list_indices()}
+        files = [path for path in self.path.glob("_indices/*/*") if path.is_file()]
+        self.files = sorted(files, key=lambda path: (names[path.parent.name], path.name))
         self.sound = self.answers()
 
     def answers(self) -> dict[str, Answer | None]:
@@ -133,7 +135,7 @@ class IndexedRows:
         finally:
             file.write_bytes(data)
         spent = time.process_time() - began
-        where = f"seed {seed}, {file.relative_to(self.path)}"
+        where = f"seed {seed}, {file.name}"
         if spent > SECONDS_MAX:
             raise BrokenBoundError(f"{where}: {spent:.1f} s")
         wrong = []

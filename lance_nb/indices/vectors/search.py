@@ -331,6 +331,10 @@ class VectorSearch:
             if keep.size < near.size:
                 rows, near = rows[keep], near[keep]
             parts.append(_nearest_live(one.segment, rows, near, wanted, allowed))
+        for one, (rows, _) in zip(probes, parts, strict=True):
+            if different(np.sort(rows)).size < rows.size:
+                place = f"_indices/{one.segment.index.uuid}"
+                raise CorruptFileError(place, None, "a vector for each row", "several for one")
         rows = np.concatenate([one for one, _ in parts])
         near = np.concatenate([one for _, one in parts])
         order = np.lexsort((rows, near))[:wanted]
