@@ -5,9 +5,10 @@
 A round makes a dataset, plans a verb and lets something fail: a task raises, its Python worker or
 its executor is killed after it has written its files, the reply to the commit is lost (with or
 without the commit), or the driver is killed while it works or around its commit. Then the work is
-finished as a user would: a plan that is listed as unfinished is resumed, and a verb that left no
-trace is repeated. The change must be there exactly once, for ours and for pylance, and a clean-up
-must leave no file that no version names. Spark runs as a cluster of two executors on this machine.
+finished as a user would: a plan that is listed as unfinished is resumed, which runs the tasks of a
+killed driver that left no record, and a verb that left no trace is repeated. The change must be
+there exactly once, for ours and for pylance, and a clean-up must leave no file that no version
+names, and no record of a task. Spark runs as a cluster of two executors on this machine.
 """
 
 from __future__ import annotations
@@ -210,8 +211,8 @@ class Rounds:
         driver.stdout.close()
         entries = spark.unfinished()
         if entries:
-            spark.resume(entries[0].operation_id)
-            return "killed, resumed"
+            spark.resume(entries[0].operation_id, engine="local")
+            return "killed at work, resumed" if entries[0].num_tasks else "killed, resumed"
         if lance_nb.dataset(uri).version == 1:
             assert code != 0, "the driver ended well, and no version is there"
             run_once(self._plan(name, uri), RunOptions(engine="local"))
@@ -229,6 +230,7 @@ def _check(uri: str, expected: dict[int, str]) -> None:
     assert _seen(lance.dataset(uri).to_table()) == expected, "pylance reads other rows"
     assert lance_nb.verify(uri).ok, str(lance_nb.verify(uri))
     assert not spark.unfinished(), "work is listed as unfinished"
+    assert not list(Path(uri).glob("_lance_nb_jobs/*")), "records of tasks are left"
     cleaned(uri)
     there, named = data_files(uri)
     for version in dataset.version_numbers()[:-1]:
@@ -257,7 +259,7 @@ def _drive(name: str, uri: str, moment: str) -> int:
     plan = VERBS[name].plan(lance_nb.dataset(uri), str(Path(uri).parent))
     session = spark.start_session(spark__master="local[2]", spark__driver__memory="1g")
     print("started", flush=True)
-    run_once(plan, RunOptions(engine="spark", spark=session))
+    run_once(plan, RunOptions(engine="spark", spark=session, journal=True))
     return 0
 
 
