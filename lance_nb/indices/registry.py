@@ -55,6 +55,7 @@ def builders() -> dict[str, IndexBuilder]:
     Only building needs what writes files, so it is imported here.
     """
     from lance_nb.indices.building import IndexBuilder, no_parameters
+    from lance_nb.indices.sorted_rows import check_sorted
     from lance_nb.indices.texts import writer as texts
     from lance_nb.indices.vectors import writer as vectors
 
@@ -68,9 +69,15 @@ def builders() -> dict[str, IndexBuilder]:
 
     return {
         "BTREE": IndexBuilder(
-            btree.DETAILS_URL, btree.check, no_parameters, btree.write, ROW_ADDRESS
+            btree.DETAILS_URL,
+            partial(check_sorted, "BTREE"),
+            no_parameters,
+            btree.write,
+            ROW_ADDRESS,
         ),
-        "BITMAP": IndexBuilder(bitmap.DETAILS_URL, bitmap.check, no_parameters, bitmap.write),
+        "BITMAP": IndexBuilder(
+            bitmap.DETAILS_URL, partial(check_sorted, "BITMAP"), no_parameters, bitmap.write
+        ),
         "LABEL_LIST": IndexBuilder(
             label_list.DETAILS_URL, label_list.check, no_parameters, label_list.write
         ),

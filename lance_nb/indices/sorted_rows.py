@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,17 @@ def check_sortable(field: pa.Field, kind: str) -> None:
             f"a {kind} index holds numbers, texts, bytes, times and decimals: column "
             f"{field.name!r} is {field.type}"
         )
+
+
+def check_sorted(kind: str, field: pa.Field, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a column for a kind whose segments are sorted values, without parameters.
+
+    Raises InvalidInputError.
+    """
+    check_sortable(field, kind)
+    if parameters:
+        raise InvalidInputError(f"a {kind} index has no parameter {min(parameters)!r}")
+    return {}
 
 
 def sorted_rows(

@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from pyroaring import BitMap
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import BYTES_MAX, IndexFile
 from lance_nb.indices.leaf import Leaf
@@ -78,16 +78,6 @@ class Bitmap:
 
 
 # --- building -------------------------------------------------------------------------------------
-
-
-def check(field: pa.Field, parameters: Parameters) -> Parameters:
-    """Refuse a column that has no sets of values, and parameters. Raises InvalidInputError."""
-    from lance_nb.indices.sorted_rows import check_sortable
-
-    check_sortable(field, "BITMAP")
-    if parameters:
-        raise InvalidInputError(f"a BITMAP index has no parameter {min(parameters)!r}")
-    return {}
 
 
 def write(

@@ -30,7 +30,7 @@ import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
-from lance_nb.errors import CorruptFileError, InvalidInputError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
@@ -230,16 +230,6 @@ def _nan(values: pa.Array) -> Mask:
 
 
 # --- building -------------------------------------------------------------------------------------
-
-
-def check(field: pa.Field, parameters: Parameters) -> Parameters:
-    """Refuse a column that a B-tree cannot hold, and parameters. Raises InvalidInputError."""
-    from lance_nb.indices.sorted_rows import check_sortable
-
-    check_sortable(field, "BTREE")
-    if parameters:
-        raise InvalidInputError(f"a BTREE index has no parameter {min(parameters)!r}")
-    return {}
 
 
 def write(

@@ -34,10 +34,9 @@ from lance_nb.code_lines import Python
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ColumnNotFoundError, CorruptFileError, InvalidInputError, LanceError
 from lance_nb.format.fragment_reuse import REUSE_INDEX
-from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.row_places import RowPlaces
 from lance_nb.indices.row_sets import NO_ROWS, U64s
-from lance_nb.indices.segment import Segment
+from lance_nb.indices.segment import Segment, segment_of
 from lance_nb.indices.texts.partition import (
     Partition,
     TextSegment,
@@ -769,25 +768,13 @@ def _indices_of(snapshot: Snapshot) -> dict[str, _Index]:
         is_alike = all((one.kind, one.fields) == (KIND, fields) for one in mine)
         if not is_alike or len(fields) != 1 or fields[0] not in columns:
             continue
-        segments = tuple(_segment(snapshot, one, ids, reuse, places) for one in mine)
+        segments = tuple(segment_of(snapshot, one, ids, reuse, places) for one in mine)
         covered = different(np.sort(np.concatenate([one.covered for one in segments])))
         column = columns[fields[0]]
         if column not in found or found[column].covered.size < covered.size:
             found[column] = _Index(name, column, segments, covered)
     order = {one.name: place for place, one in enumerate(snapshot.manifest.schema.fields)}
     return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
-
-
-def _segment(
-    snapshot: Snapshot,
-    index: IndexMetadata,
-    ids: Ids,
-    reuse: IndexMetadata | None,
-    places: RowPlaces,
-) -> Segment:
-    named = index.fragment_ids(snapshot.manifest.path) or ()
-    covered = different(np.sort(ids[among(ids, np.sort(np.array(list(named), np.int64)))]))
-    return Segment(snapshot, index, covered, reuse, places)
 
 
 def _live_parts(segment: Segment, files: TextSegment) -> Iterator[_Part]:

@@ -8,7 +8,7 @@ import pytest
 import lance_nb
 from lance_nb.errors import InvalidInputError
 from lance_nb.indices.kinds import btree
-from lance_nb.indices.sorted_rows import order_of
+from lance_nb.indices.sorted_rows import check_sorted, order_of
 
 SORTABLE = (
     pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
@@ -23,13 +23,13 @@ OTHERS = (
 
 @pytest.mark.parametrize("type_", SORTABLE, ids=str)
 def test_values_with_an_order_are_held(type_: pa.DataType) -> None:
-    btree.check(pa.field("a", type_), {})
+    check_sorted("BTREE", pa.field("a", type_), {})
 
 
 @pytest.mark.parametrize("type_", OTHERS, ids=str)
 def test_values_without_an_order_are_refused(type_: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="column 'a' is"):
-        btree.check(pa.field("a", type_), {})
+        check_sorted("BTREE", pa.field("a", type_), {})
 
 
 @pytest.mark.parametrize("type_", [pa.float16(), pa.float32()], ids=str)
