@@ -171,7 +171,13 @@ def test_every_missing_driver_is_named_in_one_line(
     )
 
 
-def test_a_driver_that_needs_other_options_is_an_input_error() -> None:
+def test_a_driver_that_needs_other_options_is_an_input_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError("missing 1 required positional argument: 'url'")
+
+    monkeypatch.setattr(fsspec.core, "url_to_fs", refuse)
     with pytest.raises(InvalidInputError, match=r"driver of jlab:// .* 'url'"):
         open_store("jlab://place/x")
 
