@@ -1,4 +1,4 @@
-"""Every call of each change fails, some with every error; all of them: make torture-replies."""
+"""Every other call of each change fails with some error; all of them: make torture-replies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.interop]
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_is_reported_of_a_change_is_true(name: str, tmp_path: Path) -> None:
     replies = LostReplies(tmp_path, [name], everywhere=False)
-    ends = Counter(replies.check(number) for number in range(1, len(replies.cells) + 1))
+    ends = Counter(replies.check(number) for number in range(1, len(replies.cells) + 1, 2))
     print(f"{name}: {replies.calls[name]} calls, {dict(ends)}, {replies.end_states} end states")
 
 
