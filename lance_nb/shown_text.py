@@ -4,6 +4,10 @@ A character that is not seen, or that changes how others are seen, is written ou
 escape sequences as commands, bidirectional marks reverse what a person reads, and a carriage return
 hides what was before it. ``⟨U+001B⟩`` is what ESC becomes.
 
+A joiner where its script needs it stays: one that makes one picture of two emoji, and one between
+two letters of Arabic script (Persian, Urdu), whose shapes it decides. Elsewhere it could hide that
+two names differ, and is written out.
+
 Layout: ``visible`` makes one line, in which a line break shows as ``↵`` and a tab as ``⇥``.
 ``visible_lines`` is for what consists of several lines of ours: their breaks stay. ``visible_json``
 uses the escapes of JSON, so that a program that reads it gets the text as it was.
@@ -15,7 +19,13 @@ import re
 
 # Controls (C0 with ESC, CR and backspace; DEL; C1), characters of no width, line and paragraph
 # separators, bidirectional marks, lone surrogates, tags.
+_EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_ARABIC = "\u0620-\u064a\u066e-\u06d3\u06fa-\u06ff\u0750-\u077f"
+_NEEDED = (
+    f"(?:(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])|(?<=[{_ARABIC}])[\u200c\u200d](?=[{_ARABIC}]))"
+)
 INVISIBLE = re.compile(
+    f"(?!{_NEEDED})"
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )

@@ -42,10 +42,13 @@ from lance_nb.explorer.models.embedding_map import PlacedMap, vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
+    DISTANCE,
+    MAX_LISTED,
     FilteredRows,
     NearestQuery,
     RowOrder,
     RowQuery,
+    SortedRows,
     query_of,
 )
 from lance_nb.explorer.models.source import Source, is_blob_column
@@ -112,6 +115,41 @@ class Selection:
         return pa.concat_tables(
             self.query.rows(dataset, names, first, stop - first) for first, stop in ranges
         )
+
+
+def selection_code(dataset: Source, selection: Selection) -> str:
+    """Return the line of Python that reads the selected rows.
+
+    Raises InvalidInputError for many rows that are no one range, or are sorted.
+    """
+    query, known = selection.query, selection.query.names(dataset)
+    names = [known[at] for at in selection.columns if at < len(known)]
+    stored = [name for name in names or known if name != DISTANCE]
+    columns = None if stored == dataset.schema.names else stored
+    opened = refs.opened(dataset)
+    ranges = sorted(selection.ranges)
+    if len(ranges) == 1 and not isinstance(query.order, SortedRows):
+        [(first, stop)] = ranges
+        whole = query.order is not None and (first, stop) == (0, query.order.num_rows)
+        asked: dict[str, Any] = {"filter": query.filter, "columns": columns}
+        if not whole:
+            asked |= {"offset": first or None, "limit": stop - first}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        return opened.attribute("to_table").call(**asked).line()
+    if selection.num_rows > MAX_LISTED:
+        raise InvalidInputError(
+            f"code names at most {MAX_LISTED:,} rows that are sorted or not side by side, "
+            f"{selection.num_rows:,} are selected"
+        )
+    more = [] if columns is None else [columns]
+    if query.filter is None and query.order is None:
+        rows = [row for first, stop in ranges for row in range(first, stop)]
+        return opened.attribute("take").call(rows, *more).line()
+    ids = [
+        one for first, stop in ranges
+        for one in query.rows(dataset, ["_rowid"], first, stop - first)["_rowid"].to_pylist()
+    ]  # fmt: skip
+    return opened.attribute("take_rows").call(ids, *more).line()
 
 
 def selection_of(args: Mapping[str, Any], query: RowQuery) -> Selection:

@@ -44,7 +44,7 @@ const DETAIL = {
   counts: [],
   properties: [],
   transaction: [],
-  schema: { lines: [], hidden: 0 },
+  schema: { lines: [], hidden: 0, columns: 0 },
 };
 const ROWS = { ...textPage({ id: ["1", "2"] }), num_rows: 2, num_columns: 1 };
 const SCREEN = { card: CARD, detail: DETAIL, rows: ROWS, code: CODE, locked: true, error: null };

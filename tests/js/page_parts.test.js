@@ -346,7 +346,8 @@ test("a version in full, sections stay as they were opened", () => {
     properties: [{ label: "p", value: "1" }],
     transaction: [],
     schema: {
-      hidden: 2,
+      hidden: 1999,
+      columns: 2000,
       lines: [
         { depth: 0, name: "a", type: "int", nullable: false, note: "" },
         { depth: 1, name: "b", type: "x", nullable: true, note: "n" },
@@ -355,13 +356,13 @@ test("a version in full, sections stay as they were opened", () => {
   };
   const place = h("div", {}, versionFacts(detail, open, h("u")));
   const sections = [...place.querySelectorAll("details")];
-  assert.deepEqual(texts(place, "summary"), ["Schema1", "Properties1"]);
+  assert.deepEqual(texts(place, "summary"), ["Schema2,000", "Properties1"]);
   assert.deepEqual(
     sections.map((one) => one.hasAttribute("open")),
     [true, true],
   );
   assert.ok(place.querySelector("u"));
-  assert.deepEqual(texts(place, "li"), ["aintrequired", "bx", "and 2 more"]);
+  assert.deepEqual(texts(place, "li"), ["aintrequired", "bx", "and 1,999 more"]);
   assert.equal(place.querySelectorAll("li")[1].style.paddingInlineStart, "14px");
   assert.equal(place.querySelectorAll("li")[1].getAttribute("aria-level"), "2");
   sections[0].open = false;

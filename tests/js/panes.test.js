@@ -230,7 +230,7 @@ test("other changes: transactions, fragments, settings, and what cannot be read"
     counts: [{ label: "rows", value: "3" }],
     properties: [],
     transaction: [{ label: "uuid", value: "u" }],
-    schema: { lines: [], hidden: 0 },
+    schema: { lines: [], hidden: 0, columns: 0 },
   };
   const transaction = await change("transactions", { type: "detail", answer: detail, place });
   assert.deepEqual(transaction.ctx.kernel.last("detail").args, place);
@@ -606,7 +606,7 @@ function actions() {
     { name: "v", raw: "v", type: "list", look: "vector" },
   ];
   const grid = {
-    state: { row: 5, column: 0 },
+    state: { row: 5, column: 0, numRows: 250_000 },
     store: { column: (at) => columns[at] },
     profiles: { of: () => PROFILE, comes: () => false, learn: () => {} },
     bar: () => ({
@@ -626,6 +626,7 @@ function actions() {
         return grid.selected;
       },
       wanted: () => ({ ranges: [[0, 2]] }),
+      all: (most) => did.push(["all", most]),
     },
     look: (wanted) => did.push(["look", wanted]),
   };
@@ -705,10 +706,31 @@ test("a selection or a cell is copied", async () => {
   grid.selected = 2;
   act.letters.copy();
   assert.deepEqual(ctx.kernel.last("rows.text").args.ranges, [[0, 2]]);
+  assert.equal(ctx.kernel.last("rows.text").args.form, "text");
   await ctx.kernel.last("rows.text").answer({ text: "7\t8", rows: 2, wanted: 2 });
   act.letters.copy();
   await ctx.kernel.last("rows.text").answer({ text: "x", rows: 2, wanted: 1000 });
   assert.deepEqual(copied, ["7", "7\t8", "x"]);
   assert.deepEqual(ctx.announced, ["Cell copied", "2 rows copied", "2 rows copied of 1000"]);
   assert.deepEqual(texts(document.body, "textarea"), []);
+});
+
+test("every row is selected, or as many as a selection has", () => {
+  const { ctx, did, grid, act } = actions();
+  act.letters.all();
+  assert.deepEqual(did.pop(), ["all", 100_000]);
+  assert.equal(ctx.announced.at(-1), "100,000 rows selected, the first of 250,000");
+  grid.state.numRows = 7;
+  act.letters.all();
+  assert.equal(ctx.announced.at(-1), "7 rows selected");
+});
+
+test("a selection is copied as Markdown and as code", async () => {
+  const { ctx, grid, act } = actions();
+  grid.selected = 2;
+  for (const form of ["markdown", "code"]) {
+    act.copy(form);
+    assert.equal(ctx.kernel.last("rows.text").args.form, form);
+    await ctx.kernel.last("rows.text").fail({ message: form });
+  }
 });

@@ -170,6 +170,7 @@ test("space alone is that of the version shown", () => {
 });
 
 const SCHEMA = {
+  columns: 3,
   lines: [
     { depth: 0, name: "id", type: "int64", nullable: false, note: "" },
     { depth: 0, name: "name", type: "string", nullable: true, note: "" },
@@ -199,7 +200,7 @@ test("a schema and a version are shown, or why they cannot be", () => {
   const version = mounted(mountVersionDetail, { detail });
   assert.equal(
     shown(version.el),
-    "+|Append|main:3|then|Schema|2|id|int64|required{never null}|name|string|and 1 more",
+    "+|Append|main:3|then|Schema|3|id|int64|required{never null}|name|string|and 1 more",
   );
   assert.equal(version.el.querySelector("details").hasAttribute("open"), true);
   for (const { ctx, el } of [schema, version]) {

@@ -72,3 +72,30 @@ def test_a_log_has_no_hidden_characters(caplog: pytest.LogCaptureFixture) -> Non
     said = logging.Formatter().format(record)
     assert "KeyError" in said
     assert not INVISIBLE.search(said.replace("\n", ""))
+
+
+@pytest.mark.parametrize(
+    "needed",
+    [
+        "\U0001f468\u200d\U0001f4bb",
+        "\u2764\ufe0f\u200d\U0001f525",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    ],
+)
+def test_joiners_that_their_script_needs_stay(needed: str) -> None:
+    assert visible(needed) == needed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\u200db",
+        "\u200d\U0001f468",
+        "\U0001f468\u200d",
+        "\u0645\u200ca",
+        "a\u200c",
+        "\U0001f468\u200d\u200d\U0001f4bb",
+    ],
+)
+def test_joiners_elsewhere_are_written_out(text: str) -> None:
+    assert "⟨U+200" in visible(text)

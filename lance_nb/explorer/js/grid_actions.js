@@ -3,14 +3,15 @@
 
 import { conditionOf, conditionOfOdd } from "./bar_selection.js";
 import { columnPane } from "./column_pane.js";
-import { copyText, h, plural } from "./dom.js";
+import { copyText, count, h, plural } from "./dom.js";
 import { KEYS } from "./grid_keys.js";
 
 const NEIGHBOURS = 10;
+const MOST_SELECTED = 100_000; // see explorer/session.py
 
 /**
  * @param {Lnb.Context} ctx
- * @param {{state: {row: number, column: number}, store: Lnb.PageStore,
+ * @param {{state: {row: number, column: number, numRows: number}, store: Lnb.PageStore,
  *   profiles: ReturnType<typeof import("./column_profiles.js").columnProfiles>,
  *   bar: () => ReturnType<typeof import("./rows_bar.js").rowsBar>}} grid
  */
@@ -115,19 +116,31 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     });
   }
 
-  function copy() {
+  /** Select every row, or as many as a selection has. */
+  function all() {
+    const most = Math.min(state.numRows, MOST_SELECTED);
+    selection.all(most);
+    const rest = most < state.numRows ? `, the first of ${count(state.numRows)}` : "";
+    ctx.announce(`${plural(most, "row")} selected${rest}`);
+  }
+
+  /** @param {string} [form] text, markdown or code */
+  function copy(form = "text") {
     attempt(async () => {
       const some = selection.rows > 0;
       const args = {
         ...place(),
-        ...(some ? selection.wanted() : { row: state.row, column: state.column }),
+        ...(some ? { ...selection.wanted(), form } : { row: state.row, column: state.column }),
       };
       const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
-      const what = some
-        ? `${plural(result.rows, "row")} copied` +
-          (result.rows < result.wanted ? ` of ${result.wanted}` : "")
-        : "Cell copied";
+      const what =
+        some && form === "code"
+          ? "Code copied"
+          : some
+            ? `${plural(result.rows, "row")} copied` +
+              (result.rows < result.wanted ? ` of ${result.wanted}` : "")
+            : "Cell copied";
       ctx.announce(done ? what : "The browser does not allow this page to copy.");
     });
   }
@@ -161,7 +174,8 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       n: here(similar),
       "/": () => bar().focus(),
       "?": keys,
-      copy,
+      copy: () => copy(),
+      all,
     },
   };
 }

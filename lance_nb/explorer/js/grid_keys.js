@@ -11,7 +11,7 @@
  * @property {(row: number, column: number) => void} open the value
  * @property {(row: number) => void} openRow
  * @property {(by: number) => void} widen
- * @property {Record<string, () => void>} letters actions by the key that starts them; `copy`
+ * @property {Record<string, () => void>} letters actions by the key that starts them; `copy`, `all`
  */
 
 /**
@@ -41,6 +41,7 @@ export const KEYS = [
   ["=", "only rows with this value"],
   ["n", "rows like this vector"],
   ["/", "filter"],
+  ["Ctrl+A", "select all rows"],
   ["Ctrl+C", "copy the selection, or the cell"],
   ["Alt+←/→", "width of the column"],
 ];
@@ -64,6 +65,7 @@ function action(
   if (event.key === " ") return numRows ? () => select(row, { extend: event.shiftKey }) : null;
   if (event.ctrlKey && event.key === "c")
     return numRows && !getSelection()?.toString() ? letters.copy : null;
+  if (event.ctrlKey && event.key === "a") return numRows ? letters.all : null;
   if (!event.ctrlKey && event.key.length === 1) return letters[event.key];
   const far = event.ctrlKey;
   /** @type {Record<string, [row: number, column: number]>} */

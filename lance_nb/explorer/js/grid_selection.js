@@ -48,6 +48,12 @@ export function gridSelection(ctx, lens, changed) {
       if (!columns.delete(at)) columns.add(at);
       tell();
     },
+    /** Select the first rows. @param {number} most */
+    all(most) {
+      ranges = [[0, most]];
+      anchor = 0;
+      tell();
+    },
     /** Select these rows, where there are any. @param {Range[]} found */
     restore(found) {
       if (!found.length) return;

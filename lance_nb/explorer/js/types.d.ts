@@ -274,6 +274,7 @@ declare namespace Lnb {
   interface SchemaTree {
     lines: SchemaLine[];
     hidden: number;
+    columns: number;
   }
 
   /** A lane of the timeline with its place in pixels. */

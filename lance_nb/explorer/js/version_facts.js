@@ -1,6 +1,6 @@
 // One version in full: operation, message, counts, schema, properties, the decoded transaction.
 
-import { ageOf, h } from "./dom.js";
+import { ageOf, count, h } from "./dom.js";
 import { lookOfOperation } from "./operations.js";
 
 /**
@@ -11,7 +11,7 @@ import { lookOfOperation } from "./operations.js";
  */
 export function versionFacts(detail, open, ...acts) {
   const { family, glyph } = lookOfOperation(detail.operation);
-  const { lines, hidden } = detail.schema;
+  const { lines, hidden, columns } = detail.schema;
 
   /**
    * @param {string} key @param {string} title @param {string} count @param {HTMLElement} content
@@ -53,12 +53,7 @@ export function versionFacts(detail, open, ...acts) {
     ),
     ...acts,
     h("dl", { class: "lnb-counts" }, detail.counts.map(entry)),
-    section(
-      "schema",
-      "Schema",
-      String(lines.filter((line) => !line.depth).length),
-      schemaTree(lines, hidden),
-    ),
+    section("schema", "Schema", count(columns), schemaTree(lines, hidden)),
     detail.properties.length
       ? section(
           "properties",
@@ -101,6 +96,6 @@ export function schemaTree(lines, hidden) {
     item.style.paddingInlineStart = `${line.depth * 14}px`;
     return item;
   });
-  if (hidden) items.push(h("li", { class: "lnb-faint" }, `and ${hidden} more`));
+  if (hidden) items.push(h("li", { class: "lnb-faint" }, `and ${count(hidden)} more`));
   return h("ul", { class: "lnb-schema", role: "tree", "aria-label": "schema" }, items);
 }

@@ -3,7 +3,8 @@
 Layout of a node of the tree: ``name``, ``type``, and either ``text`` (with ``look`` null, value or
 bytes) or ``children``; ``more`` counts the children left out.
 
-The text for the clipboard has a header and one line per row, with values separated by tabs.
+The text for the clipboard has a header and one line per row, with values separated by tabs, or is a
+table of Markdown.
 
 The bytes of a cell are read in pieces. Of a blob only the requested pieces are read; a binary value
 is read with its row once, and the last one is kept for the next piece.
@@ -17,6 +18,7 @@ become Python objects. The clipboard gets ``MAX_ROWS`` rows and ``MAX_COLUMNS`` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +38,7 @@ MAX_DEPTH = 10
 TEXT_CHARS = 2000
 BYTES_CHARS = 256
 
+_MARKUP = re.compile(r"[\\|`*_<>\[\]&~]")
 Node = dict[str, Any]
 MAX_ROWS = 2000
 MAX_COLUMNS = 200
@@ -121,6 +124,17 @@ def clipboard_text(table: pa.Table) -> ClipboardText:
             break
         lines.append(line)
     return ClipboardText("\n".join(lines), len(lines) - 1)
+
+
+def clipboard_markdown(table: pa.Table) -> ClipboardText:
+    """Write rows as a table of Markdown, in which no value ends a cell or begins markup."""
+    found = clipboard_text(table)
+    lines = [
+        "| " + " | ".join(_MARKUP.sub(r"\\\g<0>", value) for value in line.split("\t")) + " |"
+        for line in found.text.split("\n")
+    ]
+    rule = "|" + " --- |" * (found.text.split("\n", 1)[0].count("\t") + 1)
+    return ClipboardText("\n".join([lines[0], rule, *lines[1:]]), found.rows)
 
 
 @dataclass(frozen=True, slots=True)

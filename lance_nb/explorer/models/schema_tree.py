@@ -50,10 +50,15 @@ class SchemaTree:
 
     lines: tuple[SchemaLine, ...]
     hidden: int
+    num_columns: int
 
     def to_json(self) -> dict[str, Any]:
         """Return the tree as JSON-able values."""
-        return {"lines": [line.to_json() for line in self.lines], "hidden": self.hidden}
+        return {
+            "lines": [line.to_json() for line in self.lines],
+            "hidden": self.hidden,
+            "columns": self.num_columns,
+        }
 
 
 def schema_tree(schema: pa.Schema) -> SchemaTree:
@@ -67,7 +72,7 @@ def schema_tree(schema: pa.Schema) -> SchemaTree:
             else:
                 hidden += 1
                 break
-    return SchemaTree(tuple(lines), hidden)
+    return SchemaTree(tuple(lines), hidden, len(schema))
 
 
 def _lines(field: pa.Field, depth: int) -> Iterator[SchemaLine]:

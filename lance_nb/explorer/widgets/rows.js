@@ -159,13 +159,26 @@ export function mountRows(el, ctx) {
     },
     "Whole row",
   );
+  const copies = h(
+    "span",
+    { hidden: true },
+    "copy as ",
+    ["text", "markdown", "code"].flatMap((form) => [
+      h(
+        "button",
+        { class: "lnb-link", type: "button", on: { click: () => actions.copy(form) } },
+        form,
+      ),
+      " ",
+    ]),
+  );
   el.append(
     h(
       "div",
       { class: "lnb-rows" },
       bar.element,
       h("div", { class: "lnb-grid-place" }, scroller, note),
-      h("div", { class: "lnb-grid-foot" }, status, thumbs.toggle, keys, more),
+      h("div", { class: "lnb-grid-foot" }, status, copies, thumbs.toggle, keys, more),
       peek.element,
     ),
   );
@@ -195,6 +208,7 @@ export function mountRows(el, ctx) {
     const range = `${span} of ${count(state.numRows)}${whole}`;
     const columns = selection.columns ? ` · ${plural(selection.columns, "column")} selected` : "";
     const chosen = `${selection.rows ? ` · ${count(selection.rows)} selected` : ""}${columns}`;
+    if (copies.hidden === selection.rows > 0) copies.hidden = !selection.rows;
     setText(status, state.numRows ? `${range}${chosen}` : "");
   }
 

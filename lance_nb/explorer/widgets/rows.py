@@ -22,7 +22,7 @@ rows.value   row, column                       where: the condition that picks t
 rows.row     row                               nodes: see models.row_detail
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
 rows.thumbs  row, count, column                thumbs: {at, mime, width, height}, + their bytes
-rows.text    ranges, columns                   text for the clipboard, rows
+rows.text    ranges, columns, form             text for the clipboard, rows
 ============ ================================= =================================================
 
 ``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
@@ -54,7 +54,13 @@ from lance_nb.explorer.models.filter_conditions import (
     value_condition,
 )
 from lance_nb.explorer.models.held_rows import hold_rows, row_ids_at
-from lance_nb.explorer.models.row_detail import MAX_ROWS, CellBytesCache, clipboard_text, row_tree
+from lance_nb.explorer.models.row_detail import (
+    MAX_ROWS,
+    CellBytesCache,
+    clipboard_markdown,
+    clipboard_text,
+    row_tree,
+)
 from lance_nb.explorer.models.row_query import (
     MAX_NEAR,
     GridRequest,
@@ -73,6 +79,7 @@ from lance_nb.explorer.session import (
     RequestHandlers,
     RowOrderCache,
     place_of,
+    selection_code,
     selection_of,
 )
 from lance_nb.explorer.widget import LanceWidget
@@ -293,12 +300,18 @@ class RowHandlers(RequestHandlers):
         """Write rows for the clipboard."""
         source: Source = self.source(args)
         wanted = selection_of(args, self.session.query(args))
+        form = args.get("form", "text")
+        if form not in ("text", "markdown", "code"):
+            raise InvalidInputError("form must be text, markdown or code")
+        if form == "code":
+            rows = wanted.num_rows
+            return Answer({"text": selection_code(source, wanted), "rows": rows, "wanted": rows})
         first = sorted(wanted.ranges)[:1]
         some = [(start, min(stop, start + MAX_ROWS)) for start, stop in first]
         table = replace(wanted, ranges=tuple(some)).table(source)
         if len(wanted.ranges) > 1:
             table = wanted.table(source).slice(0, MAX_ROWS)
-        found = clipboard_text(table)
+        found = clipboard_text(table) if form == "text" else clipboard_markdown(table)
         return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
 
 

@@ -43,6 +43,7 @@ def test_children_follow_their_parents_with_their_depth() -> None:
 def test_wide_and_deep_schemas_are_bounded() -> None:
     wide = schema_tree(pa.schema([(f"c{at}", pa.int8()) for at in range(2000)]))
     assert (len(wide.lines), wide.hidden) == (MAX_LINES, 2000 - MAX_LINES)
+    assert wide.to_json()["columns"] == 2000
     kind = pa.int8()
     for _ in range(200):
         kind = pa.struct([("f", kind)])

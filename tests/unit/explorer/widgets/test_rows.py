@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import lance_nb
 from lance_nb.explorer.assets import texts
@@ -112,6 +114,9 @@ def test_rows_are_ordered_read_selected_and_copied_in_that_order() -> None:
     assert session.selection().to_pydict() == {"id": [59, 58], "label": ["<b>", "dog"]}
     copied = ask(session, "rows.text", ranges=[[0, 1], [3, 4]], columns=[0], **look)
     assert copied == {"text": "id\n59\n56", "rows": 2, "wanted": 2}
+    table = ask(session, "rows.text", form="markdown", ranges=[[0, 1]], columns=[0, 1], **look)
+    assert table["text"] == "| id | label |\n| --- | --- |\n| 59 | \\<b\\> |"
+    assert "form must be" in ask(session, "rows.text", form="x", ranges=[], **look)["message"]
     profiles = ask(session, "rows.profile", first=0, count=3, num_rows=60, **look)["profiles"]
     assert [one["column"] for one in profiles] == [0, 1]
     assert "sort the rows again" in ask(session, "rows", **window, arranged="o77")["message"]
@@ -145,6 +150,38 @@ def test_columns_that_are_hidden_are_found_and_listed() -> None:
     listed = ask(session, "rows.names", shown=shown)
     assert [one["raw"] for one in listed["columns"]] == ["id", "label", "pic", "v", "when"]
     assert (listed["total"], listed["groups"]) == (5, [])
+
+
+@pytest.mark.parametrize(
+    ("look", "ranges", "part"),
+    [
+        ({}, [[3, 5], [9, 10]], ".take([3, 4, 9])"),
+        ({}, [[3, 50]], ".to_table(offset=3, limit=47)"),
+        ({"filter": "id > 20"}, [[0, 39]], ".to_table(filter='id > 20')"),
+        ({"filter": "id > 20"}, [[2, 5]], "filter='id > 20', offset=2, limit=3"),
+        ({"filter": "id > 20"}, [[2, 3], [5, 6]], ".take_rows(["),
+        ({"order": [{"column": "id", "ascending": False}]}, [[0, 3]], ".take_rows(["),
+        ({"choice": {"shown": ["id"]}}, [[0, 3]], "columns=['id']"),
+    ],
+)
+def test_the_code_of_a_selection_reads_the_same_rows(
+    look: dict[str, Any], ranges: list[list[int]], part: str, tmp_path: Path
+) -> None:
+    session = Session(lance_nb.write_dataset(stored().to_table(), tmp_path / "a.lance"))
+    seen = ask(session, "rows.look", **look)
+    lens = {"arranged": seen["arranged"], "shown": seen["shown"], "filter": look.get("filter")}
+    ask(session, "select", ranges=ranges, **lens)
+    copied = ask(session, "rows.text", form="code", ranges=ranges, **lens)["text"]
+    assert part in copied
+    found = eval(copied, {"lance_nb": lance_nb})  # noqa: S307 - the line is ours
+    assert found.equals(session.selection())
+
+
+def test_code_is_refused_for_many_rows_that_are_sorted() -> None:
+    session = Session(lance_nb.write_dataset(pa.table({"id": range(3000)}), "memory://many-rows"))
+    seen = ask(session, "rows.look", order=[{"column": "id", "ascending": False}])
+    args = {"arranged": seen["arranged"], "ranges": [[0, 2000]], "form": "code"}
+    assert "at most 1,000 rows" in ask(session, "rows.text", **args)["message"]
 
 
 def test_a_row_has_neighbours() -> None:
