@@ -4,6 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
+import { pointsInTime } from "../../lance_nb/explorer/js/map_canvas.js";
 import {
   codeColours,
   colourOf,
@@ -52,6 +53,15 @@ test("states are set by bit, in the order of the kernel", () => {
   cloud.choose(null, CHOSEN);
   assert.deepEqual(chosen(), []);
   assert.equal(cloud.data.states[0], 1);
+});
+
+test("a slow frame is followed by one of fewer points, a quick one by more", () => {
+  assert.equal(pointsInTime(1000000, 1200), 100000); // not fewer than a tenth at once
+  assert.equal(pointsInTime(1000000, 68), 500000);
+  assert.equal(pointsInTime(100000, 1200), 60000);
+  assert.equal(pointsInTime(5000, 1200), 5000);
+  assert.equal(pointsInTime(100000, 30), 100000);
+  assert.equal(pointsInTime(100000, 8), 125000);
 });
 
 test("an outline has few corners", () => {

@@ -88,6 +88,55 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
     assert len(found.get_fragments()) == 1
 
 
+@pytest.mark.parametrize(
+    ("verb", "args"),
+    [
+        ("append", {"source": "frame"}),
+        ("delete", {"where": "id % 9 = 2"}),
+        ("update", {"set": {"price": "price + 1"}, "where": "id < 30"}),
+        ("upsert", {"source": "frame", "on": ["id"]}),
+        ("add_column", {"name": "twice", "sql": "price * 2"}),
+        ("compact", {"target_rows_per_fragment": 1000}),
+    ],
+)
+def test_what_a_prepared_card_says_is_what_its_commit_does(
+    session: SparkSession, tmp_path: Path, verb: str, args: dict[str, Any]
+) -> None:
+    lance = require_pylance()
+    path = tmp_path / "d.lance"
+    data = pa.table({"id": range(100), "price": [float(one) for one in range(100)]})
+    lance.write_dataset(data, path, max_rows_per_file=25).delete("id IN (3, 30, 31, 99)")
+    before = lance.dataset(path).count_rows()
+    files = sizes(path)
+    dataset = lance_nb.dataset(path)
+    frame = session.range(90, 120).selectExpr("id", "cast(-1 as double) as price")
+    area = staging_area_of(dataset)
+    form = EditForm.of(verb, args, "spark")
+    card = area.add(dataset, form, {"frame": frame, "spark": session}, ProgressReporter())
+    assert card.where.name == "spark"
+    area.prepare(card.id, ProgressReporter())
+    said, preview = f"{verb} {card_json(card)['facts']}", card.preview
+    assert card.state == READY
+    assert preview is not None
+    area.commit(card.id, None, ProgressReporter())
+    written = {name: size for name, size in sizes(path).items() if name not in files}
+    assert preview.num_bytes_written == sum(written.values()), said
+    assert preview.num_files == sum(name.startswith("data/") for name in written), said
+    found = lance.dataset(path)
+    found.validate()
+    assert (preview.num_rows_before, preview.num_rows_after) == (before, found.count_rows()), said
+
+
+def sizes(path: Path) -> dict[str, int]:
+    """Return the bytes of every data and deletion file."""
+    return {
+        str(one.relative_to(path)): one.stat().st_size
+        for folder in ("data", "_deletions")
+        for one in (path / folder).rglob("*")
+        if one.is_file()
+    }
+
+
 def test_a_card_on_spark_fails_and_is_cancelled_without_a_trace(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -13,6 +13,13 @@ const REACH = 12; // pixels around the pointer
 const STILL_MS = 140;
 const LEAST_POINTS = 60000;
 const SLOW_MS = 34;
+const ASLEEP_MS = 10000; // a page that is hidden is not called back
+ */
+export function pointsInTime(drawn, took) {
+  if (took <= SLOW_MS) return took < SLOW_MS / 2 ? Math.ceil(drawn * 1.25) : drawn;
+  const share = Math.min(0.8, Math.max(0.1, SLOW_MS / took));
+  return Math.max(Math.min(LEAST_POINTS, drawn), Math.floor(drawn * share));
+}
 const CORNERS = 200;
 const LABEL_ROOM = 16;
 /** @type {Record<string, [number, number]>} */
@@ -22,6 +29,11 @@ const ARROWS = {
   ArrowUp: [0, 0.1],
   ArrowDown: [0, -0.1],
 };
+
+/**
+ * Return how many points to draw next, after a frame of so many: fewer if it took too long, more if
+ * there was time left.
+ * @param {number} drawn @param {number} took milliseconds @returns {number}
 
 /**
  * @param {Lnb.Context} ctx
@@ -61,7 +73,6 @@ export function mapCanvas(ctx, hands) {
   let held = null;
   let lasso = false;
   let most = Infinity; // points drawn while the view moves
-  let lastFrame = 0;
   let pointed = -1;
   let ratio = 1;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -87,10 +98,13 @@ export function mapCanvas(ctx, hands) {
     const began = performance.now();
     const isMoving = still !== undefined;
     renderer ??= pointRenderer(points);
-    // While the view moves, only as many points are drawn as a frame has time for.
-    if (isMoving && lastFrame && began - lastFrame > SLOW_MS && began - lastFrame < 400)
-      most = Math.max(LEAST_POINTS, Math.min(most, cloud.data.count) * 0.6);
-    lastFrame = isMoving ? began : 0;
+    // While the view moves, only as many points are drawn as a frame has time for. The browser calls
+    // back when it can take the next frame: what it draws on its own threads is counted too.
+    if (isMoving)
+      requestAnimationFrame(() => {
+        const took = performance.now() - began;
+        if (cloud && took < ASLEEP_MS) most = pointsInTime(Math.min(most, cloud.data.count), took);
+      });
     const shown = { ...view, scale: view.scale * ratio };
     renderer.draw(
       cloud.data,
@@ -190,8 +204,6 @@ export function mapCanvas(ctx, hands) {
     clearTimeout(still);
     still = setTimeout(() => {
       still = undefined;
-      lastFrame = 0;
-      most = Infinity;
       paint();
       hands.moved();
     }, STILL_MS);
