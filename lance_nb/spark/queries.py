@@ -23,10 +23,11 @@ columns by name         no ``*`` except in ``count(*)``, no NATURAL JOIN, PIVOT 
 rows by condition       ``column op literal``, IN, BETWEEN and IS NULL on integers, strings and
                         booleans, joined by AND, in a SELECT from this dataset alone; indices are
                         used
-everything              otherwise, also if the query cannot be parsed here
+everything              otherwise
 ======================  ==========================================================================
 
-Limits: a query, not INSERT, MERGE or DDL (``lance_nb.spark.write``, ``merge``). Temporary views of
+Limits: a query that sqlglot can parse, not INSERT, MERGE or DDL (``lance_nb.spark.write``,
+``merge``). Temporary views of
 ``register_views`` that are used by ``spark.sql`` itself keep the version they were made at.
 Source: time travel of Spark SQL; ``SparkSession.sql`` with DataFrames as arguments, PySpark 4.3.
 """
@@ -76,7 +77,7 @@ def sql(
     are Spark's. One query reads one version of a dataset, that of this call. Without ``spark``, the
     running session is used; a local one is started if there is none.
 
-    Raises InvalidInputError for a statement that is not a query, VersionNotFoundError,
+    Raises InvalidInputError for what is not a query or cannot be parsed, VersionNotFoundError,
     DatasetNotFoundError, and the exceptions of Spark.
     """
     session = spark or find_session() or start_session()

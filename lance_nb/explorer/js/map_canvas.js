@@ -98,8 +98,8 @@ export function mapCanvas(ctx, hands) {
     const began = performance.now();
     const isMoving = still !== undefined;
     renderer ??= pointRenderer(points);
-    // While the view moves, only as many points are drawn as a frame has time for. The browser calls
-    // back when it can take the next frame: what it draws on its own threads is counted too.
+    // While the view moves, only as many points are drawn as a frame has time for. The browser
+    // calls back when it can take the next frame: what it draws on its own threads counts too.
     if (isMoving)
       requestAnimationFrame(() => {
         const took = performance.now() - began;
