@@ -2133,10 +2133,10 @@ class LanceDataset(OpenedVersion):
         return indices.describe_indices(self._snapshot)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return pylance's statistics of an index, as far as the manifest records them.
+        """Return pylance's statistics of an index.
 
-        What is inside the files of the index is read for vector indices only (partitions,
-        centroids, codes); the entry ``not_read`` names what is missing.
+        Settings and counts are read from the files of the index, no values. The entry ``not_read``
+        names what is missing where these files are damaged or of a newer version.
 
         Args:
             index_name: its name.
@@ -2148,7 +2148,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.index_statistics("by_id")["num_indexed_rows"]
             10
         """
-        from lance_nb.indices.vectors.statistics import statistics
+        from lance_nb.indices.statistics import statistics
 
         return statistics(self._snapshot, index_name)
 

@@ -135,7 +135,7 @@ class LanceStats:
             >>> ds.stats.index_stats("by_id")["num_indexed_rows"]
             10
         """
-        from lance_nb.indices.vectors.statistics import statistics
+        from lance_nb.indices.statistics import statistics
 
         return statistics(self._dataset.opened[1], index_name)
 

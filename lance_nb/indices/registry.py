@@ -33,6 +33,17 @@ class Kind(NamedTuple):
     by_address_from: int | None = None
 
 
+StatisticsOf = Callable[..., dict[str, Any]]
+STATISTICS: dict[str, StatisticsOf] = {
+    "Bitmap": bitmap.statistics,
+    "BTree": btree.statistics,
+    "LabelList": bitmap.statistics,
+    "NGram": ngram.statistics,
+    "BloomFilter": bloomfilter.statistics,
+    "ZoneMap": zonemap.statistics,
+}
+"""What the files of a segment say of it, by kind; the functions take what ``open`` takes."""
+
 KINDS: dict[str, Kind] = {
     "Bitmap": Kind(bitmap.FILES, bitmap.Bitmap, 0),
     "BTree": Kind(btree.FILES, btree.BTree, 1, 1),

@@ -13,7 +13,7 @@ deleted. Rewrites are followed one after the other, oldest first.
 Limits: a file of details is as long as the manifest says, and no longer than a protobuf file may
 be; both are checked. Memory holds the addresses of a group at a time; a map that names more or
 fewer rows than the new fragments hold is damage.
-Not supported: what only the files of an index say (``NOT_READ``).
+What only the files of an index say (``NOT_READ``) is added by lance_nb.indices.statistics.
 Source: message IndexSection of lance.table; format/fragment_reuse.py;
 ``LanceDataset.remap_row_addrs`` of pylance 14.0.2.
 """

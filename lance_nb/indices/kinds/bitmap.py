@@ -10,7 +10,7 @@ Source: files that pylance 14.0.2 writes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,11 @@ FILES = ("bitmap_page_lookup.lance",)
 DETAILS_URL = "/lance.table.BitmapIndexDetails"
 KEYS_MAX = 1 << 22
 Mask = npt.NDArray[np.bool_]
+
+
+def statistics(file: IndexFile) -> dict[str, Any]:
+    """Return pylance's statistics of a segment."""
+    return {"num_bitmaps": file.num_rows}
 
 
 class Bitmap:

@@ -56,6 +56,11 @@ _SALT = np.array(
 Mask = npt.NDArray[np.bool_]
 
 
+def statistics(file: IndexFile) -> dict[str, Any]:
+    """Return pylance's statistics of a segment. Raises CorruptFileError."""
+    return {"num_blocks": file.num_rows, **_settings(file)}
+
+
 class BloomFilter:
     """One segment of Bloom filters."""
 
@@ -171,7 +176,10 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
 
 def parameters_of(snapshot: Snapshot, index: IndexMetadata) -> Parameters:
     """Return the rows of a zone of a segment and its probability. Raises LanceError."""
-    file = open_file(snapshot, index, FILES[0])
+    return _settings(open_file(snapshot, index, FILES[0]))
+
+
+def _settings(file: IndexFile) -> dict[str, Any]:
     text = file.setting("bloomfilter_probability", str(PROBABILITY))
     try:
         chance = float(text)

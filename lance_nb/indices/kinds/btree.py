@@ -20,6 +20,7 @@ Source: files that pylance 14.0.2 writes; message ``BTreeIndexDetails`` of lance
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,39 @@ _MEMBERS_MAX = 10_000
 _FEW = 16  # pages that are kept in memory when they were read
 _KEPT_BYTES = 1 << 25  # of a segment
 Mask = npt.NDArray[np.bool_]
+
+
+def statistics(lookup: IndexFile, _data: IndexFile) -> dict[str, Any]:
+    """Return pylance's statistics of a segment, without reading values. Raises CorruptFileError."""
+    found: dict[str, Any] = {"num_pages": lookup.num_rows, "min": "N/A", "max": "N/A"}
+    if not lookup.num_rows:
+        return found
+    ends = np.array([0, lookup.num_rows - 1], np.int64)
+    (low,) = lookup.read_rows(["min"], ends[:1])
+    (high,) = lookup.read_rows(["max"], ends[1:])
+    if high.null_count:  # no value but nulls
+        return found
+    return {**found, "min": _shown(low[0]), "max": _shown(high[0])}
+
+
+def _shown(value: pa.Scalar) -> str:
+    """Return a bound as text; times as numbers, bytes as digits, as pylance does."""
+    if not value.is_valid:
+        return "NULL"
+    kind = value.type
+    if pt.is_boolean(kind):
+        return "true" if value.as_py() else "false"
+    if pt.is_floating(kind):
+        narrow = {2: np.float16, 4: np.float32}.get(kind.bit_width // 8, np.float64)
+        number = float(value.as_py())
+        if not np.isfinite(number):
+            return {"nan": "NaN"}.get(str(number), str(number))
+        text = format(Decimal(str(narrow(number))), "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    if pt.is_timestamp(kind) or pt.is_time(kind) or pt.is_duration(kind):
+        return str(value.value)
+    found = value.as_py()
+    return found.hex().upper() if isinstance(found, bytes) else str(found)
 
 
 class BTree:

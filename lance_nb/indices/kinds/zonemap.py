@@ -44,6 +44,11 @@ _MEMBERS_MAX = 64
 Mask = npt.NDArray[np.bool_]
 
 
+def statistics(file: IndexFile) -> dict[str, Any]:
+    """Return pylance's statistics of a segment. Raises CorruptFileError."""
+    return {"num_zones": file.num_rows, **_settings(file)}
+
+
 class ZoneMap:
     """One segment of a zone map."""
 
@@ -124,7 +129,10 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
 
 def parameters_of(snapshot: Snapshot, index: IndexMetadata) -> Parameters:
     """Return the rows of a zone of a segment. Raises LanceError."""
-    file = open_file(snapshot, index, FILES[0])
+    return _settings(open_file(snapshot, index, FILES[0]))
+
+
+def _settings(file: IndexFile) -> dict[str, Any]:
     return {"rows_per_zone": file.number("rows_per_zone", ZONE_ROWS, 1 << 24)}
 
 
