@@ -138,7 +138,7 @@ def _stripped(task: Any, places: Mapping[int, int]) -> Any:
     values: dict[str, Any] = {}
     for one in fields(task):
         value = getattr(task, one.name)
-        if one.name in _NESTED:
+        if _is_nested(one.name, value):
             values[one.name] = _stripped(value, places)
         elif id(value) in places:
             values[one.name] = _Shared(places[id(value)])
@@ -167,13 +167,18 @@ def _values_of(task: Any) -> Iterator[Any]:
         value = getattr(task, one.name)
         if value is None or isinstance(value, bool | int | float | str | tuple | Enum):
             continue
-        if one.name in _NESTED:
+        if _is_nested(one.name, value):
             yield from _values_of(value)
         else:
             yield value
 
 
 _NESTED = ("task", "part")  # fields with descriptors of their own
+
+
+def _is_nested(name: str, value: Any) -> bool:
+    """Tell whether the fields of a field are looked at; a schema makes some of them itself."""
+    return name in _NESTED and is_dataclass(value) and all(one.init for one in fields(value))
 
 
 def _outcome(task: Task, *, is_alone: bool) -> Any:

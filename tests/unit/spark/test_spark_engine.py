@@ -174,6 +174,22 @@ def test_a_group_has_its_own_tasks_and_what_all_share_is_sent_once(dataset: Lanc
         assert unpack_group(shared, one) == group
 
 
+def test_tasks_of_every_kind_arrive_as_they_were(dataset: LanceDataset) -> None:
+    plans = (
+        spark.plan_cast(dataset, {"id": pa.int32()}, task_bytes=1),
+        spark.plan_columns(dataset, {"twice": "id * 2"}, task_bytes=1),
+        spark.plan_compaction(dataset, target_rows_per_fragment=1000),
+        spark.plan_count(dataset, "id < 5", task_bytes=1),
+        spark.plan_delete(dataset, "id < 5", task_bytes=1),
+        spark.plan_index(dataset, "id", "BTREE", task_bytes=1),
+    )
+    for plan in plans:
+        assert plan.tasks
+        groups = [[(at, task)] for at, task in enumerate(plan.tasks)]
+        shared, packed = pack_groups(groups)
+        assert [unpack_group(shared, one)[0][1] for one in packed] == list(plan.tasks)
+
+
 def test_a_task_inside_of_a_task_shares_too(dataset: LanceDataset, tmp_path: Path) -> None:
     log = TaskLog.of(spark.plan_delete(dataset, "id < 5").pinned, "x", str(tmp_path))
     tasks = log.recorded(spark.plan_delete(dataset, "id < 5", task_bytes=1).tasks, range(10))
