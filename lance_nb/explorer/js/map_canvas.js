@@ -14,12 +14,6 @@ const STILL_MS = 140;
 const LEAST_POINTS = 60000;
 const SLOW_MS = 34;
 const ASLEEP_MS = 10000; // a page that is hidden is not called back
- */
-export function pointsInTime(drawn, took) {
-  if (took <= SLOW_MS) return took < SLOW_MS / 2 ? Math.ceil(drawn * 1.25) : drawn;
-  const share = Math.min(0.8, Math.max(0.1, SLOW_MS / took));
-  return Math.max(Math.min(LEAST_POINTS, drawn), Math.floor(drawn * share));
-}
 const CORNERS = 200;
 const LABEL_ROOM = 16;
 /** @type {Record<string, [number, number]>} */
@@ -34,6 +28,12 @@ const ARROWS = {
  * Return how many points to draw next, after a frame of so many: fewer if it took too long, more if
  * there was time left.
  * @param {number} drawn @param {number} took milliseconds @returns {number}
+ */
+export function pointsInTime(drawn, took) {
+  if (took <= SLOW_MS) return took < SLOW_MS / 2 ? Math.ceil(drawn * 1.25) : drawn;
+  const share = Math.min(0.8, Math.max(0.1, SLOW_MS / took));
+  return Math.max(Math.min(LEAST_POINTS, drawn), Math.floor(drawn * share));
+}
 
 /**
  * @param {Lnb.Context} ctx
