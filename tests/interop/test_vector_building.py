@@ -149,17 +149,20 @@ def test_recall_is_that_of_pylances_index(tmp_path: Path, kind: str) -> None:
         set(np.argsort(((values - query) ** 2).sum(1), kind="stable")[:10].tolist())
         for query in queries
     ]
-    recall = {}
-    for engine in (lance, lance_nb):
-        rows = pa.table({"id": np.arange(len(values)), "v": column(values)})
-        made = lance.write_dataset(rows, str(tmp_path / f"{engine.__name__}.lance"))
+    rows = pa.table({"id": np.arange(len(values)), "v": column(values)})
+
+    def recall(engine: Any, name: str) -> float:
+        made = lance.write_dataset(rows, str(tmp_path / name))
         build(engine.dataset(made.uri), kind, num_partitions=16)
         theirs = lance.dataset(made.uri)
         # So many probes that where centroids happen to lie hardly counts.
         found = [set(nearest(theirs, one, nprobes=8)["id"].to_pylist()) for one in queries]
         hits = [len(one & other) for one, other in zip(found, truth, strict=True)]
-        recall[engine.__name__] = sum(hits) / (10 * len(queries))
-    assert recall["lance_nb"] >= recall["lance"] - 0.02, recall
+        return sum(hits) / (10 * len(queries))
+
+    # pylance trains from other rows each time: with IVF_PQ from 0.58 to 0.66.
+    theirs = [recall(lance, f"theirs-{number}.lance") for number in range(5)]
+    assert recall(lance_nb, "ours.lance") >= np.mean(theirs) - 0.02, theirs
 
 
 def test_bits(tmp_path: Path) -> None:
