@@ -2484,8 +2484,9 @@ class LanceDataset(OpenedVersion):
             pq_codebook: codewords of the shape (sub-vectors, 2 ** num_bits, numbers of a piece).
             progress_callback: called with ``IndexProgress`` events; what it raises ends the build.
             parameters: ``num_bits`` (8 or 4 bits of a code), ``sample_rate`` (rows for each
-                centroid and codeword, 256), ``max_iters`` of k-means (50), ``seed`` (0; not in
-                pylance): the same rows and seed make the same index.
+                centroid and codeword, 256), ``max_iters`` of k-means (50); not in pylance:
+                ``seed`` (0): the same rows and seed make the same index, and ``sq_bounds``: the
+                least and greatest number that IVF_SQ codes.
             index_cache_size, shuffle_partition_batches, shuffle_partition_concurrency,
                 storage_options, filter_nan, streaming_sample_rate, streaming_coreset_rate,
                 streaming_refine_passes: tune pylance's work, and have no effect.

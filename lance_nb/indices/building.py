@@ -237,6 +237,8 @@ class IndexBuilder(NamedTuple):
     writes the files; ``existing`` are segments of the same index that the new one extends or
     replaces, and a builder that trains takes what was learned from them; it is empty for a new
     index and for one that is trained anew. ``row_column`` says how rows are named.
+    ``train(rows, parameters)`` returns the parameters with what the kind learns from the rows, so
+    that segments which are written apart are alike; None for a kind that learns nothing.
     """
 
     details_url: str
@@ -246,6 +248,7 @@ class IndexBuilder(NamedTuple):
         [SegmentRows, SegmentFiles, Parameters, Sequence[IndexMetadata]], SegmentDetails
     ]
     row_column: str = ROW_ID
+    train: Callable[[SegmentRows, Parameters], Parameters] | None = None
 
 
 def no_parameters(_snapshot: Snapshot, _index: IndexMetadata) -> Parameters:

@@ -76,6 +76,7 @@ def builders() -> dict[str, IndexBuilder]:
             partial(vectors.check, kind),
             vectors.parameters_of,
             partial(vectors.write, kind),
+            train=partial(vectors.train_model, kind),
         )
 
     return {

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         clone,
         compact,
         count,
+        create_index,
         create_scalar_index,
         delete,
         diff,
@@ -66,6 +67,7 @@ __all__ = [
     "clone",
     "compact",
     "count",
+    "create_index",
     "create_scalar_index",
     "delete",
     "diff",
@@ -112,8 +114,8 @@ _EXPORTS = {
     "journal": "forget unfinished",
     "merge_insert": "MergeRun merge plan_merge plan_upsert update_columns upsert",
     "operations": (
-        "append backfill clone compact count create_scalar_index delete diff diff_frame statistics "
-        "update write"
+        "append backfill clone compact count create_index create_scalar_index delete diff "
+        "diff_frame statistics update write"
     ),
     "queries": "sql",
     "run": "choose explain resume run_edits",

@@ -8,6 +8,7 @@ Plain values stand for themselves, a tuple is an array, and everything else is a
     {"is": "dict", "items": [[key, value], ...]}               also "list", "frozenset"
     {"is": "bytes", "bytes": "<base64>"}
     {"is": "arrow field", "bytes": "<base64>"}                 Arrow IPC; also "arrow array"
+    {"is": "numbers", "type": "float32", "shape": [2, 3], "bytes": "<base64>"}
     {"is": "function", "name": "commit_edits"}                 one of a fixed set
 
 ``tasks_to_json`` writes a value that many tasks share once: ``{"is": "shared", "at": 3}`` is the
@@ -28,6 +29,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.dataset.public_location import PublicLocation
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 # What decoding raises for JSON of another structure.
 _DECODE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 _ROWS_MAX = 2**32  # of a fragment: offsets are 32 bits
+_NUMBERS = {"float32": np.float32, "uint8": np.uint8}  # of centroids and codewords
 
 
 @dataclass(slots=True)
@@ -253,6 +256,12 @@ def _array_stream(array: pa.Array) -> str:
     return _stream(batch.schema, batch)
 
 
+def _encoded_numbers(value: npt.NDArray[Any]) -> dict[str, Any]:
+    if str(value.dtype) not in _NUMBERS:
+        raise InternalError(f"the journal cannot store numbers of type {value.dtype}")
+    return {"type": str(value.dtype), "shape": list(value.shape), "bytes": _text(value.tobytes())}
+
+
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
@@ -274,6 +283,7 @@ _ENCODERS: dict[Any, Callable[[Any, _Shared | None], dict[str, Any]]] = {
     WhenMatched: lambda value, _: {"value": value.value},
     pa.Field: lambda value, _: {"bytes": _stream(pa.schema([value]))},
     pa.Array: lambda value, _: {"bytes": _array_stream(value)},
+    np.ndarray: lambda value, _: _encoded_numbers(value),
     Fragment: lambda value, _: {"bytes": _text(value.to_bytes())},
     DeletionVector: lambda value, _: {"bytes": _text(value.to_bytes(DeletionFileType.BITMAP))},
     PinnedVersion: _encoded_version,
@@ -283,7 +293,9 @@ _ENCODERS: dict[Any, Callable[[Any, _Shared | None], dict[str, Any]]] = {
     SourceFile: _encoded_file,
     WriteOptions: _encoded_options,
 }
-_NAMES = {Mapping: "dict", pa.Field: "arrow field", pa.Array: "arrow array"}
+_NAMES = {
+    Mapping: "dict", pa.Field: "arrow field", pa.Array: "arrow array", np.ndarray: "numbers",
+}  # fmt: skip
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -363,6 +375,11 @@ def _resolved(
     return uri, tuple(sorted((found or {}).items()))
 
 
+def _numbers(value: dict[str, Any]) -> npt.NDArray[Any]:
+    dtype = _NUMBERS[value["type"]]
+    return np.frombuffer(_bytes(value["bytes"]), dtype).reshape(value["shape"])
+
+
 def _vector(value: dict[str, Any]) -> DeletionVector:
     return DeletionVector.from_bytes(
         _bytes(value["bytes"]), DeletionFileType.BITMAP, physical_rows=_ROWS_MAX
@@ -388,6 +405,7 @@ _DECODERS: dict[str, Callable[[dict[str, Any], ResumeOptions], Any]] = {
     "WriteOptions": lambda value, _: _decoded_options(value),
     "arrow array": lambda value, _: _opened(value).read_next_batch().column(0),
     "arrow field": lambda value, _: _opened(value).schema.field(0),
+    "numbers": lambda value, _: _numbers(value),
     "shared": lambda value, given: given.shared[value["at"]],
 }
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.functions import write_dataset
+from lance_nb.errors import RunCancelledError
+from lance_nb.indices.building import IndexProgress
 from lance_nb.spark.dataframes import dataframe_of_parts, is_dataframe, plan_frame
 from lance_nb.spark.row_writer import Destination, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once
@@ -249,6 +251,46 @@ def create_scalar_index(
             base, column, index_type, name, parameters=parameters, replace=replace
         ),
         RunOptions.of(message, options),
+    )
+
+
+def create_index(
+    target: Destination,
+    column: str,
+    index_type: str,
+    name: str | None = None,
+    *,
+    metric: str = "l2",
+    num_partitions: int | None = None,
+    num_sub_vectors: int | None = None,
+    replace: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+    message: str | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Build an index on a column of vectors, one segment per task; options as in ``append``.
+
+    Centroids and codes are trained in this process, on a sample of all rows, before the tasks
+    start; ``stop`` is asked meanwhile too. The segments share them, so the number of partitions is
+    that of the dataset. ``parameters`` are other ones of ``ds.create_index``. Raises
+    ColumnNotFoundError, InvalidInputError, RunCancelledError, and NotSupportedError for types that
+    are not built.
+    """
+    made = RunOptions.of(message, options)
+    own = {"num_partitions": num_partitions, "num_sub_vectors": num_sub_vectors}
+    given = {name: value for name, value in own.items() if value is not None}
+    settings = {"metric": metric, **given, **(parameters or {})}
+
+    def go_on(_: IndexProgress) -> None:
+        if made.is_stopped():
+            raise RunCancelledError(0, 0)
+
+    return run(
+        _opened(target),
+        lambda base: plan_index(
+            base, column, index_type, name, parameters=settings, replace=replace, progress=go_on
+        ),
+        made,
     )
 
 

@@ -155,6 +155,26 @@ def write_segment(
     return made, rows.num_rows
 
 
+def trained(
+    snapshot: Snapshot, wanted: Wanted, *, progress: ProgressCallback | None = None
+) -> Wanted:
+    """Return an index with what its kind learns from a sample of all rows.
+
+    Segments that are written apart with it have the same partitions and codes, and can be merged.
+    """
+    _, builder = builder_named(wanted.kind)
+    if builder.train is None:
+        return wanted
+    rows = SegmentRows(
+        snapshot,
+        wanted.column,
+        snapshot.manifest.fragments,
+        builder.row_column,
+        BuildProgress(progress),
+    )
+    return replace(wanted, parameters=dict(builder.train(rows, wanted.parameters)))
+
+
 def operation_of(snapshot: Snapshot, name: str, segments: Sequence[IndexMetadata]) -> CreateIndex:
     """Return the operation that puts segments in the place of those that the index had."""
     gone = tuple(one for one in read_indices(snapshot) if one.name == name)

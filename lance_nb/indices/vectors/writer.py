@@ -74,6 +74,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "ivf_centroids": None,
     "seed": 0,
 }
+_SCALAR_DEFAULTS: Mapping[str, Any] = {"sq_bounds": None}
 _PRODUCT_DEFAULTS: Mapping[str, Any] = {"num_sub_vectors": None, "num_bits": 8, "pq_codebook": None}
 
 
@@ -85,7 +86,8 @@ def check(kind: str, column: pa.Field, parameters: Parameters) -> Parameters:
     type_ = column.type
     if not pt.is_fixed_size_list(type_):
         raise InvalidInputError(f"{kind} holds vectors of one length: {column.name!r} is {type_}")
-    defaults = {**_DEFAULTS, **(_PRODUCT_DEFAULTS if kind == PQ else {})}
+    own = {PQ: _PRODUCT_DEFAULTS, SQ: _SCALAR_DEFAULTS}.get(kind, {})
+    defaults = {**_DEFAULTS, **own}
     unknown = sorted(set(parameters) - set(defaults))
     if unknown:
         raise InvalidInputError(
@@ -103,6 +105,8 @@ def check(kind: str, column: pa.Field, parameters: Parameters) -> Parameters:
     found["seed"] = _whole(kind, "seed", found["seed"], 0, (1 << 63) - 1)
     if kind == PQ:
         _check_product(found, type_)
+    if kind == SQ and found["sq_bounds"] is not None:
+        found["sq_bounds"] = _bounds(found["sq_bounds"])
     if found["ivf_centroids"] is not None:
         found["ivf_centroids"] = _centroids(found, type_)
     return found
@@ -159,6 +163,17 @@ def _check_product(found: dict[str, Any], type_: pa.DataType) -> None:
         found["pq_codebook"] = codebook.reshape(shape).astype(np.float32)
 
 
+def _bounds(given: Any) -> tuple[float, float]:
+    """Return the numbers that the codes 0 and 255 of IVF_SQ stand for."""
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sq_bounds are two numbers, not {given!r}") from error
+    if not (np.isfinite([low, high]).all() and low <= high):
+        raise InvalidInputError(f"sq_bounds are two finite numbers in order, not {low}, {high}")
+    return low, high
+
+
 def _centroids(found: dict[str, Any], type_: pa.DataType) -> Matrix:
     centroids = _numbers(found["ivf_centroids"])
     wanted = found["num_partitions"]
@@ -202,6 +217,23 @@ def parameters_of(snapshot: Snapshot, index: IndexMetadata) -> Parameters:
 # --- the model ------------------------------------------------------------------------------------
 
 
+def train_model(kind: str, rows: SegmentRows, parameters: Parameters) -> Parameters:
+    """Return parameters with what training learns, which makes segments that are alike."""
+    model = _Model.trained(kind, rows, _storage_type(rows.field), parameters)
+    learned: dict[str, Any] = {"ivf_centroids": model.centroids}
+    if kind == PQ:
+        learned["pq_codebook"] = model.codebook
+    elif kind == SQ:
+        bounds = model.storage["bounds"]
+        learned["sq_bounds"] = bounds["start"], bounds["end"]
+    return {**parameters, **learned}
+
+
+def _storage_type(column: pa.Field) -> pa.DataType:
+    is_extension = isinstance(column.type, pa.BaseExtensionType)
+    return column.type.storage_type if is_extension else column.type
+
+
 def write(
     kind: str,
     rows: SegmentRows,
@@ -210,9 +242,8 @@ def write(
     existing: Sequence[IndexMetadata],
 ) -> SegmentDetails:
     """Train, unless there are segments already; code all vectors; write both files."""
-    parameters = {**_DEFAULTS, **_PRODUCT_DEFAULTS, **parameters}
-    type_ = rows.field.type
-    type_ = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+    parameters = {**_DEFAULTS, **_PRODUCT_DEFAULTS, **_SCALAR_DEFAULTS, **parameters}
+    type_ = _storage_type(rows.field)
     if existing:
         model = _Model.of_segment(kind, rows.snapshot, existing[0])
     else:
@@ -314,7 +345,8 @@ class _Model:
         if kind == FLAT:
             return cls(kind, metric, centroids, {"dim": type_.list_size}, loss=loss)
         if kind == SQ:
-            bounds = {"start": float(sample.min()), "end": float(sample.max())}
+            low, high = parameters["sq_bounds"] or (float(sample.min()), float(sample.max()))
+            bounds = {"start": low, "end": high}
             storage = {"dim": type_.list_size, "num_bits": 8, "bounds": bounds}
             return cls(kind, metric, centroids, storage, loss=loss)
         codebook = parameters["pq_codebook"]

@@ -1,10 +1,12 @@
-"""Compaction, scalar indices, clones and storage statistics.
+"""Compaction, indices, clones and storage statistics.
 
 Compaction: a task is one of the compaction tasks of the dataset.
 
-Index: every task sorts the column of some fragments into an index segment. All segments share the
-index's name and are added by one commit; a lookup searches each of them. Rows that are written
-later are found by scanning, until pylance optimizes the index.
+Index: every task writes the index segment of some fragments. All segments share the index's name
+and are added by one commit; a search looks into each of them. What a vector index learns
+(centroids, codewords, bounds) is learned once, from a sample of all rows, where the plan is made;
+all tasks get it. Rows that are written later are found by scanning, until ``optimize_indices`` adds
+them.
 
 Clone: tasks copy files; the commit writes the first version of the copy, and until then its folder
 is no dataset. A retried task replaces the files that it has copied. Tags, branches and older
@@ -28,6 +30,7 @@ from lance_nb.dataset.verbs.branching import clone_places
 from lance_nb.dataset.verbs.indexing import Wanted
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
+from lance_nb.indices.building import ProgressCallback
 from lance_nb.spark.plan import (
     TASK_BYTES,
     Label,
@@ -155,20 +158,23 @@ def plan_index(
     parameters: Mapping[str, Any] | None = None,
     replace: bool = True,
     task_bytes: int = SEGMENT_BYTES,
+    progress: ProgressCallback | None = None,
 ) -> Plan:
     """Plan an index on a column, by default named ``<column>_idx``.
 
-    Raises ColumnNotFoundError, InvalidInputError (unsupported column type, or the name exists),
+    A vector index of several segments is trained here; ``progress`` is called with
+    ``IndexProgress`` events, and an exception in it ends the work. Raises
+    ColumnNotFoundError, InvalidInputError (unsupported column type, or the name exists),
     NotSupportedError (an index type that is not built; a nested column).
     """
     _, snapshot = dataset.opened
     uri, kind = dataset.uri, str(index_type)
     wanted = indexing.check(snapshot, uri, column, kind, name, parameters, replace=replace)
     pinned = PinnedVersion.of(dataset)
-    tasks = tuple(
-        BuildSegment(pinned, wanted, ids, size)
-        for ids, size in fragment_groups(snapshot, task_bytes)
-    )
+    groups = list(fragment_groups(snapshot, task_bytes))
+    if len(groups) > 1:
+        wanted = indexing.trained(snapshot, wanted, progress=progress)
+    tasks = tuple(BuildSegment(pinned, wanted, ids, size) for ids, size in groups)
     detail = f"{wanted.name} on {column}"
     return Plan("create_index", detail, pinned, tasks, CommitSegments(wanted.name))
 

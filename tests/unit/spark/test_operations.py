@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,7 +19,9 @@ from lance_nb.errors import (
     MergeInsertError,
     NotSupportedError,
     PredicateError,
+    RunCancelledError,
 )
+from lance_nb.spark.tasks.maintenance import plan_index
 from lance_nb.spark.tasks.rows import plan_diff
 from tests.unit.spark.conftest import rows
 
@@ -73,6 +76,35 @@ def test_an_index_is_built_by_segments(dataset: LanceDataset) -> None:
     assert made.history(1)[0].message == "why"
     again = spark.create_scalar_index(made, "id", name="by_id")
     assert (again.version, len(again.list_indices())) == (3, 1)
+
+
+def test_training_of_a_vector_index_can_be_cancelled(dataset: LanceDataset) -> None:
+    values = np.random.default_rng(3).random(400, np.float32)
+    vectors = pa.table({"v": pa.FixedSizeListArray.from_arrays(values, 4)})
+    dataset.add_columns(vectors.to_reader(), read_columns=[])
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 3
+
+    plan = spark.plan_index(dataset, "v", "IVF_FLAT", parameters={"num_partitions": 2})
+    (task,) = plan.tasks  # which trains itself
+    assert task.run().num_rows == 100
+    folder = Path(dataset.uri) / "_indices"
+    before = sorted(folder.rglob("*"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(plan_index.__kwdefaults__, "task_bytes", 1)
+        with pytest.raises(RunCancelledError):
+            spark.create_index(dataset, "v", "IVF_FLAT", num_partitions=2, stop=stop)
+        assert asked == 3
+        assert sorted(folder.rglob("*")) == before
+        made = spark.create_index(dataset, "v", "IVF_FLAT", num_partitions=2, message="near")
+    assert made.describe_indices()[0].num_segments == 10
+    assert made.history(1)[0].message == "near"
+    with pytest.raises(InvalidInputError, match="replace=True"):
+        spark.create_index(made, "v", "IVF_FLAT")
 
 
 def test_indices_that_cannot_be_built_are_refused_before_any_task(dataset: LanceDataset) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -93,6 +94,25 @@ def test_only_missing_tasks_run_and_the_outcome_is_that_of_a_whole_run(
     assert lance_nb.verify(made.uri).ok
     with pytest.raises(InvalidInputError, match="no unfinished operation"):
         spark.resume(operation_id)
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ"])
+def test_what_a_vector_index_has_learned_is_kept(
+    dataset: LanceDataset, ran: Counter[int], kind: str
+) -> None:
+    values = np.random.default_rng(3).random(400, np.float32)
+    vectors = pa.table({"v": pa.FixedSizeListArray.from_arrays(values, 4)})
+    dataset.add_columns(vectors.to_reader(), read_columns=[])
+    pieces = {"num_sub_vectors": 2, "num_bits": 4} if kind == "IVF_PQ" else {}
+    wanted = {"num_partitions": 3, **pieces}
+    plan = spark.plan_index(dataset, "v", kind, parameters=wanted, task_bytes=1)
+    made = spark.resume(interrupted(plan, 6), engine="local")
+    assert ran == Counter(range(10))
+    segments = made.index_statistics("v_idx")["segments"]
+    assert len(segments) == 10
+    assert all(one["centroids"] == segments[0]["centroids"] for one in segments)
+    found = made.to_table(["id"], nearest={"column": "v", "q": values[:4], "k": 1, "nprobes": 3})
+    assert found["id"].to_pylist() == [0]
 
 
 def test_a_function_is_asked_for_and_is_never_stored(
