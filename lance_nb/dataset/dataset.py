@@ -1024,6 +1024,83 @@ class LanceDataset(OpenedVersion):
         """
         return value_counts(self, column)
 
+    def near_duplicates(
+        self,
+        column: str,
+        *,
+        threshold: float | None = None,
+        metric: str | None = None,
+        filter: str | None = None,
+        exact: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Find groups of rows whose vectors are nearly the same. Not in pylance.
+
+        Two rows are linked when their distance is within the threshold, and what links connect is
+        a group: its first and last row may be further apart. Up to 50,000 rows all pairs are
+        compared. Of more rows those of the same region are, so that a pair can be missed.
+
+        Args:
+            column: a fixed-size list of floats, or of uint8, such as a perceptual hash.
+            threshold: the largest distance that links two rows, as in ``_distance`` of a search:
+                0.01 by default for cosine, 3 bits for hamming; l2, squared, has no default.
+            metric: "cosine" (the default) or "l2"; "hamming" for uint8.
+            filter: compare only rows that pass an SQL filter.
+            exact: compare all pairs, however many rows there are.
+            progress: called with steps done and steps in all; what it raises ends the search.
+
+        Returns a table of ``group``, ``_rowid`` and ``_distance`` to the nearest other row: the
+        largest group first, rows of a group in the order of a scan. Raises ColumnNotFoundError,
+        InvalidInputError, PredicateError, NotSupportedError (vectors of more than 4 GB).
+
+        Examples:
+            >>> vectors = pa.FixedSizeListArray.from_arrays(pa.array([1.0, 0, 1, 0.01, 0, 1]), 2)
+            >>> made = lance_nb.write_dataset(pa.table({"v": vectors}), "memory://near/twins")
+            >>> made.near_duplicates("v")["_rowid"].to_pylist()
+            [0, 1]
+        """
+        from lance_nb.dataset.verbs import similar_rows
+
+        return similar_rows.near_duplicates(
+            self, column, threshold, metric, filter, exact, progress
+        )
+
+    def label_doubts(
+        self,
+        column: str,
+        label: str,
+        *,
+        k: int = 10,
+        metric: str | None = None,
+        filter: str | None = None,
+        exact: bool = False,
+        progress: Progress | None = None,
+    ) -> pa.Table:
+        """Find rows whose nearest neighbours mostly have another label. Not in pylance.
+
+        Args:
+            column: a fixed-size list of floats, or of uint8.
+            label: a column of texts, integers or booleans; rows without a label are left out.
+            k: how many neighbours have a say, 1 to 1,000.
+            metric, filter, exact, progress: as for ``near_duplicates``.
+
+        Returns a table of ``_rowid``, ``label``, ``suggested`` (the most frequent label of the
+        neighbours, which more than half of them have), ``score`` (the share of neighbours with the
+        suggested label less the share with the row's own, up to 1) and ``neighbours`` (how many
+        there were), the highest score first. Raises as ``near_duplicates`` does.
+
+        Examples:
+            >>> flat = pa.array([0.0, 1, 0.1, 1, 0.2, 1, 1, 0.1, 1, 0.2])
+            >>> table = pa.table({"v": pa.FixedSizeListArray.from_arrays(flat, 2),
+            ...                   "kind": ["cat", "dog", "cat", "dog", "dog"]})
+            >>> made = lance_nb.write_dataset(table, "memory://doubts/pets")
+            >>> made.label_doubts("v", "kind", k=2).to_pylist()[0]["suggested"]
+            'cat'
+        """
+        from lance_nb.dataset.verbs import similar_rows
+
+        return similar_rows.label_doubts(self, column, label, k, metric, filter, exact, progress)
+
     @property
     def has_stable_row_ids(self) -> bool:
         """Whether row ids stay the same when rows move.

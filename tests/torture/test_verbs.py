@@ -33,7 +33,7 @@ CLASSES: dict[type, str] = {
         storage_options_accessor stored_schema tags take take_blobs take_rows to_batches
         to_pandas to_table tracked_files transaction uri validate verify version version_info
         version_numbers version_refs versions
-        prewarm_index value_counts
+        prewarm_index value_counts near_duplicates label_doubts
         join join_asof merge_index_metadata replace_schema""",  # the last line: not supported
     lance_nb.DatasetOptimizer: "",
     lance_nb.Branches: "compare explain_delete list list_ordered names review reviews",

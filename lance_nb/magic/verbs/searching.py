@@ -1,4 +1,4 @@
-"""Verbs that search: rows with words of a text, rows whose vectors are near to that of a row."""
+"""Verbs that search: rows with words of a text, rows whose vectors are near to each other."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lance_nb.magic.verb import COLUMN, Result, Verb, argument, names_of, table_
 REFINE_FACTOR = 10
 _DISTANCE = "_distance"
 _SCORE = "_score"
+_COLUMNS = 6  # shown beside what was found, where none are named
 
 
 def search(context: MagicContext, args: Namespace) -> Result:
@@ -76,6 +77,65 @@ def like(context: MagicContext, args: Namespace) -> Result:
     return table_result(heading, found, args.limit, lines=[line.line()])
 
 
+def duplicates(context: MagicContext, args: Namespace) -> Result:
+    """Show groups of rows whose vectors are nearly the same."""
+    dataset = context.dataset
+    column = args.by if args.by is not None else _only_vectors(dataset)
+    options = _compared(args) | {"threshold": args.threshold}
+    options = {name: one for name, one in options.items() if one is not None}
+    found = dataset.near_duplicates(column, **options)
+    groups = len(found["group"].unique())
+    counts = f"{text.plural(found.num_rows, 'row')} in {text.plural(groups, 'group')}"
+    more = text.plural(found.num_rows - groups, "row")
+    said = [
+        f"{counts}; {more} beside the first of each",
+        refs.opened(dataset).attribute("near_duplicates").call(column, **options).line(),
+    ]
+    heading = f"Near duplicates of {label(dataset)} by {text.name(column)}"
+    return _with_values(dataset, heading, found, args, said)
+
+
+def doubts(context: MagicContext, args: Namespace) -> Result:
+    """Show rows whose nearest neighbours mostly have another label."""
+    dataset = context.dataset
+    column = args.by if args.by is not None else _only_vectors(dataset)
+    options = _compared(args) | {"k": args.neighbours}
+    options = {name: one for name, one in options.items() if one is not None}
+    found = dataset.label_doubts(column, args.label, **options)
+    said = [
+        f"{text.plural(found.num_rows, 'row')} with another label than most of the neighbours",
+        refs.opened(dataset).attribute("label_doubts").call(column, args.label, **options).line(),
+    ]
+    heading = f"Doubts about {text.name(args.label)} of {label(dataset)} by {text.name(column)}"
+    return _with_values(dataset, heading, found, args, said)
+
+
+def _compared(args: Namespace) -> dict[str, Any]:
+    return {"metric": args.metric, "filter": args.where, "exact": True if args.exact else None}
+
+
+def _with_values(
+    dataset: LanceDataset, heading: str, found: pa.Table, args: Namespace, lines: list[str]
+) -> Result:
+    """Show the first rows found beside what else they hold; the value is all of them."""
+    shown = found.slice(0, args.limit)
+    columns = names_of(args.columns)
+    if columns is None:
+        columns = [one.name for one in dataset.schema if not _is_long(one.type)][:_COLUMNS]
+    columns = [name for name in columns if name not in shown.column_names]
+    if columns:
+        rows = dataset.take_rows(shown["_rowid"].combine_chunks(), columns)
+        for name in columns:
+            shown = shown.append_column(name, rows[name])
+    result = table_result(heading, shown, args.limit, lines=lines)
+    return replace(result, value=found)
+
+
+def _is_long(kind: pa.DataType) -> bool:
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return bool(is_binary or pa.types.is_nested(kind))
+
+
 def _only_vectors(dataset: LanceDataset) -> str:
     """Return the column of vectors, if there is just one. Raises InvalidInputError."""
     names: list[str] = [one.name for one in dataset.schema if pa.types.is_fixed_size_list(one.type)]
@@ -121,6 +181,14 @@ def _equals(name: str, value: str, kind: pa.DataType) -> str:
         raise InvalidInputError(f"{text.line(value)} is not a value of {kind}") from error
 
 
+_COMPARING = (
+    argument("--by", metavar="COLUMN", completes=COLUMN, help="the column of vectors"),
+    argument("-n", "--limit", type=int, default=20, help="how many rows are shown"),
+    argument("--metric", choices=("cosine", "l2", "hamming"), help="the distance"),
+    argument("--columns", metavar="A,B", completes=COLUMN, help="the columns to show"),
+    argument("--where", metavar="FILTER", help="compare rows that pass an SQL filter"),
+    argument("--exact", action="store_true", help="compare all pairs of rows"),
+)
 VERBS = (
     Verb(
         "search",
@@ -155,5 +223,30 @@ VERBS = (
             argument("--exact", action="store_true", help="compare every row, without an index"),
         ),
         "like id=7 --by vector -n 5",
+    ),
+    Verb(
+        "duplicates",
+        "show groups of rows whose vectors are nearly the same",
+        duplicates,
+        (
+            *_COMPARING,
+            argument(
+                "--threshold",
+                type=float,
+                help="the largest distance that links two rows (default: 0.01 for cosine)",
+            ),
+        ),
+        "duplicates --by vector --threshold 0.005",
+    ),
+    Verb(
+        "doubts",
+        "show rows whose nearest neighbours mostly have another label",
+        doubts,
+        (
+            argument("label", completes=COLUMN, help="the column of labels"),
+            *_COMPARING,
+            argument("-k", "--neighbours", type=int, help="how many have a say (default: 10)"),
+        ),
+        "doubts label --by vector",
     ),
 )

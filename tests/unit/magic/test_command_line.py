@@ -138,6 +138,7 @@ def test_every_verb_of_a_terminal_runs_without_the_packages_of_a_notebook(
         ["tag", uri, "create", "here"], ["compact", uri], ["restore", uri, "3"],
         ["clean", uri, "--dry-run"], ["demo", "--help"], ["tables", str(Path(uri).parent)],
         ["index", uri], ["explain", uri, "id = 3"], ["search", "--help"], ["like", "--help"],
+        ["duplicates", "--help"], ["doubts", "--help"],
         ["report", uri], ["report", uri, "v1"],
     ]  # fmt: skip
     missing = [["sql", uri, "SELECT 1"], ["bisect", uri, "count(*) < 40"], ["lab", uri],

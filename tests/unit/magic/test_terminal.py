@@ -104,6 +104,8 @@ LINES: dict[str, tuple[list[str], ...]] = {
     "search": ([EVIL, "--in", EVIL], [f"no{EVIL}"], ["a", "--in", f"no{EVIL}"],
                [EVIL, "--in", EVIL, "--where", EVIL]),
     "like": (["id=1", "--by", EVIL], [EVIL], [f"{EVIL}={EVIL}!", "--by", f"no{EVIL}"]),
+    "duplicates": (["--by", EVIL], ["--by", f"no{EVIL}"], ["--by", "id", "--where", EVIL]),
+    "doubts": ([EVIL, "--by", EVIL], [f"no{EVIL}", "--by", "id"], [EVIL]),
     "spark": (["--cancel", EVIL],),
 }  # fmt: skip
 

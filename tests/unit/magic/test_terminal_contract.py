@@ -31,6 +31,8 @@ LINES = {
     "index": "index URI",
     "explain": "explain URI 'id = 1000001'",
     "like": "like VECTORS id=1",
+    "duplicates": "duplicates VECTORS",
+    "doubts": "doubts VECTORS id",
     "search": "search URI x --in name",
     "row": "row URI id=1000001",
     "branch": "branch URI",

@@ -85,6 +85,11 @@ CASES = {
                    "search x", "needs an INVERTED index"),
     "like": Case("like id=3 --by vector -n 4", "_distance", ("like 3 --by ve", "vector"),
                  "like x", "a key such as id=7", "open points --no-display"),
+    "duplicates": Case("duplicates --by vector --metric l2 --threshold 9", "20 rows in 1 group",
+                       ("duplicates --by ve", "vector"), "duplicates --by id", "fixed-size lists",
+                       "open points --no-display"),
+    "doubts": Case("doubts id --by vector -k 3", "Doubts about id", ("doubts i", "id"),
+                   "doubts no", "no", "open points --no-display"),
     "spark": Case("spark", "session", ("spark --st", "--start"), "spark x", "unrecognized"),
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("name", VERBS)
