@@ -402,8 +402,9 @@ def _planned(version: OpenedVersion, options: ScanOptions) -> ScanPlan | BlobSca
 
         return plan_blob_scan(snapshot, options)
     search = text = None
-    if options.use_scalar_index and options.filter is not None:
-        from lance_nb.indices.search import scalar_search  # needed by filters only
+    has_indices = snapshot.manifest.index_section is not None
+    if has_indices and options.use_scalar_index and options.filter is not None:
+        from lance_nb.indices.search import scalar_search  # takes longer to import than a filter
 
         search = scalar_search(snapshot)
     vectors = None

@@ -129,10 +129,10 @@ def check_levels(
     rep: AnyLevels | None, definition: AnyLevels | None, layers: tuple[int, ...]
 ) -> None:
     """Refuse levels that no writer could have meant. Raises CorruptFileError."""
-    if rep is not None and rep.size and int(rep.max()) > num_list_layers(layers):
+    if rep is not None and rep.size and int(np.maximum.reduce(rep)) > num_list_layers(layers):
         raise corrupt(f"repetition levels up to {num_list_layers(layers)}", str(int(rep.max())))
     if definition is not None and definition.size:
-        top = int(definition.max())
+        top = int(np.maximum.reduce(definition))
         if top > max_definition(layers):
             raise corrupt(f"definition levels up to {max_definition(layers)}", str(top))
 

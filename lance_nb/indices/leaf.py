@@ -19,7 +19,6 @@ A question never asks for fewer rows than pass; ``Leaf.test`` says of values whi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from typing import Any
@@ -43,6 +42,7 @@ from lance_nb.table.predicate.expression import (
     scalar_of,
 )
 from lance_nb.table.predicate.logic import is_null
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from lance_nb.indices.leaf import Leaf
 from lance_nb.indices.row_sets import U64s
+from lance_nb.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -50,6 +50,7 @@ from lance_nb.table.predicate.logic import invert
 from lance_nb.table.row_ids import live_offsets
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 SHARE_MAX = 0.1
 ROWS_ALWAYS = 32_768

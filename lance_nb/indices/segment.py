@@ -11,7 +11,6 @@ Limits: an open segment is kept as long as the handle of the dataset, as its fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,6 +32,7 @@ from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.indices import follow_addresses
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.value_classes import dataclass
 
 Mask = npt.NDArray[np.bool_]
 _SHIFT, _OFFSET = np.uint64(32), np.uint64(0xFFFFFFFF)

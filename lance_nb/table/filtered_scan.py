@@ -45,7 +45,6 @@ from lance_nb.table.projection import (
 )
 from lance_nb.table.scan import (
     LiveRows,
-    decoded_row_bytes,
     one_range,
     read_live_group,
     row_columns,
@@ -183,7 +182,7 @@ def side_by_side(
     work: Callable[[Sequence[Window]], T],
 ) -> Iterator[T]:
     """Do the work of every group of windows, in threads where there is much; results in order."""
-    groups = grouped(snapshot, windows, decoded_row_bytes(columns))
+    groups = grouped(snapshot, windows, columns.row_bytes)
     first = next(groups, None)
     if first is None:
         return
@@ -298,9 +297,7 @@ def plain_selections(
     windows = promising(snapshot, _windows(snapshot, choice, columns), condition)
     if most is not None:
         windows = _growing(snapshot, windows, most)
-    groups = grouped(
-        snapshot, windows, decoded_row_bytes(columns), GROUP_ROWS if most is None else most
-    )
+    groups = grouped(snapshot, windows, columns.row_bytes, GROUP_ROWS if most is None else most)
     for group, stored, values in _ahead(
         snapshot,
         groups,

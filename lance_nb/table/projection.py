@@ -54,6 +54,7 @@ class Projection:
 
     ``schema`` is the Arrow schema of the result, ``row_columns`` are the names of those wanted.
     ``addresses_of_deleted``: deleted rows that are read have their address, instead of null.
+    ``row_bytes`` estimates the decoded bytes of a row from the types alone.
     """
 
     columns: tuple[Column, ...]
@@ -63,6 +64,7 @@ class Projection:
 
     schema: pa.Schema = field(init=False, compare=False, repr=False)
     row_columns: frozenset[str] = field(init=False, compare=False, repr=False)
+    row_bytes: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Make once what every fragment asks for."""
@@ -70,6 +72,24 @@ class Projection:
         rows = frozenset(one.field.name for one in self.outputs if one.source < 0)
         object.__setattr__(self, "schema", pa.schema(fields, self.metadata))
         object.__setattr__(self, "row_columns", rows)
+        size = sum(_fixed_bytes(column.arrow.type) for column in self.columns)
+        object.__setattr__(self, "row_bytes", size)
+
+
+def _fixed_bytes(type_: pa.DataType) -> int:
+    """Estimate the decoded bytes of one value from its type alone."""
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = type_.storage_type
+    if pa.types.is_fixed_size_list(type_):
+        return int(type_.list_size) * _fixed_bytes(type_.value_type)
+    if pa.types.is_struct(type_):
+        return sum(_fixed_bytes(type_.field(i).type) for i in range(type_.num_fields))
+    if pa.types.is_nested(type_) or pa.types.is_dictionary(type_):
+        return 16
+    try:
+        return max(int(type_.bit_width) // 8, 1)
+    except ValueError:
+        return 16
 
 
 def project(

@@ -107,7 +107,7 @@ def _read_side_by_side(
     snapshot: Snapshot, projection: Projection, tasks: Iterable[FragmentTask]
 ) -> Iterator[pa.Table]:
     """Read tasks in order, small ones together; on all processors where there is much to do."""
-    groups = grouped(snapshot, tasks, decoded_row_bytes(projection))
+    groups = grouped(snapshot, tasks, projection.row_bytes)
     first = list(islice(groups, 2))
     threads = threads_for(snapshot, projection, first[0]) if len(first) == 2 else 1
     work = (partial(read_tasks, snapshot, projection, group) for group in chain(first, groups))
@@ -214,7 +214,7 @@ def scan_windows(
     is the size of the first group of small fragments; ``once`` as in ``read_group``.
     """
     most_bytes = ONCE_BYTES if once else GROUP_BYTES
-    row_bytes = decoded_row_bytes(projection)
+    row_bytes = projection.row_bytes
     for group in grouped(snapshot, tasks, row_bytes, first_rows, most_bytes):
         if len(group) > 1:
             sizes = [task.num_rows for task in group]
@@ -347,25 +347,4 @@ def _row_bytes(snapshot: Snapshot, projection: Projection, fragment: Fragment) -
     """Estimate the bytes of a row, decoded or stored, whatever is more."""
     stored = sum(file.size_bytes for file in fragment.files)
     rows = max(num_physical_rows(snapshot, fragment), 1)
-    return max(decoded_row_bytes(projection), stored // rows, 1)
-
-
-def decoded_row_bytes(projection: Projection) -> int:
-    """Estimate the decoded bytes of a row from the types alone."""
-    return sum(_fixed_bytes(column.arrow.type) for column in projection.columns)
-
-
-def _fixed_bytes(type_: pa.DataType) -> int:
-    """Estimate the decoded bytes of one value from its type alone."""
-    if isinstance(type_, pa.BaseExtensionType):
-        type_ = type_.storage_type
-    if pa.types.is_fixed_size_list(type_):
-        return int(type_.list_size) * _fixed_bytes(type_.value_type)
-    if pa.types.is_struct(type_):
-        return sum(_fixed_bytes(type_.field(i).type) for i in range(type_.num_fields))
-    if pa.types.is_nested(type_) or pa.types.is_dictionary(type_):
-        return 16
-    try:
-        return max(int(type_.bit_width) // 8, 1)
-    except ValueError:
-        return 16
+    return max(projection.row_bytes, stored // rows, 1)

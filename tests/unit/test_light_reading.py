@@ -69,6 +69,20 @@ def test_reading_and_simple_filters_load_no_heavy_package() -> None:
     assert done.stdout.split() == ["[]", "[]"]
 
 
+def test_a_filter_loads_no_search_of_indices_where_there_are_none() -> None:
+    """It is half of what the first filter of a process imports."""
+    code = (
+        f"import sys, lance_nb; d = lance_nb.dataset({str(GOLDEN / 'types_2_2.lance')!r});"
+        "print(d.list_indices(), d.count_rows('id > 3') > 0, 'lance_nb.indices' in sys.modules)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.split() == ["[]", "True", "False"]
+
+
 # What the first append of a process does without: together they would double what it costs.
 NOT_FOR_AN_APPEND = (
     "pandas", "sqlglot", "pyarrow.fs", "pyarrow.dataset",
