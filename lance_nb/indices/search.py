@@ -21,7 +21,6 @@ without indices.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -33,17 +32,14 @@ import pyarrow as pa
 from lance_nb.encodings.kernels.memory import from_integers, from_mask, to_integers
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.indices.kinds.bitmap import Bitmap
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
+from lance_nb.indices.listing import ListedIndex, list_indices, listed_once, report_unusable
 from lance_nb.indices.registry import KINDS
-from lance_nb.indices.row_places import RowPlaces
 from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
-from lance_nb.indices.segment import Segment, segment_of
 from lance_nb.table.filtered_scan import RowChoice
-from lance_nb.table.index_search import Ids, IndexAnswer, among, different
+from lance_nb.table.index_search import Ids, IndexAnswer, among
 from lance_nb.table.indexed_scan import is_worthwhile
-from lance_nb.table.indices import read_indices
 from lance_nb.table.predicate import Filter, comparison
 from lance_nb.table.predicate.expression import Call, Column, Expression
 from lance_nb.table.predicate.logic import invert
@@ -61,22 +57,8 @@ _LEGACY = "0.1"
 BITMAP = "Bitmap"
 EXACT = ("Bitmap", "BTree", "LabelList")
 _CANDIDATE = 4  # to read a row and compute the filter, against a row that an index names
+_INSTEAD = "rows are scanned instead"
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """One index: its segments, all of one kind, and the fragments that they cover together."""
-
-    name: str
-    kind: str
-    column: str
-    segments: tuple[Segment, ...]
-    covered: Ids
-
-    @property
-    def words(self) -> str:
-        return f"{self.name!r} ({self.kind}) of column {self.column!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +137,7 @@ class ScalarSearch:
         kept = np.flatnonzero(counts)
         return pc.take(keys, from_integers(kept)), counts[kept]
 
-    def _counter(self, path: tuple[str, ...]) -> _Index | None:
+    def _counter(self, path: tuple[str, ...]) -> ListedIndex | None:
         """Return a BITMAP index of a column, each fragment of which is in one segment."""
         for index in self._indices:
             size = sum(segment.covered.size for segment in index.segments)
@@ -170,10 +152,7 @@ class ScalarSearch:
         except (NotSupportedError, InvalidInputError):
             return None  # also links that may not be followed: a scan that needs them says so
         except LanceError as error:
-            warnings.warn(
-                f"an index cannot be used, and rows are scanned instead: {str(error)!r}",
-                stacklevel=4,
-            )
+            report_unusable(self._snapshot, self._indices, error, _INSTEAD)
             return None
 
     def prepare(self, name: str, uuids: Collection[str] | None = None) -> None:
@@ -247,16 +226,16 @@ class ScalarSearch:
             return None
         return int(live_counts(self._snapshot).sum())
 
-    def _leaf(self, expression: Expression) -> tuple[Leaf, _Index] | None:
+    def _leaf(self, expression: Expression) -> tuple[Leaf, ListedIndex] | None:
         """Return the condition on a single column, and the index that answers it."""
         leaf = leaf_of(expression)
         return None if leaf is None else self._index_for(leaf)
 
-    def _index_for(self, leaf: Leaf) -> tuple[Leaf, _Index] | None:
+    def _index_for(self, leaf: Leaf) -> tuple[Leaf, ListedIndex] | None:
         found = self._costs(leaf)
         return (leaf, found[0][1]) if found else None
 
-    def _costs(self, leaf: Leaf) -> list[tuple[int, _Index]]:
+    def _costs(self, leaf: Leaf) -> list[tuple[int, ListedIndex]]:
         """Return the indices that answer a condition with what each costs, the cheapest first.
 
         The cost is a number of rows: about those that the index names or reads, more where they
@@ -274,7 +253,7 @@ class ScalarSearch:
         rows = live_counts(self._snapshot)
         ids = self._snapshot.manifest.fragments.counts().ids
 
-        def cost(index: _Index) -> int:
+        def cost(index: ListedIndex) -> int:
             estimate = sum(one.reader().estimate(leaf) for one in index.segments)
             weight = 1 if index.kind in EXACT else _CANDIDATE
             return weight * estimate + int(rows[~among(ids, index.covered)].sum())
@@ -293,7 +272,7 @@ class ScalarSearch:
                 others.append(one)
         return [*others, *(merged(leaves) for leaves in ranges.values())]
 
-    def _words(self, expression: Expression, depth: int) -> list[tuple[_Index, str]]:
+    def _words(self, expression: Expression, depth: int) -> list[tuple[ListedIndex, str]]:
         """Return the indices that answer parts of the filter, and why each was chosen."""
         leaf = leaf_of(expression)
         costs = [] if leaf is None else self._costs(leaf)
@@ -306,7 +285,7 @@ class ScalarSearch:
             return [(index, dearer)]
         if not isinstance(expression, Call) or depth > _DEPTH_MAX:
             return []
-        names: dict[str, tuple[_Index, str]] = {}
+        names: dict[str, tuple[ListedIndex, str]] = {}
         for one in expression.operands[:_PARTS_MAX]:
             names |= {found[0].name: found for found in self._words(one, depth + 1)}
         return list(names.values())
@@ -390,7 +369,7 @@ class ScalarSearch:
 
 
 def _counts(
-    index: _Index, kind: pa.DataType, chosen: Callable[[pa.Array], npt.NDArray[np.bool_]]
+    index: ListedIndex, kind: pa.DataType, chosen: Callable[[pa.Array], npt.NDArray[np.bool_]]
 ) -> list[tuple[pa.Array, Ids]]:
     """Return the chosen keys of each segment of a BITMAP index, and the rows of each."""
     counted = []
@@ -404,7 +383,7 @@ def _counts(
     return counted
 
 
-def _searched(leaf: Leaf, index: _Index, *, with_nulls: bool) -> _Part:
+def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:
     rows, nulls = [], []
     is_exact, knows_nulls = True, True
     for segment in index.segments:
@@ -461,34 +440,12 @@ def _negated(expression: Call) -> Expression | None:
     return None
 
 
-def _indices_of(snapshot: Snapshot) -> tuple[_Index, ...]:
+def _indices_of(snapshot: Snapshot) -> tuple[ListedIndex, ...]:
     data_format = snapshot.manifest.data_format
     if data_format is None or data_format.version == _LEGACY:
         return ()  # scans of 0.1 files return some value in the place of a null
-    found = read_indices(snapshot)
-    reuse = next((one for one in found if one.name == REUSE_INDEX), None)
-    ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
-    if different(ids).size != ids.size:
-        return ()
-    columns = {field.id: field.name for field in snapshot.manifest.schema.fields}
-    places = RowPlaces(snapshot)
     order = list(KINDS)
-    indices = []
-    for name in sorted({one.name for one in found if not one.is_system}):
-        segments = [one for one in found if one.name == name]
-        first = segments[0]
-        is_alike = all((one.kind, one.fields) == (first.kind, first.fields) for one in segments)
-        if first.kind not in KINDS or not is_alike or len(first.fields) != 1:
-            continue
-        if first.fields[0] not in columns:
-            continue
-        mine = [segment_of(snapshot, one, ids, reuse, places) for one in segments]
-        mine = [one for one in mine if one.covered.size]
-        if mine:
-            covered = different(np.concatenate([one.covered for one in mine]))
-            column = columns[first.fields[0]]
-            indices.append(_Index(name, first.kind, column, tuple(mine), covered))
-    return tuple(sorted(indices, key=lambda one: order.index(one.kind)))
+    return tuple(sorted(list_indices(snapshot, KINDS), key=lambda one: order.index(one.kind)))
 
 
 def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
@@ -496,20 +453,7 @@ def scalar_search(snapshot: Snapshot) -> ScalarSearch | None:
 
     A version whose list of indices cannot be read is scanned without them, with a warning.
     """
-    if snapshot.manifest.index_section is None:
-        return None
-    found = next((one for one in snapshot.searches if isinstance(one, ScalarSearch)), None)
-    if found is None:
-        try:
-            found = ScalarSearch(snapshot)
-        except LanceError as error:
-            warnings.warn(
-                f"the list of indices cannot be read, and rows are scanned: {str(error)!r}",
-                stacklevel=2,
-            )
-            return None
-        snapshot.searches.append(found)
-    return found
+    return listed_once(snapshot, ScalarSearch, ScalarSearch, _INSTEAD)
 
 
 def row_choice(

@@ -11,9 +11,10 @@ from typing import Any
 from lance_nb.errors import LanceError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import open_file
+from lance_nb.indices.listing import ListedIndex, list_indices
 from lance_nb.indices.registry import KINDS, STATISTICS
 from lance_nb.indices.vectors.ivf import IvfSegment
-from lance_nb.indices.vectors.search import VectorIndex, indices_of, opened_segment
+from lance_nb.indices.vectors.search import KIND, opened_segment
 from lance_nb.table import indices
 from lance_nb.table.snapshot import Snapshot
 
@@ -37,7 +38,8 @@ def statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         elif kind == "Inverted":
             said = {one.uuid: _of_texts(snapshot, one) for one in segments}
         else:
-            index = next((one for one in indices_of(snapshot) if one.name == name), None)
+            listed = list_indices(snapshot, (KIND,))
+            index = next((one for one in listed if one.name == name), None)
             if index is None:
                 return found
             said = _of_vectors(index)
@@ -59,17 +61,17 @@ def _of_scalars(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
 
 def _of_texts(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
     """Count the rows of the parts: a word of two parts counts twice, as in pylance."""
+    if not segment.files:
+        raise NotSupportedError(f"the files of index {segment.name!r} are not listed")
     counts = {"_invert.lance": 0, "_docs.lance": 0}
     for file in segment.files:
         for ending in counts:
             if file.path.endswith(ending):
                 counts[ending] += open_file(snapshot, segment, file.path).num_rows
-    if not counts["_docs.lance"]:
-        raise NotSupportedError(f"the files of index {segment.name!r} are not listed")
     return {"num_tokens": counts["_invert.lance"], "num_docs": counts["_docs.lance"]}
 
 
-def _of_vectors(index: VectorIndex) -> dict[str, dict[str, Any]]:
+def _of_vectors(index: ListedIndex) -> dict[str, dict[str, Any]]:
     return {one.index.uuid: _of_segment(opened_segment(one)) for one in index.segments}
 
 

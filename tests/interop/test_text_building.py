@@ -121,6 +121,11 @@ def test_an_index_without_a_word(tmp_path: Path) -> None:
     ds.create_scalar_index("t", "INVERTED", with_position=True)
     for dataset in (ds, require_pylance().dataset(path)):
         assert dataset.to_table(full_text_query="fox", fast_search=True).num_rows == 0
+    theirs = require_pylance().dataset(path).stats.index_stats("t_idx")["indices"][0]
+    ours = ds.index_statistics("t_idx")
+    assert ours["not_read"] == []
+    names = ("num_docs", "num_tokens")
+    assert [ours["indices"][0][name] for name in names] == [theirs[name] for name in names]
 
 
 def test_what_cannot_be_built_is_refused(tmp_path: Path) -> None:

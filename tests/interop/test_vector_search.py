@@ -363,5 +363,5 @@ def test_a_copy_without_its_files_is_searched_exactly(tmp_path: Path) -> None:
     assert vector_search(ours._snapshot) is not None
     shutil.rmtree(tmp_path / "d.lance" / "_indices")
     exact = nearest(ours, query, use_index=False)
-    with pytest.warns(UserWarning, match="an index cannot be used"):
+    with pytest.warns(UserWarning, match="index .* cannot be used"):
         assert nearest(ours, query).equals(exact)

@@ -21,7 +21,6 @@ Source: rows and scores of pylance 14.0.2.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
@@ -33,10 +32,9 @@ import numpy.typing as npt
 from lance_nb.code_lines import Python
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import ColumnNotFoundError, CorruptFileError, InvalidInputError, LanceError
-from lance_nb.format.fragment_reuse import REUSE_INDEX
-from lance_nb.indices.row_places import RowPlaces
+from lance_nb.indices.listing import ListedIndex, how_to_mend, list_indices, report_unusable
 from lance_nb.indices.row_sets import NO_ROWS, U64s
-from lance_nb.indices.segment import Segment, segment_of
+from lance_nb.indices.segment import Segment
 from lance_nb.indices.texts.partition import (
     Partition,
     TextSegment,
@@ -56,9 +54,8 @@ from lance_nb.indices.texts.scores import (
 )
 from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters, is_text
 from lance_nb.table.filtered_scan import RowChoice, quoted, read_columns, select_rows
-from lance_nb.table.index_search import Ids, Scores, among, different
+from lance_nb.table.index_search import Scores, among, different
 from lance_nb.table.indexed_scan import passing_rows
-from lance_nb.table.indices import read_indices
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.text_query import (
@@ -95,16 +92,6 @@ class Hits(NamedTuple):
 
 
 _NOTHING = Hits(NO_ROWS, np.zeros(0, np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class _Index:
-    """The text index of a column: its segments and the fragments that they cover."""
-
-    name: str
-    column: str
-    segments: tuple[Segment, ...]
-    covered: Ids
 
 
 class _Part(NamedTuple):
@@ -156,9 +143,13 @@ class TextSearch:
         index = self.indices.get(column)
         if index is None:
             return WITHOUT_INDEX
-        return read_parameters(self.snapshot, index.segments[0].index)
+        try:
+            return read_parameters(self.snapshot, index.segments[0].index)
+        except CorruptFileError as error:
+            place = error.path, error.offset_bytes, error.expected, error.found, error.place
+            raise CorruptFileError(*place, advice=how_to_mend(self.snapshot, index)) from error
 
-    def parts(self, index: _Index) -> tuple[_Part, ...]:
+    def parts(self, index: ListedIndex) -> tuple[_Part, ...]:
         """Open the partitions of an index. Raises LanceError."""
         known = self._parts.get(index.column)
         if known is None:
@@ -412,16 +403,13 @@ class TextPlan:
             indexed.append(self._scanned(leaf, words, parts, flat))
         return _sorted(indexed)
 
-    def _usable(self, column: str) -> _Index | None:
+    def _usable(self, column: str) -> ListedIndex | None:
         return None if column in self._unusable else self._search.indices.get(column)
 
     def _give_up(self, column: str, error: LanceError) -> None:
         self._unusable.add(column)
-        warnings.warn(
-            f"the text index of column {column!r} cannot be used, and rows are scanned instead: "
-            f"{str(error)!r}",
-            stacklevel=2,
-        )
+        indices = tuple(self._search.indices.values())
+        report_unusable(self._search.snapshot, indices, error, "rows are scanned instead")
 
     def _indexed(
         self,
@@ -522,7 +510,7 @@ class TextPlan:
 
     # --- rows that no index covers ----------------------------------------------------------------
 
-    def _flat_of(self, column: str, index: _Index | None, choice: RowChoice) -> _Flat | None:
+    def _flat_of(self, column: str, index: ListedIndex | None, choice: RowChoice) -> _Flat | None:
         """Read the texts of fragments that no segment covers; None where there are none."""
         if column in self._flat:
             return self._flat[column]
@@ -752,27 +740,15 @@ def _best(hits: Hits, most: int | None) -> tuple[U64s, Scores]:
 # --- the indices of a version ---------------------------------------------------------------------
 
 
-def _indices_of(snapshot: Snapshot) -> dict[str, _Index]:
+def _indices_of(snapshot: Snapshot) -> dict[str, ListedIndex]:
     """Return the text index of each column; of several the one that covers most."""
     if snapshot.manifest.index_section is None:
         return {}
-    listed = read_indices(snapshot)
-    reuse = next((one for one in listed if one.name == REUSE_INDEX), None)
-    ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
-    columns = {one.id: one.name for one in snapshot.manifest.schema.fields}
-    places = RowPlaces(snapshot)
-    found: dict[str, _Index] = {}
-    for name in sorted({one.name for one in listed if one.kind == KIND}):
-        mine = [one for one in listed if one.name == name]
-        fields = mine[0].fields
-        is_alike = all((one.kind, one.fields) == (KIND, fields) for one in mine)
-        if not is_alike or len(fields) != 1 or fields[0] not in columns:
-            continue
-        segments = tuple(segment_of(snapshot, one, ids, reuse, places) for one in mine)
-        covered = different(np.sort(np.concatenate([one.covered for one in segments])))
-        column = columns[fields[0]]
-        if column not in found or found[column].covered.size < covered.size:
-            found[column] = _Index(name, column, segments, covered)
+    found: dict[str, ListedIndex] = {}
+    for index in list_indices(snapshot, (KIND,), with_empty=True):
+        known = found.get(index.column)
+        if known is None or known.covered.size < index.covered.size:
+            found[index.column] = index
     order = {one.name: place for place, one in enumerate(snapshot.manifest.schema.fields)}
     return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
 

@@ -25,7 +25,6 @@ some with an infinite distance.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,17 +34,15 @@ import numpy.typing as npt
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.transaction_summary import count_of
-from lance_nb.indices.row_places import RowPlaces
+from lance_nb.indices.listing import ListedIndex, list_indices, listed_once, report_unusable
 from lance_nb.indices.row_sets import NO_ROWS, U64s, joined
-from lance_nb.indices.segment import Segment, segment_of
+from lance_nb.indices.segment import Segment
 from lance_nb.indices.vectors.ivf import FILES, NEWEST, IvfSegment, partitions_of
 from lance_nb.indices.vectors.stored_vectors import Floats
 from lance_nb.table.filtered_scan import RowChoice, quoted, select_rows
-from lance_nb.table.index_search import Ids, among, different
+from lance_nb.table.index_search import among, different
 from lance_nb.table.indexed_scan import rows_at
-from lance_nb.table.indices import read_indices
 from lance_nb.table.nearest import (
     DEFAULT_EFFORT,
     NearestQuery,
@@ -61,25 +58,12 @@ from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 
 KIND = "Vector"
+_INSTEAD = "all vectors are compared"
 _FIRST_PARTITIONS = ((1, 5), (10, 6), (100, 11), (200, 15), (500, 22), (1000, 29))
 _CHECKED_MIN = 64
 _EXACT_BYTES = 64 * 1024 * 1024
 F32s = npt.NDArray[np.float32]
 _NO_DISTANCES: F32s = np.zeros(0, np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class VectorIndex:
-    """An index on a column of vectors: its segments, and the fragments they cover together."""
-
-    name: str
-    column: str
-    segments: tuple[Segment, ...]
-    covered: Ids
-
-    def opened(self) -> list[tuple[Segment, IvfSegment]]:
-        """Open the files of all segments. Raises LanceError."""
-        return [(one, opened_segment(one)) for one in self.segments]
 
 
 @dataclass(slots=True)
@@ -109,7 +93,7 @@ class VectorSearch:
     def __init__(self, snapshot: Snapshot) -> None:
         """List the indices. Raises CorruptFileError for an index section that cannot be read."""
         self._snapshot = snapshot
-        self._indices = indices_of(snapshot)
+        self._indices = list_indices(snapshot, (KIND,))
 
     def find(
         self, choice: RowChoice, query: NearestQuery, *, indexed_only: bool
@@ -175,20 +159,17 @@ class VectorSearch:
         except (NotSupportedError, InvalidInputError):
             return None  # also links that may not be followed: a scan that needs them says so
         except LanceError as error:
-            warnings.warn(
-                f"an index cannot be used, and all vectors are compared: {str(error)!r}",
-                stacklevel=2,
-            )
+            report_unusable(self._snapshot, self._indices, error, _INSTEAD)
             return None
 
     def _chosen(
         self, query: NearestQuery
-    ) -> tuple[VectorIndex, list[tuple[Segment, IvfSegment]]] | None:
+    ) -> tuple[ListedIndex, list[tuple[Segment, IvfSegment]]] | None:
         """Return the first index on the column that has the metric, and its files."""
         for index in self._indices:
             if index.column != query.column:
                 continue
-            opened = index.opened()
+            opened = opened_segments(index)
             metric = opened[0][1].metric
             if query.asked_metric not in (None, metric):
                 continue
@@ -205,7 +186,7 @@ class VectorSearch:
 
     def _searched(
         self,
-        index: VectorIndex,
+        index: ListedIndex,
         opened: Sequence[tuple[Segment, IvfSegment]],
         choice: RowChoice,
         asked: NearestQuery,
@@ -235,7 +216,7 @@ class VectorSearch:
         return mine if rest is None else _merged(mine, rest, query.k)
 
     def _split(
-        self, index: VectorIndex, choice: RowChoice
+        self, index: ListedIndex, choice: RowChoice
     ) -> tuple[tuple[Fragment, ...] | None, tuple[Fragment, ...]]:
         """Return the fragments to search in the index, and those to compare exactly."""
         whole = self._snapshot.manifest.fragments
@@ -429,28 +410,9 @@ def opened_segment(segment: Segment) -> IvfSegment:
     return found
 
 
-def indices_of(snapshot: Snapshot) -> tuple[VectorIndex, ...]:
-    """Return the indices on columns of vectors that cover live fragments, by name."""
-    found = read_indices(snapshot)
-    reuse = next((one for one in found if one.name == REUSE_INDEX), None)
-    ids = np.asarray(snapshot.manifest.fragments.counts().ids, np.int64)
-    if different(ids).size != ids.size:
-        return ()
-    columns = {one.id: one.name for one in snapshot.manifest.schema.fields}
-    places = RowPlaces(snapshot)
-    indices = []
-    for name in sorted({one.name for one in found if one.kind == KIND}):
-        segments = [one for one in found if one.name == name]
-        fields = segments[0].fields
-        is_alike = all((one.kind, one.fields) == (KIND, fields) for one in segments)
-        if not is_alike or len(fields) != 1 or fields[0] not in columns:
-            continue
-        mine = [segment_of(snapshot, one, ids, reuse, places) for one in segments]
-        mine = [one for one in mine if one.covered.size]
-        if mine:
-            covered = different(np.concatenate([one.covered for one in mine]))
-            indices.append(VectorIndex(name, columns[fields[0]], tuple(mine), covered))
-    return tuple(indices)
+def opened_segments(index: ListedIndex) -> list[tuple[Segment, IvfSegment]]:
+    """Open the files of all segments of an index. Raises LanceError."""
+    return [(one, opened_segment(one)) for one in index.segments]
 
 
 def vector_search(snapshot: Snapshot) -> VectorSearch | None:
@@ -458,17 +420,4 @@ def vector_search(snapshot: Snapshot) -> VectorSearch | None:
 
     A version whose list of indices cannot be read is searched without them, with a warning.
     """
-    if snapshot.manifest.index_section is None:
-        return None
-    known = next((one for one in snapshot.searches if isinstance(one, VectorSearch)), None)
-    if known is None:
-        try:
-            known = VectorSearch(snapshot)
-        except LanceError as error:
-            warnings.warn(
-                f"the list of indices cannot be read, and all vectors are compared: {str(error)!r}",
-                stacklevel=2,
-            )
-            return None
-        snapshot.searches.append(known)
-    return known
+    return listed_once(snapshot, VectorSearch, VectorSearch, _INSTEAD)
