@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
+.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -226,6 +226,9 @@ bench-ui-scale: $(VENV)/.stamp-test  ## waiting, freezes and memory of the explo
 
 bench-spark: $(VENV)/.stamp-test  ## time Spark's verbs against df.write.parquet; BENCH_FLAGS='--rows N'
 	$(PY) -m tests.benchmarks.spark $(BENCH_FLAGS)
+
+bench-spark-scale: $(VENV)/.stamp-test  ## plan time, memory and cost per task at 100, 10,000 and 100,000 fragments
+	$(PY) -m tests.benchmarks.spark_scale $(BENCH_FLAGS)
 
 race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 times to one dataset
 	$(PY) -m tests.concurrency.processes $(or $(COMMITS),250) --ours 4 --pylance 4 --keep

@@ -70,7 +70,7 @@ class FragmentList(Sequence[Fragment]):
     ``has_counts`` False: the row counts in the bytes are unreliable and read as 0.
     """
 
-    __slots__ = ("_cache", "_counts", "_path", "_wire", "has_counts", "raw")
+    __slots__ = ("_cache", "_counts", "_path", "_places", "_wire", "has_counts", "raw")
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class FragmentList(Sequence[Fragment]):
         self._path = path
         self._cache: dict[int, Fragment] = {}
         self._counts: FragmentCounts | None = None
+        self._places: tuple[Counts64, Counts64] | None = None
         self._wire = wire or FragmentWire(raw)
 
     @classmethod
@@ -158,19 +159,15 @@ class FragmentList(Sequence[Fragment]):
 
         Raises CorruptFileError if several fragments have it.
         """
-        positions = np.flatnonzero(self.counts().ids == fragment_id)
-        if len(positions) > 1:
-            raise self._repeats(fragment_id)
-        return int(positions[0]) if len(positions) else None
+        positions = self.positions_of((fragment_id,))
+        return positions[0] if positions else None
 
     def places_of(self, fragments: Iterable[Fragment]) -> Iterator[int | None]:
         """Yield the position of each fragment in this list, None if there is none.
 
         Fragments that share an id are compared by their bytes; otherwise only ids are compared.
         """
-        ids = self.counts().ids
-        order = np.argsort(ids, kind="stable")
-        ordered = ids[order]
+        ordered, order = self._by_id()
         repeated: dict[int, dict[bytes, int]] = {}
         for fragment in fragments:
             start, stop = (
@@ -239,15 +236,23 @@ class FragmentList(Sequence[Fragment]):
 
         Raises CorruptFileError if several fragments have one of them.
         """
-        wanted = np.fromiter(fragment_ids, np.int64)
-        ids = self.counts().ids
-        matching = np.flatnonzero(np.isin(ids, wanted))
-        ordered = np.sort(ids[matching])
-        twice = np.flatnonzero(ordered[1:] == ordered[:-1])
+        wanted = np.array(sorted(set(fragment_ids)), np.int64)
+        ordered, order = self._by_id()
+        starts = np.searchsorted(ordered, wanted, "left")
+        counts = np.searchsorted(ordered, wanted, "right") - starts
+        twice = np.flatnonzero(counts > 1)
         if len(twice):
-            raise self._repeats(int(ordered[twice[0]]))
-        positions: list[int] = matching.tolist()
+            raise self._repeats(int(wanted[twice[0]]))
+        positions: list[int] = np.sort(order[starts[counts > 0]]).tolist()
         return positions
+
+    def _by_id(self) -> tuple[Counts64, Counts64]:
+        """Return the ids in ascending order and their positions; sorted once for all lookups."""
+        if self._places is None:
+            ids = self.counts().ids
+            order = np.argsort(ids, kind="stable")
+            self._places = ids[order], order
+        return self._places
 
     def _repeats(self, fragment_id: int) -> CorruptFileError:
         expected = "fragment ids that differ"

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_nb.dataset import LanceDataset, LanceFragment
 from lance_nb.dataset.opened import check_stamp, stamp_of
@@ -37,6 +38,7 @@ from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import commit_staged
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
+from lance_nb.table.index_search import Ids
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
@@ -270,24 +272,30 @@ def fragment_groups(
     snapshot: Snapshot, task_bytes: int = TASK_BYTES
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group the fragments of a version for tasks of about ``task_bytes``: ids and total bytes."""
-    return group_fragments(snapshot.manifest.fragments, task_bytes)
+    return group_fragments(snapshot, task_bytes, lambda ids: np.ones(len(ids), np.bool_))
+
+
+# Tells by their ids which fragments are wanted.
+Wanted = Callable[[Ids], npt.NDArray[np.bool_]]
 
 
 def group_fragments(
-    fragments: Iterable[Fragment], task_bytes: int
+    snapshot: Snapshot, task_bytes: int, wanted: Wanted
 ) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Group adjacent fragments: their ids and total bytes."""
-    ids: list[int] = []
+    """Group adjacent fragments of those wanted: their ids and total bytes; none is decoded."""
+    counts = snapshot.manifest.fragments.counts()
+    is_wanted = wanted(counts.ids)
+    group: list[int] = []
     size = 0
-    for fragment in fragments:
-        weight = fragment_bytes(fragment)
-        if ids and size + weight > task_bytes:
-            yield tuple(ids), size
-            ids, size = [], 0
-        ids.append(fragment.id)
+    weights = counts.size_bytes[is_wanted].tolist()
+    for fragment_id, weight in zip(counts.ids[is_wanted].tolist(), weights, strict=True):
+        if group and size + weight > task_bytes:
+            yield tuple(group), size
+            group, size = [], 0
+        group.append(fragment_id)
         size += weight
-    if ids:
-        yield tuple(ids), size
+    if group:
+        yield tuple(group), size
 
 
 def select_fragments(snapshot: Snapshot, ids: Collection[int]) -> list[Fragment]:

@@ -15,11 +15,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from lance_nb.dataset import LanceDataset
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_fragments
 from lance_nb.spark.tasks.columns import CastFragments, FillColumns
 from lance_nb.spark.tasks.maintenance import BuildSegment, RewriteFragments
 from lance_nb.spark.tasks.rows import DeleteRows, UpdateRows
+from lance_nb.table.index_search import among
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.schema_change import next_field_id
 
@@ -58,11 +61,10 @@ def rebased(
     numbers = [
         at for at, task in enumerate(tasks) if at in results and unchanged >= {*task.fragment_ids}
     ]
-    covered = {one for at in numbers for one in tasks[at].fragment_ids}
-    rest = (one for one in after.manifest.fragments if one.id not in covered)
+    covered = np.array(sorted(one for at in numbers for one in tasks[at].fragment_ids), np.int64)
     made = [
         replace(tasks[0], pinned=pinned, fragment_ids=ids, size_bytes=size)
-        for ids, size in group_fragments(rest, TASK_BYTES)
+        for ids, size in group_fragments(after, TASK_BYTES, lambda ids: ~among(ids, covered))
     ]
     kept = [replace(tasks[at], pinned=pinned) for at in numbers]
     return _moved(fresh, [*kept, *made], results, numbers)

@@ -37,7 +37,7 @@ from lance_nb.table.ordering import Addresses, addresses_of
 from lance_nb.table.predicate import Filter
 from lance_nb.table.projection import Projection
 from lance_nb.table.scan import window_rows
-from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.scan_tasks import row_ends
 from lance_nb.table.snapshot import Snapshot
 
 _MANY_FRAGMENTS = 32
@@ -125,7 +125,7 @@ def _parts(
     """
     whole = snapshot.manifest.fragments
     ids = whole.counts().ids
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     if choice.fragments is None:
         touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
         is_covered = among(ids, answer.covered)
@@ -179,7 +179,7 @@ def _positions(snapshot: Snapshot, fragment: Fragment, first: int, offsets: Ints
 def rows_at(snapshot: Snapshot, rows: U64s) -> Addresses:
     """Return live rows by their addresses, in the order in which they are given."""
     whole = snapshot.manifest.fragments
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     order = np.argsort(rows, kind="stable")
     answer = IndexAnswer(rows[order], np.zeros(0, np.int64), is_exact=True)
     parts = []

@@ -36,7 +36,7 @@ from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.storage.base import ByteRange
 from lance_nb.table.fragment_reader import columns_of, confirmed_rows, open_file
 from lance_nb.table.scan import wanted_rows
-from lance_nb.table.scan_tasks import live_counts, num_live_rows
+from lance_nb.table.scan_tasks import num_live_rows, row_ends
 from lance_nb.table.snapshot import Snapshot
 
 U64s = npt.NDArray[np.uint64]
@@ -155,7 +155,7 @@ def _of_addresses(snapshot: Snapshot, wanted: U64s) -> Ints:
     """Return the position of each row address, -1 for one of a row that is not there."""
     owners = (wanted >> _ADDRESS_SHIFT).astype(np.int64)
     offsets = (wanted & _OFFSET_MASK).astype(np.int64)
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     positions = np.full(wanted.size, -1, np.int64)
     for fragment_id in np.unique(owners).tolist():
         number = snapshot.manifest.fragments.position_of(fragment_id)

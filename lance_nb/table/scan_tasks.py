@@ -147,9 +147,17 @@ def first_rows(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None) 
             yield position
             position += num_live_rows(snapshot, fragment)
         return
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     for place in snapshot.manifest.fragments.places_of(fragments):
         yield int(ends[place - 1]) if place else 0
+
+
+def row_ends(snapshot: Snapshot) -> Ints:
+    """Return the live rows up to the end of every fragment, in scan order; added up once."""
+    if not snapshot.row_ends:
+        snapshot.row_ends.append(np.cumsum(live_counts(snapshot)))
+    ends: Ints = snapshot.row_ends[0]
+    return ends
 
 
 def live_counts(snapshot: Snapshot) -> Ints:

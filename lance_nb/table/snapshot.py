@@ -45,6 +45,9 @@ class Snapshot:
     # The live rows of every fragment, as far as they are known; see table.scan_tasks.
     live_rows: list[Any] = field(default_factory=list, compare=False, repr=False)
 
+    # The number of live rows up to the end of every fragment; see table.scan_tasks.
+    row_ends: list[Any] = field(default_factory=list, compare=False, repr=False)
+
     # The indices of each purpose, once a scan has asked for them; see lance_nb.indices.
     searches: list[Any] = field(default_factory=list, compare=False, repr=False)
 

@@ -22,7 +22,7 @@ from lance_nb.table.deletions import physical_rows, read_deletions
 from lance_nb.table.fragment_reader import confirmed_rows, read_rows, reads_at_a_time
 from lance_nb.table.projection import ROW_OFFSET, Projection, result_table
 from lance_nb.table.scan import LiveRows, empty_table, row_columns
-from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.scan_tasks import row_ends
 from lance_nb.table.snapshot import Snapshot
 
 _FAR_APART = 16  # rows, on average: hardly any are neighbours, and looking for them costs more
@@ -35,7 +35,7 @@ def take_rows(
     wanted = _positions(positions)
     if not wanted.size:
         return empty_table(projection.schema)
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     total = int(ends[-1]) if ends.size else 0
     if int(wanted.min()) < 0:
         raise ArgumentError(f"row {wanted.min()} does not exist; the dataset has {total} rows")

@@ -140,6 +140,7 @@ class Rounds:
         uri = str(place / "t.lance")
         lance_nb.write_dataset(_rows(0, NUM_ROWS, "old"), uri, max_rows_per_file=NUM_ROWS // 8)
         before = _seen(lance_nb.dataset(uri).to_table())
+        os.environ["XDG_CACHE_HOME"] = str(place / "cache")  # what a round leaves is its own
         try:
             if fault == "driver killed":
                 end = self._killed_driver(name, uri, chance)

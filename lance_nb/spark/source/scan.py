@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
@@ -37,13 +38,13 @@ from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoun
 from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
-    fragment_bytes,
     fragment_groups,
     group_fragments,
 )
 from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
 from lance_nb.table.diff.feed import INSERT, QUIET, TIME, TYPE, VERSION
+from lance_nb.table.index_search import Ids, among
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
 from lance_nb.table.scan_tasks import live_counts
@@ -58,7 +59,10 @@ _BATCH_BYTES = 8 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A scan of one version. ``stored`` are the columns as Arrow, ``schema`` as Spark has them."""
+    """A scan of one version. ``stored`` are the columns as Arrow, ``schema`` as Spark has them.
+
+    ``batch_rows`` is computed once: tasks do not look at the other fragments of the version.
+    """
 
     pinned: PinnedVersion
     columns: tuple[str, ...] | None
@@ -67,6 +71,7 @@ class ReadPlan:
     with_row_address: bool
     stored: pa.Schema
     schema: pa.Schema
+    batch_rows: int
 
     @classmethod
     def of(cls, options: SourceOptions) -> ReadPlan:
@@ -81,6 +86,7 @@ class ReadPlan:
             options.is_set("withrowaddress"),
             pa.schema([]),
             pa.schema([]),
+            _batch_rows(dataset.opened[1]),
         )
         stored = plan._scanner(dataset, None).projected_schema
         return replace(plan, stored=stored, schema=readable_schema(stored))
@@ -125,7 +131,7 @@ class ReadPlan:
             fragments=wanted,
             with_row_id=self.with_row_id,
             with_row_address=self.with_row_address,
-            batch_size=_batch_rows(self.pinned.open()[1]),
+            batch_size=self.batch_rows,
         )
 
 
@@ -146,7 +152,7 @@ class ReadPart:
 
 
 def _total_bytes(snapshot: Snapshot) -> int:
-    return sum(fragment_bytes(one) for one in snapshot.manifest.fragments)
+    return int(snapshot.manifest.fragments.counts().size_bytes.sum())
 
 
 def _batch_rows(snapshot: Snapshot) -> int:
@@ -226,6 +232,7 @@ WHOLE = -1
 # Operations that change no rows; they may change columns.
 _NO_ROWS = QUIET | {"Merge", "Project"}
 _FEED = (TYPE, VERSION, TIME)
+_NO_IDS: Ids = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +298,7 @@ class ChangePlan:
         if start >= end:
             return []
         if start < 0:
-            return list(self._of_fragments(end, None))
+            return list(self._of_fragments(end, _NO_IDS))
         known = set(self.numbers())
         gone = [one for one in range(start + 1, end + 1) if one not in known]
         if gone:
@@ -308,11 +315,12 @@ class ChangePlan:
         if name in _NO_ROWS:
             return
         if version == 1:
-            yield from self._of_fragments(version, None)
+            yield from self._of_fragments(version, _NO_IDS)
         elif self.is_feed:
             yield ChangePart(version, None)
         elif name == "Append":
-            yield from self._of_fragments(version, _ids(self._dataset(version - 1)))
+            before = self._dataset(version - 1).opened[1].manifest.fragments.counts().ids
+            yield from self._of_fragments(version, np.sort(before))
         elif not self.skips_changes:
             raise NotSupportedError(
                 f"version {version} ({name}) changed existing rows, but this stream reads appended "
@@ -320,12 +328,9 @@ class ChangePlan:
                 "readChangeFeed to read the changes"
             )
 
-    def _of_fragments(self, version: int, known: frozenset[int] | None) -> Iterator[ChangePart]:
+    def _of_fragments(self, version: int, known: Ids) -> Iterator[ChangePart]:
         _, snapshot = replace(self.pinned, version=version).open()
-        fragments = [
-            one for one in snapshot.manifest.fragments if known is None or one.id not in known
-        ]
-        for ids, _ in group_fragments(fragments, TASK_BYTES):
+        for ids, _ in group_fragments(snapshot, TASK_BYTES, lambda ids: ~among(ids, known)):
             yield ChangePart(version, ids)
 
     def batches(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
@@ -355,11 +360,6 @@ class ChangePlan:
 
     def _dataset(self, version: int) -> LanceDataset:
         return replace(self.pinned, version=version).dataset()
-
-
-def _ids(dataset: LanceDataset) -> frozenset[int]:
-    counts = dataset.opened[1].manifest.fragments.counts()
-    return frozenset(counts.ids.tolist())
 
 
 def _as_inserts(batch: pa.RecordBatch, version: int, made: datetime | None) -> pa.RecordBatch:

@@ -66,12 +66,18 @@ def fill_fragments(
 
 @dataclass(frozen=True, slots=True)
 class FillColumns:
-    """Compute new columns for some fragments."""
+    """Compute new columns for some fragments.
+
+    ``part`` are the columns with their field ids, ``after`` is the new schema: new ids depend on
+    all fragments, which the plan looks at once for all tasks.
+    """
 
     pinned: PinnedVersion
     fragment_ids: tuple[int, ...]
     values: PickledValue
     read_columns: tuple[str, ...] | None
+    part: Schema
+    after: Schema
     size_bytes: int
 
     @property
@@ -86,8 +92,7 @@ class FillColumns:
             snapshot, self.values.value, columns=self.read_columns, batch_size=None,
             reader_schema=None,
         )  # fmt: skip
-        schema, part = extend_schema(snapshot.manifest, values.schema)
-        return fill_fragments(snapshot, part, values, self.fragment_ids, schema)
+        return fill_fragments(snapshot, self.part, values, self.fragment_ids, self.after)
 
 
 def plan_columns(
@@ -104,12 +109,12 @@ def plan_columns(
             'expected SQL expressions such as {"area": "width * height"}, or a function of batches'
         )
     checked = values_of(snapshot, values, columns=read_columns, batch_size=None, reader_schema=None)
-    extend_schema(snapshot.manifest, checked.schema)
+    after, part = extend_schema(snapshot.manifest, checked.schema)
     pinned = PinnedVersion.of(dataset)
     said = PickledValue.of(dict(values) if isinstance(values, Mapping) else values)
     columns = None if read_columns is None else tuple(read_columns)
     tasks = tuple(
-        FillColumns(pinned, ids, said, columns, size)
+        FillColumns(pinned, ids, said, columns, part, after, size)
         for ids, size in fragment_groups(snapshot, task_bytes)
     )
     detail = ", ".join(checked.schema.names)

@@ -27,6 +27,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
 from lance_nb.dataset.verbs import compaction, indexing
 from lance_nb.dataset.verbs.branching import clone_places
+from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.indexing import Wanted
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
@@ -46,6 +47,7 @@ from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data
 from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
+from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionOptions, CompactionTask, Rewritten
 from lance_nb.transactions.environment import Environment
@@ -78,9 +80,19 @@ class CommitRewrites:
     options: CompactionOptions
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
-        """Commit; a concurrent change of these fragments is a conflict."""
-        session, _ = plan.pinned.open()
-        made, _ = compaction.commit(session, plan.pinned.branch, results, self.options)
+        """Commit; a concurrent change of these fragments is a conflict.
+
+        The operation is looked for first: if it was committed, its fragments are not there now.
+        """
+        session, branch = plan.pinned.session(), plan.pinned.branch
+        done = find_transaction(place_of(session, branch), plan.operation_id, plan.pinned.version)
+        if done is not None:
+            return LanceDataset.from_opened(session, session.load(Target(branch, done)))
+        environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
+        how = CommitOptions(message=label.message, environment=environment)
+        made, _ = compaction.commit(
+            session, branch, results, self.options, how=how, properties=dict(label.properties)
+        )
         return LanceDataset.from_opened(session, made)
 
 

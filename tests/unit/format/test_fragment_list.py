@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -211,3 +212,23 @@ def test_a_list_in_order_is_itself() -> None:
     assert ordered.in_order() is ordered
     mixed = FragmentList.of([fragment(2), fragment(1)])
     assert mixed.in_order() == ordered
+
+
+def test_fragments_in_any_order_are_found_after_sorting_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = [9, 2, 7, 4, 0]
+    found = FragmentList.of([fragment(n) for n in ids])
+    found.counts()
+    sorts = []
+    argsort = np.argsort
+    monkeypatch.setattr(
+        np, "argsort", lambda *args, **how: sorts.append(1) or argsort(*args, **how)
+    )
+    for n in (4, 9, 0):
+        assert found.position_of(n) == ids.index(n)
+    assert found.positions_of([7, 9, 9, 5]) == [0, 2]
+    assert [one.id for one in found.with_ids([0, 2]).values()] == [2, 0]
+    assert list(found.places_of([fragment(7), fragment(5)])) == [2, None]
+    assert found.positions_of([]) == []
+    assert len(sorts) == 1

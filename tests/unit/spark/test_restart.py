@@ -18,7 +18,9 @@ import lance_nb
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, RunCancelledError, StorageError
+from lance_nb.format.fragment_list import FragmentList
 from lance_nb.spark import journal
+from lance_nb.spark import plan as plan_module
 from lance_nb.spark.journal_json import ResumeOptions, tasks_from_json, tasks_to_json
 from lance_nb.spark.plan import Plan
 from lance_nb.spark.run import RunOptions, run_once
@@ -353,3 +355,42 @@ def test_a_task_costs_few_bytes(dataset: LanceDataset) -> None:
     few = len(tasks_to_json(plan.tasks))
     many = len(tasks_to_json(plan.tasks * 100))
     assert (many - few) / (len(plan.tasks) * 99) < 400
+
+
+def test_a_compaction_that_was_committed_is_not_committed_again(dataset: LanceDataset) -> None:
+    plan = spark.plan_compaction(dataset)
+    with pytest.MonkeyPatch.context() as patched:
+        commit = Plan.commit
+
+        def dies(plan: Plan, *args: Any) -> Any:
+            commit(plan, *args)
+            raise KeyboardInterrupt
+
+        patched.setattr(Plan, "commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run_once(plan, RunOptions.of("smaller", {"engine": "local", "journal": True}))
+    there = lance_nb.dataset(dataset.uri)
+    assert len(there.get_fragments()) == 1
+    assert there.version_info(there.version).message == "smaller"
+    lance_nb.dataset(dataset.uri).update_config({"other": "writer"})
+    made = spark.resume(plan.operation_id)
+    assert made.version == there.version
+    assert lance.dataset(dataset.uri).version == there.version + 1
+    assert spark.unfinished() == []
+
+
+def test_tasks_of_a_backfill_do_not_look_at_other_fragments(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = spark.plan_columns(dataset, {"twice": "id * 2"}, task_bytes=1)
+    decoded: Counter[int] = Counter()
+    plan_module._opened.cache_clear()  # as in a worker, which has decoded nothing
+    read = FragmentList.__getitem__
+
+    def counted(found: FragmentList, at: Any) -> Any:
+        decoded[at] += 1
+        return read(found, at)
+
+    monkeypatch.setattr(FragmentList, "__getitem__", counted)
+    plan.tasks[3].run()
+    assert set(decoded) == {3}
