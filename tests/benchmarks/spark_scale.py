@@ -1,4 +1,4 @@
-"""What a job on Spark costs beside its work, by its number of fragments: ``make bench-spark-scale``.
+"""What jobs on Spark cost beside their work, by number of fragments: ``make bench-spark-scale``.
 
 For 100, 10,000 and 100,000 fragments of three rows, each in a process of its own, a count with a
 filter is planned with one task for each fragment and run on a session of two cores. Prints a
