@@ -14,7 +14,7 @@ Source: message MiniBlockLayout of lance.encodings21; byte layout verified again
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -212,14 +212,14 @@ def parse_chunks(
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
     heads = raw.view(header).ravel()
     position = starts + header.itemsize
-    found: dict[str, ChunkBuffer] = {}
+    parts: list[ChunkBuffer] = []
     for name in (header.names or ())[1:]:
         sizes = heads[name].astype(np.int64)
-        found[name] = ChunkBuffer(data, position, sizes)
+        parts.append(ChunkBuffer(data, position, sizes))
         if bool((position + sizes > ends).any()):
             raise corrupt("chunk parts that fit their chunk", "larger parts")
         position = position + _pad8(sizes)
-    return _parsed(layout, table, found, heads["levels"].astype(np.int64))
+    return _parsed(layout, table, parts, heads["levels"].astype(np.int64))
 
 
 def _parse_chunk(
@@ -232,31 +232,36 @@ def _parse_chunk(
     header, least, words = _header_type(layout)
     if end - start < least:
         raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
-    levels, *sizes = words.unpack_from(data.data, start)
+    numbers = list(words.unpack_from(data.data, start))  # the levels, then the size of each part
     position = start + header.itemsize
-    found: dict[str, ChunkBuffer] = {}
-    for name, size in zip((header.names or ())[1:], sizes, strict=True):
-        found[name] = ChunkBuffer(data, np.array([position]), np.array([size]))
+    for size in numbers[1:]:
         if position + size > end:
             raise corrupt("chunk parts that fit their chunk", "larger parts")
+        numbers.append(position)
         position += size + 7 & ~7
-    return _parsed(layout, table, found, np.array([levels]))
+    array = np.array(numbers)
+    count = len(numbers) // 2
+    parts = [
+        ChunkBuffer(data, array[at + count : at + count + 1], array[at : at + 1])
+        for at in range(1, count + 1)
+    ]
+    return _parsed(layout, table, parts, array[:1])
 
 
 def _parsed(
     layout: encodings21.MiniBlockLayout,
     table: ChunkTable,
-    found: Mapping[str, ChunkBuffer],
+    parts: Iterable[ChunkBuffer],
     levels: Ints,
 ) -> ParsedChunks:
-    values = tuple(part for name, part in found.items() if name.startswith("value"))
+    rest = iter(parts)
+    rep = next(rest) if layout.HasField("rep_compression") else None
+    definition = next(rest) if layout.HasField("def_compression") else None
     counts = table.num_values
-    flat = not layout.repetition_index_depth and ("rep" in found or "def" in found)
+    flat = not layout.repetition_index_depth and (rep is not None or definition is not None)
     if flat and not np.array_equal(levels, counts):
         raise corrupt("one level per value", "another number of levels")
-    return ParsedChunks(
-        levels, found.get("rep"), found.get("def"), Chunks(values, counts, table.symbols)
-    )
+    return ParsedChunks(levels, rep, definition, Chunks(tuple(rest), counts, table.symbols))
 
 
 def _header_type(
