@@ -63,7 +63,12 @@ if TYPE_CHECKING:
     from lance_nb.dataset.expectations import Expectations
     from lance_nb.dataset.file_session import LanceFileSession
     from lance_nb.dataset.optimize import DatasetOptimizer
-    from lance_nb.dataset.result_types import BulkCommitResult, DeleteResult, UpdateResult
+    from lance_nb.dataset.result_types import (
+        BulkCommitResult,
+        DeleteResult,
+        EditResult,
+        UpdateResult,
+    )
     from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
     from lance_nb.dataset.verbs.branch_merging import MergePlan, Resolve
@@ -1799,6 +1804,57 @@ class LanceDataset(OpenedVersion):
             timeout_s=retry_timeout.total_seconds(),
         )
         return {"num_rows_updated": count}
+
+    def edit(
+        self,
+        cells: Mapping[int, Mapping[str, Any]] | None = None,
+        *,
+        add: Any = None,
+        delete: Collection[int] = (),
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _RETRY_TIMEOUT,
+        progress: Progress | None = None,
+    ) -> EditResult:
+        """Set single cells, add rows and delete rows, as one version. Not in pylance.
+
+        What others have committed since this version stays: a cell that has another value by now
+        than it has here, or a row that is gone or was changed and is to be deleted, refuses the
+        whole edit. Rows are followed by stable row id, else by address.
+
+        Args:
+            cells: row id (``_rowid`` of this version) to column to value: a Python value or an
+                Arrow scalar that the column's type holds without loss.
+            add: rows to add: what ``write_dataset`` takes.
+            delete: row ids of rows to delete.
+            conflict_retries: how often to start over after a conflict with another writer.
+            retry_timeout: how long to keep starting over; the first attempt is always made.
+            progress: called with edited rows written and edited rows in all.
+
+        Returns ``num_edited_cells``, ``num_updated_rows``, ``num_inserted_rows`` and
+        ``num_deleted_rows``. Raises InvalidInputError (no such row, or a value that the column does
+        not hold), ColumnNotFoundError, NotSupportedError (a column of blobs), SchemaMismatchError,
+        CommitConflictError, TooMuchWriteContentionError.
+
+        Examples:
+            >>> rows = ds.to_table(columns=["id"], with_row_id=True)["_rowid"].to_pylist()
+            >>> result = ds.edit({rows[0]: {"label": "x"}, rows[1]: {"label": None}},
+            ...                  delete=[rows[2]])
+            >>> result["num_edited_cells"], result["num_deleted_rows"]
+            (2, 1)
+        """
+        from lance_nb.dataset.verbs import editing
+
+        edits = editing.edits_of(cells, delete)
+        self._snapshot, result = editing.edit(
+            self._session,
+            self._snapshot,
+            edits,
+            add,
+            max_retries=conflict_retries,
+            timeout_s=retry_timeout.total_seconds(),
+            progress=progress,
+        )
+        return result
 
     def restore(self) -> None:
         """Make this version the newest one again, as a new version of its branch.

@@ -55,7 +55,7 @@ from lance_nb.explorer.staging.undo import RestoreUndo
 from lance_nb.transactions.branch_merge.choices import VALUE, CellChoice
 from lance_nb.transactions.branch_merge.conflicts import FAIL, KEYS, ROWS
 from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD
-from lance_nb.transactions.branch_merge.row_replay import hand_value
+from lance_nb.transactions.cell_values import hand_value
 
 MAX_MESSAGE = 2000
 MAX_KEYS = 500

@@ -123,20 +123,57 @@ def rewrite_rows(
     """
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
-    shape = shape_of(schema, dict(updates), payloads=True)
-    change = _Change(snapshot, shape, project(schema, None, [ROW_ID]))
+    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
+    every = project(schema, None, [ROW_ID])
+    if found is None:
+        rows = select_rows(snapshot, choice, every)
+    else:
+        rows = _in_windows(snapshot, found, every)
+    text = "" if choice.filter is None else choice.filter.text
+    made = change.made, tuple(updates)
+    return _written_again(snapshot, change.parts(rows), made, options, text=text, progress=progress)
+
+
+def rewrite_given(
+    snapshot: Snapshot,
+    names: Sequence[str],
+    found: Sequence[Touched],
+    values: Callable[[Selected], pa.Table],
+    options: WriteOptions,
+    *,
+    progress: Callable[[int], None] = _no_progress,
+) -> RowRewrite:
+    """Write rows again, with values that the caller has for the columns ``names``.
+
+    ``values`` returns these columns for some of the rows. Raises NotSupportedError, StorageError;
+    no file remains then.
+    """
+    every = project(snapshot.manifest.schema, None, [ROW_ID])
+    rows = _in_windows(snapshot, found, every)
+    return _written_again(
+        snapshot, rows, (values, tuple(names)), options, text="", progress=progress
+    )
+
+
+def _written_again(
+    snapshot: Snapshot,
+    rows: Iterable[Selected],
+    made: tuple[Callable[[Selected], pa.Table], tuple[str, ...]],
+    options: WriteOptions,
+    *,
+    text: str,
+    progress: Callable[[int], None],
+) -> RowRewrite:
+    """Write rows again; ``made`` gives the new values of the columns that it names."""
+    schema = snapshot.manifest.schema
+    every = project(schema, None, [ROW_ID])
     copies = BlobCopies(snapshot)
     deletions, ids = [], []
-    condition = choice.filter
-    if found is None:
-        rows = select_rows(snapshot, choice, change.every)
-    else:
-        rows = _in_windows(snapshot, found, change.every)
     with FragmentWriter(schema, snapshot.locations.home, copying(options, copies)) as writer:
         for fragment, windows in groupby(rows, key=lambda one: one.fragment):
             offsets = []
-            for window in change.parts(windows):
-                table = change.table(window, copies)
+            for window in windows:
+                table = _changed_table(snapshot, every, window, made[0](window), copies)
                 ids.append(to_integers(one_array(table.column(ROW_ID))))
                 for batch in table.drop_columns([ROW_ID]).to_batches():
                     writer.write(batch)
@@ -144,14 +181,28 @@ def rewrite_rows(
                 progress(len(window.physical))
             deletions.append(deletion_of(snapshot, fragment, np.concatenate(offsets)))
         fragments = writer.finish()
-    text = "" if condition is None else condition.text
     if snapshot.manifest.reader_feature_flags & STABLE_ROW_IDS:
         fragments = list(with_row_ids(fragments, ids))
     return RowRewrite(
         DeletionPlan(snapshot.version, text, tuple(deletions)),
         tuple(fragments),
-        tuple(one.id for name in updates for one in schema.field(name).walk()),
+        tuple(one.id for name in made[1] for one in schema.field(quoted([name])).walk()),
     )
+
+
+def _changed_table(
+    snapshot: Snapshot, every: Projection, rows: Selected, made: pa.Table, copies: BlobCopies
+) -> pa.Table:
+    """Read rows with their row ids, and put the values that were made for them in their places."""
+    table = selected_table(snapshot, every, rows)
+    if copies:
+        addresses = row_addresses(rows.fragment, rows.physical)
+        table = copies.table(table, addresses, without=made.schema.names)
+    for name in made.schema.names:
+        place = table.schema.get_field_index(name)
+        field = _written(snapshot, table.schema.field(place))
+        table = table.set_column(place, field, cast(made.column(name), field))
+    return table
 
 
 def _in_windows(
@@ -188,7 +239,7 @@ def rewrite_values(
     schema = snapshot.manifest.schema
     check_updates(schema, updates)
     part = updated_part(schema, updates)
-    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True), project(schema, []))
+    change = _Change(snapshot, shape_of(schema, dict(updates), payloads=True))
     rows_of = {fragment.id: rows for fragment, rows in found}
 
     def values(fragment: Fragment, first: int, last: int) -> pa.Table:
@@ -228,24 +279,10 @@ def has_blobs(schema: Schema) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """How rows get their new values."""
+    """How rows get their new values from expressions."""
 
     snapshot: Snapshot
     shape: Shape
-    every: Projection
-
-    def table(self, rows: Selected, copies: BlobCopies) -> pa.Table:
-        """Read rows, with their new values and their row ids."""
-        table = selected_table(self.snapshot, self.every, rows)
-        made = self._made(rows)
-        if copies:
-            addresses = row_addresses(rows.fragment, rows.physical)
-            table = copies.table(table, addresses, without=made.schema.names)
-        for name in made.schema.names:
-            place = table.schema.get_field_index(name)
-            field = self._written(table.schema.field(place))
-            table = table.set_column(place, field, cast(made.column(name), field))
-        return table
 
     def parts(self, windows: Iterable[Selected]) -> Iterator[Selected]:
         """Cut windows where expressions see the bytes of blobs, so that these fit into memory."""
@@ -257,7 +294,7 @@ class _Change:
             for start in range(0, window.num_rows, step or max(window.num_rows, 1)):
                 yield window.part(start, start + (step or window.num_rows))
 
-    def _made(self, rows: Selected) -> pa.Table:
+    def made(self, rows: Selected) -> pa.Table:
         """Compute new values; expressions see the bytes of blobs."""
         source = selected_table(self.snapshot, self.shape.source, rows)
         if self.shape.reads_payloads:
@@ -267,18 +304,19 @@ class _Change:
             source = pa.Table.from_batches([batch])
         return self.shape.table(source)
 
-    def _written(self, field: pa.Field) -> pa.Field:
-        """Return the form in which new values of a column are made: of blobs, their bytes."""
-        if is_blob(self.snapshot.manifest.schema.field(quoted([field.name]))):
-            return pa.field(field.name, pa.large_binary(), field.nullable)
-        return field
-
     def values(self, rows: Selected, wanted: pa.Schema) -> pa.Table:
         """Compute the new values of rows, in the types of ``wanted``."""
-        made = self._made(rows)
-        fields = [self._written(field) for field in wanted]
+        made = self.made(rows)
+        fields = [_written(self.snapshot, field) for field in wanted]
         arrays = [cast(made.column(field.name), field) for field in fields]
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _written(snapshot: Snapshot, field: pa.Field) -> pa.Field:
+    """Return the form in which new values of a column are made: of blobs, their bytes."""
+    if is_blob(snapshot.manifest.schema.field(quoted([field.name]))):
+        return pa.field(field.name, pa.large_binary(), field.nullable)
+    return field
 
 
 def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

@@ -46,6 +46,12 @@ def _updates(place: str, condition: str | None = None) -> Any:
     return opened(place).merge_insert("id").when_matched_update_all(condition)
 
 
+def _edit(place: str) -> None:
+    dataset = opened(place)
+    ids = dataset.to_table(columns=["id"], with_row_id=True)["_rowid"].to_pylist()
+    dataset.edit({ids[0]: {"n": 100}, ids[30]: {"n": 101}}, add=rows(100), delete=ids[3:5])
+
+
 def _insert_missing(place: str) -> None:
     opened(place).merge_insert("id").when_not_matched_insert_all().execute(rows(25, 20))
 
@@ -246,6 +252,7 @@ ROWS_VERBS: dict[str, Verb] = {
     "delete with checksums": Verb(lambda place: opened(place).delete("id % 3 = 0"), add_checksums),
     "delete of blobs": Verb(lambda place: _blobs(place).delete("id < 2"), with_blobs, at="-blobs"),
     "update": Verb(lambda place: opened(place).update({"n": "n + 100"}, where="id < 5")),
+    "edit of cells": Verb(_edit),
     "update of columns": Verb(
         lambda place: opened(place).update({"n": "id + 100"}, where="id < 5", mode="columns")
     ),

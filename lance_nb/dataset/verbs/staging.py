@@ -19,7 +19,7 @@ Source: lance_nb.transactions.staged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
@@ -31,6 +31,7 @@ from lance_nb.dataset.verbs import (
     checking,
     compaction,
     deleting,
+    editing,
     schema_evolution,
     updating,
     upserting,
@@ -131,6 +132,27 @@ class StageEdits:
         """Give columns new values where a filter passes, as ``LanceDataset.update`` does."""
         self._check_open()
         self._edits.append(updating.plan(self._snapshot, updates, where))
+        return self
+
+    def edit(
+        self,
+        cells: Mapping[int, Mapping[str, Any]] | None = None,
+        *,
+        add: Any = None,
+        delete: Collection[int] = (),
+        progress: Progress | None = None,
+    ) -> Self:
+        """Set cells by row id, add and delete rows, as ``LanceDataset.edit`` does.
+
+        A commit is refused if somebody else has changed one of the rows since. Raises
+        InvalidInputError, ColumnNotFoundError, NotSupportedError, SchemaMismatchError.
+        """
+        self._check_open()
+        edits = editing.edits_of(cells, delete)
+        alone = not self._edits
+        self._edits += editing.plan(
+            self._snapshot, edits, add, stands_alone=alone, progress=progress
+        )
         return self
 
     def merge_insert(self, on: str | Iterable[str] | None = None) -> StagedMerge[Self]:

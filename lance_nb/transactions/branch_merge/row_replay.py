@@ -15,7 +15,6 @@ Source: our own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -53,6 +52,7 @@ from lance_nb.transactions.branch_merge.row_merge import (
     group_keys,
 )
 from lance_nb.transactions.branch_merge.schemas import MergedSchema
+from lance_nb.transactions.cell_values import hand_value
 from lance_nb.transactions.row_lineage import all_row_ids
 
 Mask = npt.NDArray[np.bool_]
@@ -746,28 +746,6 @@ def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         raise NotSupportedError(
             f"values of column {field.name!r} do not convert from {column.type} to {field.type}: "
             f"{exc}"
-        ) from exc
-
-
-def hand_value(value: object, column: pa.Field) -> pa.Array:
-    """Return a value that a person wrote for a column as an array of one, in the column's type.
-
-    A text is read as the type has it: ``"2024-05-01"`` is a date, ``"[1, 2]"`` a list. Raises
-    InvalidInputError for what is no such value, and for a null where the column takes none.
-    """
-    if value is None and not column.nullable:
-        raise InvalidInputError(f"column {column.name!r} takes no nulls")
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    try:
-        if not isinstance(value, str) or is_text:
-            return pa.array([value], column.type)
-        if pa.types.is_nested(column.type):
-            return pa.array([json.loads(value)], column.type)
-        return pa.array([value.strip()]).cast(column.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
-        shown = value if isinstance(value, str) else repr(value)
-        raise InvalidInputError(
-            f"{shown[:80]!r} is no value of column {column.name!r}, which is {column.type}"
         ) from exc
 
 
