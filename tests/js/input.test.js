@@ -3,7 +3,7 @@
 import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { selectBars } from "../../lance_nb/explorer/js/bar_selection.js";
+import { markBars, selectBars } from "../../lance_nb/explorer/js/bar_selection.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
 import { gridKeys } from "../../lance_nb/explorer/js/grid_keys.js";
 import { suggestions } from "../../lance_nb/explorer/js/suggestions.js";
@@ -169,6 +169,36 @@ test("odd values beside a histogram are chosen by a click", () => {
   assert.equal(send(element, "pointerdown", { clientX: 10, button: 0 }).defaultPrevented, false);
   assert.equal(send(element, "pointerdown", { clientX: 93, button: 0 }).defaultPrevented, true);
   assert.equal(odd.length, 3);
+});
+
+test("a drag says which bars it is over, and when it is given up; chosen bars stay marked", () => {
+  const moved = [];
+  const element = h("div");
+  element.getBoundingClientRect = () => ({ left: 0, width: 80 });
+  const profile = { bars: [1, 1, 1, 1, 1, 1, 1, 1], kind: "number" };
+  const nothing = () => {};
+  selectBars(
+    element,
+    () => profile,
+    nothing,
+    nothing,
+    (...bars) => moved.push(bars),
+  );
+  send(element, "pointerdown", { clientX: 25, button: 0, pointerId: 1 });
+  markBars(element, profile, [0, 7]); // not while others are being chosen
+  for (const x of [26, 35, 38, 5]) send(element, "pointermove", { clientX: x });
+  assert.deepEqual(moved, [
+    [2, 3],
+    [0, 2],
+  ]);
+  assert.equal(element.style.getPropertyValue("--lnb-to"), "37.5%");
+  send(element, "pointercancel", { clientX: 5 });
+  assert.deepEqual(moved.at(-1), [-1, -1]);
+  markBars(element, profile, [2, 3]);
+  assert.ok(element.classList.contains("lnb-brushed"));
+  assert.equal(element.style.getPropertyValue("--lnb-from"), "25%");
+  markBars(element, profile, null);
+  assert.equal(element.classList.contains("lnb-brushed"), false);
 });
 
 test("a drag over bars leaves no listener behind", () => {

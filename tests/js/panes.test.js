@@ -608,11 +608,12 @@ function actions() {
   const grid = {
     state: { row: 5, column: 0, numRows: 250_000 },
     store: { column: (at) => columns[at] },
-    profiles: { of: () => PROFILE, comes: () => false, learn: () => {} },
+    profiles: { of: () => PROFILE, comes: () => false, learn: () => {}, crossed: () => ({}) },
     bar: () => ({
       fail: (error) => did.push(["fail", error.message]),
       brush: (...what) => did.push(["brush", ...what]),
       focus: () => did.push(["focus"]),
+      settle: () => did.push(["settle"]),
     }),
     asked: { order: null, near: null, filter: null, system: false },
     selected: 0,
@@ -655,6 +656,19 @@ test("letters sort by the column: ascending, descending, as stored", () => {
   grid.state.column = 1;
   act.letters.s();
   assert.deepEqual(did, []);
+});
+
+test("bars that a brush moves over are asked for, and only the last ones are used", async () => {
+  const { ctx, did, act } = actions();
+  act.brush(0, 1, 2, true);
+  const first = ctx.kernel.last("rows.range");
+  act.brush(0, 1, 3);
+  const second = ctx.kernel.last("rows.range");
+  await second.answer({ where: "n < 3" });
+  await first.answer({ where: "n < 2" });
+  assert.deepEqual(did, [["brush", "t.n", "n < 3", { bars: [1, 3], moves: false }]]);
+  act.brush(0, -1, -1, true);
+  assert.deepEqual(did.at(-1), ["settle"]);
 });
 
 test("letters ask for a value, for similar rows, for the column and the keys", async () => {

@@ -109,7 +109,9 @@ test("profiles are asked for after a pause, some columns at once", async () => {
   assert.equal(ctx.kernel.count("rows.profile"), 0);
   await pass(250);
   const asked = ctx.kernel.last("rows.profile");
-  assert.deepEqual(asked.args, { version: 3, first: 1, count: 12, num_rows: 500 });
+  assert.deepEqual(asked.args, {
+    version: 3, filter: null, arranged: null, first: 1, count: 12, num_rows: 500,
+  }); // biome-ignore format: one request
   assert.equal(asked.options.quiet, true);
   let told = null;
   assert.equal(
@@ -170,6 +172,121 @@ test("profiles are not asked for without rows or a kernel", async () => {
   ctx.close();
   await pass(250);
   assert.equal(ctx.kernel.count("rows.profile"), 0);
+});
+
+const ALL = { ...PROFILE, column: 0, bars: [100, 255], counts: [40, 100] };
+const TEXT = {
+  ...ALL, column: 1, kind: "text", edges: null, wheres: ["t = 'a'", "t = 'b'"], labels: ["a", "b"],
+}; // biome-ignore format: one profile
+const WHERE = [[null, "id > 1"], ["x", "x < 5"]]; // biome-ignore format: pairs
+
+/** Profiles of two columns that are known, with what is said and counted of the rows that pass. */
+async function crossed() {
+  const ctx = fakeContext();
+  const said = [];
+  const passed = [];
+  const profiles = columnProfiles(
+    ctx,
+    () => {},
+    (passing, text) => passed.push([passing.passing, text]),
+    (words) => said.push(words),
+  );
+  profiles.reset({ version: 3, filter: null, arranged: null });
+  profiles.want([0, 1], 500);
+  await pass(250);
+  await ctx.kernel.last("rows.profile").answer({ profiles: [ALL, TEXT] });
+  const passing = (column, more = {}) => ({ ...[ALL, TEXT][column], sample: "passing", ...more });
+  const answer = (rows, profiles) =>
+    ctx.kernel.last("rows.cross").answer({ sampled: 100, passing: 7, num_rows: rows, profiles });
+  return { ctx, profiles, said, passed, passing, answer };
+}
+
+test("rows that pass are drawn over all rows, by a sample and then exactly", async () => {
+  const { ctx, profiles, said, passed, passing, answer } = await crossed();
+  profiles.brush(WHERE, "id > 1 AND x < 5");
+  assert.deepEqual(ctx.kernel.last("rows.cross").args, {
+    version: 3, filter: "id > 1 AND x < 5", arranged: null, columns: [0, 1], conditions: WHERE,
+  }); // biome-ignore format: one request
+  await answer(5_000_000, [
+    passing(0, { bars: [255, 0] }),
+    passing(1, { wheres: ["t = 'b'"], bars: [9] }),
+  ]);
+  assert.deepEqual(passed, [[7, "id > 1 AND x < 5"]]);
+  assert.equal(profiles.of(0).sample, "passing");
+  assert.match(profileWords(profiles.of(0)), /^1,000 rows that pass, of a random sample/);
+  const cell = h("span");
+  profiles.draw(cell, 0);
+  assert.equal(cell.querySelectorAll(".lnb-profile-behind").length, 2);
+  profiles.draw(cell, 1);
+  const behind = cell.querySelectorAll(".lnb-profile-behind");
+  assert.deepEqual(
+    [...behind].map((one) => one.getAttribute("height")),
+    ["15.00"],
+  );
+  assert.equal(said.at(-1), "histograms: a sample of 100 rows"); // the brush may move on
+  assert.equal(ctx.kernel.count("rows.exact"), 0);
+  profiles.reset({ version: 3, filter: "id > 1 AND x < 5", arranged: "p1" }, WHERE);
+  assert.equal(ctx.kernel.count("rows.cross"), 1);
+  await pass(250);
+  assert.equal(said.at(-1), "histograms: a sample of 100 rows; counting every row…");
+  assert.deepEqual(ctx.kernel.last("rows.exact").args, {
+    version: 3, filter: "id > 1 AND x < 5", arranged: "p1", column: 0, conditions: WHERE,
+  }); // biome-ignore format: one request
+  const exact = passing(0, { exact: true, sample: "all" });
+  await ctx.kernel.last("rows.exact").answer({ profile: exact });
+  assert.equal(profiles.of(0), exact);
+  assert.equal(ctx.kernel.last("rows.exact").args.column, 1);
+  await ctx.kernel.last("rows.exact").answer({ profile: passing(1, { exact: true }) });
+  assert.equal(said.at(-1), "histograms: every row");
+  assert.equal(ctx.kernel.count("rows.profile"), 1);
+  profiles.reset({ version: 3, filter: null, arranged: null }, []);
+  assert.equal(profiles.of(0), ALL);
+  assert.equal(said.at(-1), "");
+});
+
+test("the next brush ends the count of the one before", async () => {
+  const { ctx, profiles, passing, answer } = await crossed();
+  profiles.reset({ version: 3, filter: "x < 5", arranged: "p1" }, [["x", "x < 5"]]);
+  await answer(500, [passing(0), passing(1)]);
+  await pass(250);
+  const counting = ctx.kernel.last("rows.exact");
+  const before = ctx.kernel.cancelled;
+  profiles.brush([["x", "x < 3"]], "x < 3");
+  assert.ok(ctx.kernel.cancelled > before);
+  await counting.answer({ profile: passing(0, { exact: true }) });
+  assert.equal(profiles.of(0).exact, false);
+  const late = ctx.kernel.last("rows.cross");
+  profiles.brush([["x", "x < 2"]], "x < 2");
+  await late.answer({
+    sampled: 1,
+    passing: 1,
+    num_rows: 1,
+    profiles: [passing(0, { sampled: 1 })],
+  });
+  assert.equal(profiles.of(0).sampled, 1000);
+  await answer(500, [passing(0, { sampled: 2 }), passing(1)]);
+  assert.equal(profiles.of(0).sampled, 2);
+  await pass(1000);
+  assert.equal(ctx.kernel.count("rows.exact"), 1); // it moves still
+});
+
+test("large versions are counted on request, chosen rows by themselves", async () => {
+  const { ctx, profiles, said, passing, answer } = await crossed();
+  profiles.reset({ version: 3, filter: "x < 5", arranged: "p1" }, [["x", "x < 5"]]);
+  await answer(50_000_000, [passing(0), passing(1)]);
+  await pass(250);
+  assert.equal(said.at(-1), "histograms: a sample of 100 rows");
+  assert.equal(ctx.kernel.count("rows.exact"), 0);
+  assert.deepEqual(profiles.crossed(), { conditions: [["x", "x < 5"]] });
+  const exact = passing(0, { exact: true });
+  profiles.learn(exact);
+  assert.equal(profiles.of(0), exact);
+  profiles.reset({ version: 3, filter: "x < 5", arranged: "o2" }, [["x", "x < 5"]], true);
+  assert.deepEqual(profiles.crossed(), {});
+  assert.equal(profiles.of(0), null);
+  await pass(250);
+  assert.equal(ctx.kernel.last("rows.profile").args.arranged, "o2");
+  assert.equal(ctx.kernel.last("rows.profile").args.filter, "x < 5");
 });
 
 test("chips of a diff", () => {

@@ -116,7 +116,8 @@ test("a filter is asked of the kernel, and its rows begin at the top", async () 
   assert.deepEqual(ctx.codes.at(-1), code);
   assert.equal(ctx.kernel.last("rows").args.filter, "id > 1");
   mock.timers.tick(1000);
-  assert.equal(ctx.kernel.last("rows.profile").args.filter, "id > 1");
+  assert.equal(ctx.kernel.last("rows.profile").args.filter, null); // behind those that pass
+  assert.deepEqual(ctx.kernel.last("rows.cross").args.conditions, [[null, "id > 1"]]);
   assert.match(status(), /of 2$/);
   const none = filter("id > 9");
   await none.answer({ num_rows: 0, num_columns: 2, arranged: null, code });

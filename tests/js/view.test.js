@@ -526,17 +526,19 @@ function filterBar(asked = {}) {
   const now = { filter: null, system: false, order: null, near: null, ...asked };
   const calls = [];
   const found = [];
+  const crossed = [];
   const bar = rowsBar(ctx, {
     asked: now,
     lens: () => ({ filter: now.filter }),
     changed: (wanted) => calls.push(wanted),
     found: (at) => found.push(at),
     cancel: () => calls.push("cancel"),
+    brushed: (conditions, text) => crossed.push([text, conditions]),
   });
   document.body.append(bar.element);
   const [filter, find] = bar.element.querySelectorAll("input");
   const press = (element, key) => send(element, "keydown", { key });
-  return { ctx, bar, calls, found, filter, find, press, now };
+  return { ctx, bar, calls, found, crossed, filter, find, press, now };
 }
 
 test("a filter is applied by Enter and cleared by Escape", () => {
@@ -574,6 +576,64 @@ test("conditions of columns are put together", () => {
   assert.equal(applied(), "(x = 1 or y = 2) AND a > 6");
   bar.brush("a", null);
   assert.equal(applied(), "x = 1 or y = 2");
+});
+
+test("conditions of histograms are chips, and are shown before they are applied", () => {
+  const { bar, calls, crossed, filter, now } = filterBar();
+  const chips = () => texts(bar.element, ".lnb-brush-chip code");
+  const row = bar.element.querySelector(".lnb-filter-cross");
+  filter.value = "id > 1";
+  bar.brush("a", "a > 1", { bars: [2, 5], moves: true });
+  assert.deepEqual(crossed.at(-1), [
+    "id > 1 AND a > 1",
+    [
+      [null, "id > 1"],
+      ["a", "a > 1"],
+    ],
+  ]);
+  assert.deepEqual([calls, filter.value, row.hidden], [[], "id > 1", true]);
+  assert.equal(bar.barsOf("a"), null);
+  bar.brush("a", "a > 1", { bars: [2, 5] });
+  bar.brush("b", "b = 2");
+  assert.equal(filter.value, "id > 1 AND a > 1 AND b = 2");
+  assert.deepEqual([chips(), row.hidden, bar.barsOf("a")], [["a > 1", "b = 2"], false, [2, 5]]);
+  now.filter = "id > 1 AND a > 1 AND b = 2";
+  assert.equal(bar.conditions().length, 3);
+  now.filter = "c = 3"; // another filter is shown still
+  assert.deepEqual(bar.conditions(), [[null, "c = 3"]]);
+  now.filter = null;
+  assert.deepEqual(bar.conditions(), []);
+  bar.brush("a", "a > 7", { bars: [6, 7], moves: true });
+  bar.settle();
+  assert.equal(crossed.at(-1)[0], "id > 1 AND a > 1 AND b = 2");
+  bar.brush("a", "a > 1", { bars: [2, 5] }); // the same bars again
+  assert.deepEqual(chips(), ["b = 2"]);
+  bar.element.querySelector(".lnb-brush-chip").click();
+  assert.deepEqual([calls.at(-1), chips(), row.hidden], [{ filter: "id > 1" }, [], true]);
+});
+
+test("rows of the sample are counted until all are", () => {
+  const { bar, now } = filterBar();
+  const said = bar.element.querySelector(".lnb-filter-said");
+  const row = bar.element.querySelector(".lnb-filter-cross");
+  const passing = { sampled: 8192, passing: 2048, num_rows: 4_999_999 };
+  bar.busy(0, 0);
+  now.filter = "a > 1";
+  bar.estimate(passing, "a > 1");
+  assert.equal(said.textContent, "about 1,250,000 pass, by a sample");
+  bar.busy(1, 4);
+  assert.equal(said.textContent, "about 1,250,000 pass, by a sample · 25 %");
+  bar.say({ num_rows: 1_252_134, num_columns: 2, words: "", reads: null });
+  bar.estimate(passing, "a > 1"); // comes late
+  assert.equal(said.textContent, "1,252,134 pass");
+  bar.estimate({ ...passing, passing: 1 }, "a > 1 AND b = 2"); // a brush moves
+  assert.equal(said.textContent, "about 610 pass, by a sample");
+  bar.settle();
+  assert.equal(said.textContent, "1,252,134 pass");
+  bar.crossed("histograms: every row");
+  assert.deepEqual([row.hidden, row.textContent], [false, "histograms: every row"]);
+  bar.crossed("");
+  assert.equal(row.hidden, true);
 });
 
 test("the bar says what is shown, how it is read, and what is wrong", () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from pathlib import Path
@@ -87,7 +88,31 @@ def test_brushes_become_the_filter_and_the_order_is_reported(
     brush(page, label.locator(".lnb-profile"), 0.05, 0.05)
     expect(box).to_have_value(BRUSHED)
     expect(status).to_contain_text(f"of {photos.count_rows(BRUSHED)}")
+    # The bars of each column are those of all rows, filtered by the conditions of the others.
+    chips = rows.locator(".lnb-brush-chip")
+    expect(chips.locator("code")).to_have_text(["score >= 0 AND score < 0.4", "label = 'cat'"])
+    expect(rows.locator(".lnb-filter-cross")).to_contain_text("histograms: every row")
+    expect(score.locator(".lnb-profile-behind")).to_have_count(20)
+    expect(score).to_have_attribute("title", re.compile("all 200 rows"))
+    expect(label).to_have_attribute("title", re.compile("all 80 rows"))
+    expect(rows.locator(".lnb-profile.lnb-brushed")).to_have_count(2)
     screenshot(page, "brushed")
+    chips.nth(0).click()
+    expect(box).to_have_value("label = 'cat'")
+    expect(status).to_contain_text("of 200")
+    brush(page, score.locator(".lnb-profile"), 0.52, 0.68)
+    page.mouse.down()  # a brush that moves is shown in the other columns, and not applied yet
+    box_of = score.locator(".lnb-profile").bounding_box()
+    assert box_of is not None
+    page.mouse.move(box_of["x"] + box_of["width"] * 0.99, box_of["y"] + 8, steps=4)
+    expect(rows.locator(".lnb-filter-said")).to_contain_text("pass, by a sample")
+    expect(box).to_have_value("label = 'cat' AND score >= 0 AND score < 0.4")
+    page.mouse.move(box_of["x"] + box_of["width"] * 0.52, box_of["y"] + 8, steps=4)
+    page.mouse.up()
+    brush(page, label.locator(".lnb-profile"), 0.05, 0.05)  # the same bar again: no longer
+    brush(page, score.locator(".lnb-profile"), 0.52, 0.68)
+    brush(page, label.locator(".lnb-profile"), 0.05, 0.05)
+    expect(box).to_have_value(BRUSHED)
     rows.locator(".lnb-grid").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("s")

@@ -12,8 +12,10 @@ export const barsWide = ({ odd = [] }) => (odd.length ? 100 - ODD_WIDE * (odd.le
  * @param {HTMLElement} element shows a profile @param {() => Lnb.Profile|null} profileOf
  * @param {(from: number, to: number) => void} chosen first and last bar
  * @param {(odd: Lnb.OddValues) => void} [chosenOdd]
+ * @param {(from: number, to: number) => void} [moved] while they are chosen; -1, -1 when that ends
+ *   without a choice
  */
-export function selectBars(element, profileOf, chosen, chosenOdd) {
+export function selectBars(element, profileOf, chosen, chosenOdd, moved = () => {}) {
   element.addEventListener("pointerdown", (event) => {
     const profile = profileOf();
     if (!profile || event.button) return;
@@ -36,15 +38,13 @@ export function selectBars(element, profileOf, chosen, chosenOdd) {
     const start = barAt(event.clientX);
     let end = start;
     const ranged = profile.kind === "number" || profile.kind === "time";
-    const draw = () => {
-      const [from, to] = [Math.min(start, end), Math.max(start, end)];
-      element.style.setProperty("--lnb-from", `${(wide * from) / slots}%`);
-      element.style.setProperty("--lnb-to", `${(wide * (to + 1)) / slots}%`);
-    };
+    const draw = () => placeBrush(element, profile, Math.min(start, end), Math.max(start, end));
     /** @param {PointerEvent} at */
     const move = (at) => {
+      const before = end;
       if (ranged) end = barAt(at.clientX);
       draw();
+      if (end !== before) moved(Math.min(start, end), Math.max(start, end));
     };
     /** @param {PointerEvent} done */
     const finish = (done) => {
@@ -53,6 +53,7 @@ export function selectBars(element, profileOf, chosen, chosenOdd) {
       element.removeEventListener("pointerup", finish);
       element.removeEventListener("pointercancel", finish);
       if (done.type === "pointerup") chosen(Math.min(start, end), Math.max(start, end));
+      else moved(-1, -1);
     };
     element.classList.add("lnb-brushing");
     draw();
@@ -60,6 +61,30 @@ export function selectBars(element, profileOf, chosen, chosenOdd) {
     element.addEventListener("pointerup", finish);
     element.addEventListener("pointercancel", finish);
   });
+}
+
+/**
+ * Say where the bars are that are chosen, for the style sheet.
+ * @param {HTMLElement} element @param {Lnb.Profile} profile @param {number} from
+ * @param {number} to
+ */
+function placeBrush(element, profile, from, to) {
+  const [wide, slots] = [barsWide(profile), slotsOf(profile)];
+  element.style.setProperty("--lnb-from", `${(wide * from) / slots}%`);
+  element.style.setProperty("--lnb-to", `${(wide * (to + 1)) / slots}%`);
+}
+
+/**
+ * Mark the bars that are chosen, while none are being chosen.
+ * @param {HTMLElement} element @param {Lnb.Profile | null} profile
+ * @param {[from: number, to: number] | null} bars
+ */
+export function markBars(element, profile, bars) {
+  if (element.classList.contains("lnb-brushing")) return;
+  const isMarked = Boolean(profile && bars);
+  if (element.classList.contains("lnb-brushed") !== isMarked)
+    element.classList.toggle("lnb-brushed", isMarked);
+  if (profile && bars) placeBrush(element, profile, ...bars);
 }
 
 /**

@@ -15,7 +15,8 @@ const ODD_WORDS = {
  * @param {{at: number, column: Lnb.Column, profile: Lnb.Profile|null,
  *   comes: (notify: (profile: Lnb.Profile | null) => void) => boolean, args: () => Lnb.Args,
  *   order: Lnb.SortKey[], sort: (order: Lnb.SortKey[]) => void,
- *   brush: (where: string|null) => void, learned: (profile: Lnb.Profile) => void}} what
+ *   brush: (where: string|null, bars?: [number, number]) => void,
+ *   learned: (profile: Lnb.Profile) => void}} what
  */
 export function columnPane(
   ctx,
@@ -26,7 +27,7 @@ export function columnPane(
   let running = null;
   let onItsWay = comes((arrived) => {
     onItsWay = false;
-    profile ??= arrived;
+    profile = arrived;
     paint();
   });
   const drawn = h("div", { class: "lnb-column-drawn" });
@@ -43,7 +44,7 @@ export function columnPane(
     if (!profile) return;
     try {
       const where = await conditionOf(ctx, args(), profile, from, to);
-      if (where) brush(where);
+      if (where) brush(where, [from, to]);
       else say("This value is too long to be a condition.");
     } catch (error) {
       say(/** @type {Error} */ (error).message);

@@ -1,26 +1,59 @@
 // What the values of the columns in sight look like: asked for in the background, drawn in the
-// head.
+// head. Under a filter they are drawn over those of all rows: of a sample at once, of all rows
+// behind it.
 
 import { barsWide, ODD_WIDE, slotsOf } from "./bar_selection.js";
 import { count, svg } from "./dom.js";
+import { same } from "./shown_rows.js";
 
 const AT_ONCE = 12;
 const PAUSE_MS = 250; // the rows come first
+const COUNTED_ROWS = 10_000_000; // of versions with more, every row is counted on request only
 
-/** @param {Lnb.Context} ctx @param {() => void} changed called when profiles arrived */
-export function columnProfiles(ctx, changed) {
+/**
+ * @typedef {[column: string | null, where: string][]} Conditions
+ * @typedef {{sampled: number, passing: number, num_rows: number}} Passing see
+ *   models/cross_filter.py
+ */
+
+/**
+ * @param {Lnb.Context} ctx
+ * @param {() => void} changed called when profiles arrived
+ * @param {(passing: Passing, filter: string) => void} [passed] called when those of the sample are
+ *   counted
+ * @param {(words: string) => void} [say] what the histograms under a filter are of
+ */
+export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) {
   /** @type {Lnb.Args | null} */
   let place = null;
+  /** @type {Lnb.Args | null} */
+  let base = null; // the same without the filter
   /** @type {Map<number, Lnb.Profile | null>} */
   let known = new Map();
+  /** @type {Map<number, Lnb.Profile>} */
+  const over = new Map(); // of the rows that pass
+  /** @type {Set<number>} */
+  const fresh = new Set(); // those of them for the conditions of now
+  /** @type {Conditions} */
+  let conditions = [];
+  let filter = "";
+  /** @type {Passing | null} */
+  let found = null;
+  let rests = false; // whether the conditions are final, so that every row may be counted
   /** @type {Lnb.Asked | null} */
   let asking = null;
+  /** @type {Lnb.Asked | null} */
+  let counting = null;
+  const crossing = ctx.kernel.line({ quiet: true, progress: () => {} });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   /** @type {{columns: number[], numRows: number} | null} */
   let sight = null;
   /** @type {{at: number, notify: (profile: Lnb.Profile | null) => void} | null} */
-  let waiting = null; // who wants one profile as soon as it is known
+  let watching = null; // who shows one profile
+
+  /** @param {number} index */
+  const of = (index) => over.get(index) ?? known.get(index) ?? null;
 
   async function look() {
     if (!sight) return;
@@ -30,67 +63,181 @@ export function columnProfiles(ctx, changed) {
     const first = missing[0];
     const last = missing.filter((at) => at < first + AT_ONCE).at(-1) ?? first;
     const wanted = last - first + 1;
-    const asked = place;
+    const asked = base;
     asking = ctx.kernel.ask(
       "rows.profile",
       { ...asked, first, count: wanted, num_rows: numRows },
       { quiet: true },
     );
     /** @type {Lnb.Profile[]} */
-    let found = [];
+    let profiles = [];
     try {
       ({
-        result: { profiles: found },
+        result: { profiles },
       } = await asking);
     } catch {
       // Columns whose values cannot be read have no picture; the rows themselves say why.
     }
     asking = null;
-    if (asked === place) {
+    if (asked === base) {
       for (let at = first; at < first + wanted; at += 1) known.set(at, null);
-      for (const profile of found) known.set(profile.column, profile);
-      changed();
-      if (waiting && known.has(waiting.at)) waiting.notify(known.get(waiting.at) ?? null);
+      for (const profile of profiles) known.set(profile.column, profile);
+      tell();
+      cross();
     }
     if (!timer) look();
   }
 
-  ctx.onClose(() => {
+  function tell() {
+    changed();
+    if (watching && known.has(watching.at)) watching.notify(of(watching.at));
+  }
+
+  /** Profile the sampled rows that pass, in the columns in sight. */
+  function cross() {
+    if (!conditions.length || !sight || ctx.kernel.state !== "live") return;
+    const columns = sight.columns.filter((at) => known.get(at) && !fresh.has(at)).slice(0, AT_ONCE);
+    if (found && !columns.length) return;
+    const asked = conditions;
+    crossing(
+      "rows.cross",
+      { ...place, filter, columns, conditions },
+      ({ result }) => {
+        if (asked !== conditions) return;
+        const { profiles, ...passing } = result;
+        found = passing;
+        for (const at of columns) fresh.add(at);
+        for (const profile of profiles) over.set(profile.column, profile);
+        passed(passing, filter);
+        tell();
+        cross();
+        if (!timer) countRows();
+      },
+      () => {}, // the filter itself is asked for beside this, and says what is wrong
+    );
+  }
+
+  /** Count every row that passes, column by column. */
+  async function countRows() {
+    if (!found || !sight || counting) return;
+    const asked = conditions;
+    const sample = `a sample of ${count(found.sampled)} rows`;
+    const wanted = () =>
+      sight?.columns.find((at) => fresh.has(at) && over.has(at) && !over.get(at)?.exact);
+    const isSmall = found.num_rows <= COUNTED_ROWS;
+    let at = wanted();
+    if (at !== undefined)
+      say(`histograms: ${sample}${rests && isSmall ? "; counting every row…" : ""}`);
+    while (rests && isSmall && at !== undefined && asked === conditions) {
+      counting = ctx.kernel.ask(
+        "rows.exact",
+        { ...place, column: at, conditions },
+        { quiet: true, progress: () => {} },
+      );
+      try {
+        const { result } = await counting;
+        if (asked !== conditions) break;
+        over.set(at, result.profile);
+        tell();
+      } catch {
+        break; // what the sample says stays
+      }
+      at = wanted();
+    }
+    counting = null;
+    if (asked !== conditions) countRows();
+    else if (at === undefined && over.size) say("histograms: every row");
+  }
+
+  function stop() {
+    counting?.cancel();
     clearTimeout(timer);
+    timer = undefined;
+  }
+
+  /**
+   * Filter by other conditions; `text` is the filter that they make. Those of a brush that moves
+   * are not final.
+   * @param {Conditions} next @param {string} text
+   */
+  function setConditions(next, text) {
+    if (same(next, conditions)) return;
+    counting?.cancel();
+    conditions = next;
+    filter = text;
+    found = null;
+    rests = false;
+    fresh.clear();
+    if (next.length) return;
+    crossing.cancel();
+    over.clear();
+    say("");
+    tell();
+  }
+
+  function later() {
+    timer ||= setTimeout(() => {
+      timer = undefined;
+      look();
+      cross();
+      countRows();
+    }, PAUSE_MS);
+  }
+
+  ctx.onClose(() => {
+    stop();
     asking?.cancel();
+    crossing.cancel();
   });
   return {
-    /** @param {Lnb.Args | null} next */
-    reset(next) {
-      asking?.cancel(); // nobody waits for what the version before looks like
+    /**
+     * Show other rows. Rows that are chosen otherwise than by a filter are profiled by themselves.
+     * @param {Lnb.Args | null} next @param {Conditions} [wanted] what makes its filter
+     * @param {boolean} [chosen]
+     */
+    reset(next, wanted = [], chosen = false) {
+      stop();
+      const others = next && !chosen ? { ...next, filter: null, arranged: null } : next;
       place = next;
-      known = new Map();
-      clearTimeout(timer);
-      timer = undefined;
+      if (!same(others, base)) {
+        asking?.cancel(); // nobody waits for what the version before looks like
+        base = others;
+        known = new Map();
+        over.clear();
+        fresh.clear();
+      }
+      setConditions(chosen ? [] : wanted, next?.filter ?? "");
+      rests = true;
+      cross();
+      later();
     },
+    /** Filter by what is brushed now. @param {Conditions} next @param {string} text */
+    brush(next, text) {
+      setConditions(next, text);
+      cross();
+    },
+    /** What requests about the rows that pass need beside the place. */
+    crossed: () => (conditions.length ? { conditions } : {}),
     /** @param {number[]} columns @param {number} numRows */
     want(columns, numRows) {
-      sight = { columns, numRows };
-      if (!timer)
-        timer = setTimeout(() => {
-          timer = undefined;
-          look();
-        }, PAUSE_MS);
+      // Where no row passes there may be rows to profile.
+      sight = { columns, numRows: place?.filter ? Math.max(1, numRows) : numRows };
+      later();
     },
-    of: (/** @type {number} */ index) => known.get(index) ?? null,
+    of,
     /**
-     * Whether one is on its way; `notify(profile)` is called then, of the newest that was waited
-     * for.
+     * Whether one is on its way; `notify(profile)` is called whenever it changes, for the newest
+     * that is watched.
      * @param {number} index @param {(profile: Lnb.Profile | null) => void} notify
      */
     comes(index, notify) {
-      const coming = !known.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
-      waiting = coming ? { at: index, notify } : null;
-      return coming;
+      watching = { at: index, notify };
+      return !known.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
     },
     /** Keep a profile that was made on demand. @param {Lnb.Profile} profile */
     learn(profile) {
-      known.set(profile.column, profile);
+      if (conditions.length) over.set(profile.column, profile);
+      else known.set(profile.column, profile);
       changed();
     },
     /**
@@ -98,11 +245,13 @@ export function columnProfiles(ctx, changed) {
      * @param {Lnb.Recycled} element @param {number} index
      */
     draw(element, index) {
-      const profile = known.get(index) ?? null;
-      if (element.lnb === profile) return profile ? profileWords(profile) : "";
-      element.lnb = profile;
-      element.replaceChildren(...(profile ? [profilePicture(profile)] : []));
-      return profile ? profileWords(profile) : "";
+      const profile = of(index);
+      const all = over.has(index) ? (known.get(index) ?? null) : null;
+      const words = profile ? profileWords(profile) : "";
+      if (element.lnb?.profile === profile && element.lnb?.all === all) return words;
+      element.lnb = { profile, all };
+      element.replaceChildren(...(profile ? [profilePicture(profile, all)] : []));
+      return words;
     },
   };
 }
@@ -110,8 +259,11 @@ export function columnProfiles(ctx, changed) {
 const WIDE = 100;
 const HIGH = 16;
 
-/** The bars of a profile, then those of odd values. @param {Lnb.Profile} profile */
-export function profilePicture(profile) {
+/**
+ * The bars of a profile, then those of odd values; behind them those of all rows.
+ * @param {Lnb.Profile} profile @param {Lnb.Profile | null} [all]
+ */
+export function profilePicture(profile, all = null) {
   const each = profile.bars.length ? barsWide(profile) / slotsOf(profile) : 0;
   /** @param {number} x @param {number} height @param {number} wide @param {string | null} look */
   const bar = (x, height, wide, look) =>
@@ -122,6 +274,9 @@ export function profilePicture(profile) {
       width: Math.max(0.5, wide - 1).toFixed(2),
       height: ((height * (HIGH - 1)) / 255).toFixed(2),
     });
+  const behind = barsBehind(profile, all).map((height, at) =>
+    bar(at * each, height, each, "lnb-profile-behind"),
+  );
   const bars = profile.bars.map((height, at) => bar(at * each, height, each, null));
   const first = WIDE - ODD_WIDE * profile.odd.length;
   const odd = profile.odd.map(({ kind, height }, at) =>
@@ -139,14 +294,26 @@ export function profilePicture(profile) {
       preserveAspectRatio: "none",
       class: `lnb-profile-${profile.kind}`,
     },
+    behind,
     bars,
     odd,
   );
 }
 
+/**
+ * The heights of all rows in the bars of a profile; none where these are other bars.
+ * @param {Lnb.Profile} profile @param {Lnb.Profile | null} all
+ */
+function barsBehind({ edges, bars, wheres }, all) {
+  if (!all) return [];
+  if (edges) return same(edges, all.edges) && bars.length === all.bars.length ? all.bars : [];
+  return wheres.map((where) => all.bars[all.wheres.indexOf(where)] ?? 0);
+}
+
 /** @type {Record<string, (sampled: string) => string>} */
 const SAMPLES = {
   all: (sampled) => `all ${sampled} rows`,
+  passing: (sampled) => `${sampled} rows that pass, of a random sample`,
   first: (sampled) => `the first ${sampled} rows`,
   index: (sampled) => `all ${sampled} rows, exact, from the index`,
   random: (sampled) => `a random sample of ${sampled} rows`,

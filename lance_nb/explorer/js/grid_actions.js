@@ -37,24 +37,30 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       column,
       profile: profiles.of(at),
       comes: (notify) => profiles.comes(at, notify),
-      args: place,
+      args: () => ({ ...place(), ...profiles.crossed() }),
       order: asked.order ?? [],
       sort: (order) => look({ order: order.length ? order : null, near: null }),
-      brush: (where) => bar().brush(column.raw, where),
+      brush: (where, bars) => bar().brush(column.raw, where, { bars }),
       learned: profiles.learn,
     });
   }
 
+  let turn = 0;
+
   /**
-   * Bars of a column's profile become its condition in the filter.
-   * @param {number} at @param {number} from @param {number} to
+   * Bars of a column's profile become its condition in the filter; those of a brush that `moves`
+   * are shown in the other profiles only. -1 is for a brush that was given up.
+   * @param {number} at @param {number} from @param {number} to @param {boolean} [moves]
    */
-  function brush(at, from, to) {
+  function brush(at, from, to, moves = false) {
     const [profile, column] = [profiles.of(at), store.column(at)];
-    if (!profile || !column) return;
-    attempt(async () => {
+    turn += 1;
+    const mine = turn;
+    if (from < 0) return bar().settle();
+    if (!profile || !column) return undefined;
+    return attempt(async () => {
       const where = await conditionOf(ctx, place(), profile, from, to);
-      if (where) bar().brush(column.raw, where);
+      if (where && mine === turn) bar().brush(column.raw, where, { bars: [from, to], moves });
     });
   }
 

@@ -64,6 +64,7 @@ const LONG_READS = [
   "rows.look",
   "rows.hold",
   "rows.profile",
+  "rows.cross",
   "rows.exact",
   "changes.rows",
   "changes.row",

@@ -12,10 +12,11 @@ import { suggestions } from "./suggestions.js";
 /**
  * @param {Lnb.Context} ctx
  * @param {{asked: Lnb.Look, lens: () => Lnb.Args, changed: (wanted: Partial<Lnb.Look>) => void,
- *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void}} grid
- *   `found(null, raw)`: a column that is hidden
+ *   found: (at: number | null, raw: string) => void, choose: () => void, cancel: () => void,
+ *   brushed: (conditions: import("./column_profiles.js").Conditions, filter: string) => void}} grid
+ *   `found(null, raw)`: a column that is hidden; `brushed`: called before the rows are asked for
  */
-export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
+export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brushed }) {
   const filter = h("input", {
     class: "lnb-input lnb-filter",
     placeholder: "filter: id > 10 AND name LIKE 'a%'",
@@ -38,6 +39,9 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
   const problem = h("div", { class: "lnb-filter-problem", role: "alert", hidden: true });
   const lost = h("div", { class: "lnb-filter-lost", role: "status", hidden: true });
   const plan = h("div", { class: "lnb-filter-plan", hidden: true });
+  const chips = h("span", { class: "lnb-brushes" });
+  const crossed = h("span", { class: "lnb-soft" });
+  const cross = h("div", { class: "lnb-filter-cross", hidden: true }, chips, crossed);
   const find = h("input", {
     class: "lnb-input lnb-find",
     placeholder: "find a column…",
@@ -75,11 +79,11 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete, typing);
-  /**
-   * @type {{base: string, by: Map<string, string>}} conditions by column, and what else is in the
-   *   box
-   */
+  /** @typedef {{where: string, bars: [number, number] | null}} Brush */
+  /** @type {{base: string, by: Map<string, Brush>}} by column, and what else is in the box */
   let brushes = { base: "", by: new Map() };
+  let estimate = "";
+  let counted = "";
   /** @type {string | null} */
   let hurried = null; // what was in the finder when Enter came before its list did
 
@@ -96,27 +100,73 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
   }
 
   function send() {
-    clear.hidden = !filter.value.trim();
+    const text = filter.value.trim();
+    clear.hidden = !text;
     problem.hidden = true;
-    changed({ filter: filter.value.trim() || null });
+    paintBrushes();
+    brushed(conditions(), text);
+    changed({ filter: text || null });
+  }
+
+  /** What the filter is made of, by the column that a condition was chosen in. */
+  function conditions({ base, by } = brushes) {
+    /** @type {import("./column_profiles.js").Conditions} */
+    const parts = base ? [[null, base]] : [];
+    for (const [column, { where }] of by) parts.push([column, where]);
+    return parts;
   }
 
   /**
-   * One condition per column; a new one takes the place of the one before, null takes it away.
+   * One condition per column; a new one takes the place of the one before, null or the same bars
+   * again take it away. One that `moves` is not applied yet: only its profiles are shown.
    * @param {string} column @param {string | null} where
+   * @param {{bars?: [number, number] | null, moves?: boolean}} [how] the bars of its histogram
    */
-  function brush(column, where) {
+  function brush(column, where, { bars = null, moves = false } = {}) {
     if (filter.value.trim() !== written()) brushes = { base: filter.value.trim(), by: new Map() };
-    if (where) brushes.by.set(column, where);
-    else brushes.by.delete(column);
+    const next = { base: brushes.base, by: new Map(brushes.by) };
+    const before = next.by.get(column);
+    const again = !moves && before?.bars && bars && String(before.bars) === String(bars);
+    if (where && !again) next.by.set(column, { where, bars });
+    else next.by.delete(column);
+    if (moves) return brushed(conditions(next), written(next));
+    brushes = next;
     filter.value = written();
-    send();
+    return send();
   }
 
-  function written() {
-    const { base, by } = brushes;
+  function written({ base, by } = brushes) {
     const own = base && by.size && /\bor\b/i.test(base) ? `(${base})` : base;
-    return [own, ...by.values()].filter(Boolean).join(" AND ");
+    return [own, ...[...by.values()].map(({ where }) => where)].filter(Boolean).join(" AND ");
+  }
+
+  /** Each condition that was chosen in a histogram, with a button that takes it away. */
+  function paintBrushes() {
+    const { by } = brushes;
+    show(
+      chips,
+      [...by].map(([column, { where }]) =>
+        h(
+          "button",
+          {
+            class: "lnb-brush-chip",
+            type: "button",
+            title: `${where}\nclear this condition`,
+            "aria-label": `clear the condition ${where}`,
+            on: { click: () => brush(column, null) },
+          },
+          h("code", {}, where),
+          h("i", { "aria-hidden": "true" }, "×"),
+        ),
+      ),
+    );
+    paintCrossed(filter.value.trim() ? (crossed.textContent ?? "") : "");
+  }
+
+  /** @param {string} words */
+  function paintCrossed(words) {
+    crossed.textContent = words;
+    cross.hidden = !brushes.by.size && !words;
   }
 
   function toggle() {
@@ -205,10 +255,36 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
       ),
       problem,
       lost,
+      cross,
       plan,
     ),
     filter: set,
     brush,
+    /** What the filter shown is made of. */
+    conditions() {
+      if (asked.filter === (written() || null)) return conditions();
+      return asked.filter ? conditions({ base: asked.filter, by: new Map() }) : [];
+    },
+    /** The bars of a column that were chosen. @param {string} column */
+    barsOf: (column) => brushes.by.get(column)?.bars ?? null,
+    /** Show the profiles of the filter once more, after a brush was given up. */
+    settle() {
+      said.textContent = counted;
+      brushed(conditions(), written());
+    },
+    /** Say what the histograms are of. @param {string} words */
+    crossed: paintCrossed,
+    /**
+     * Say about how many rows pass a filter, as long as they are not counted.
+     * @param {import("./column_profiles.js").Passing} passing @param {string} text
+     */
+    estimate({ sampled, passing, num_rows: rows }, text) {
+      if (stop.hidden && (asked.filter ?? "") === text) return;
+      const about = Math.round((rows * passing) / Math.max(1, sampled));
+      const digits = 10 ** Math.max(0, String(about).length - 3);
+      estimate = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
+      said.textContent = estimate;
+    },
     /** Put the keyboard in the filter. */
     focus: () => filter.focus(),
     /** Say what became of the rows that were selected. @param {string} words */
@@ -221,7 +297,8 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
      * @param {number} done @param {number} total
      */
     busy(done, total) {
-      said.textContent = total ? `${Math.floor((100 * done) / total)} %` : "…";
+      const far = total ? `${Math.floor((100 * done) / total)} %` : "…";
+      said.textContent = estimate ? `${estimate} · ${far}` : far;
       stop.hidden = false;
     },
     /**
@@ -231,10 +308,12 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
     say({ num_rows: numRows, num_columns: numColumns, words, reads }) {
       stop.hidden = true;
       problem.hidden = true;
+      estimate = "";
       system.setAttribute("aria-pressed", String(asked.system));
       setText(columns, asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
       columns.setAttribute("aria-pressed", String(Boolean(asked.choice)));
-      said.textContent = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
+      counted = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
+      said.textContent = counted;
       const other = asked.order || asked.near || asked.within;
       const back = other
         ? h(
@@ -261,6 +340,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel }) {
     fail(error) {
       stop.hidden = true;
       problem.hidden = false;
+      estimate = "";
       said.textContent = "";
       const still =
         asked.filter && asked.filter !== filter.value.trim()

@@ -37,7 +37,7 @@ from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.filter_conditions import value_condition
 from lance_nb.explorer.models.row_query import Progress, RowQuery
-from lance_nb.explorer.models.row_sample import num_sampled, sample_rows
+from lance_nb.explorer.models.row_sample import RowSample, num_sampled
 from lance_nb.explorer.models.source import (
     ScannedSource,
     Source,
@@ -103,10 +103,12 @@ def column_profiles(
     num_rows: int,
     *,
     progress: Callable[[int, int], object] = lambda _done, _total: None,
+    sample: RowSample | None = None,
 ) -> list[ColumnProfile]:
     """Profile the columns ``[first, first + count)`` that can be; ``num_rows`` the query shows.
 
     ``progress`` is called before every step of reading, and what it raises ends the profile.
+    ``sample``: the one of this version, if it is kept.
     """
     fields = {field.name: field for field in dataset.schema}
     names = query.names(dataset)[first : first + min(count, MAX_COLUMNS)]
@@ -120,7 +122,8 @@ def column_profiles(
     counted = [_counted(dataset, at, field, query) for at, field in wanted]
     indexed = {profile.column: profile for profile in counted if profile is not None}
     others = [(at, field) for at, field in wanted if at not in indexed]
-    sampled = _sampled(dataset, others, query, num_rows, progress)
+    sample = sample or RowSample(dataset)
+    sampled = _sampled(dataset, others, query, num_rows, progress, kept=sample)
     return sorted([*indexed.values(), *sampled], key=lambda profile: profile.column)
 
 
@@ -130,6 +133,8 @@ def _sampled(
     query: RowQuery,
     num_rows: int,
     progress: Callable[[int, int], object],
+    *,
+    kept: RowSample,
 ) -> list[ColumnProfile]:
     """Profile columns by some of the rows."""
     if not wanted:
@@ -140,11 +145,11 @@ def _sampled(
         rows = min(num_sampled(dataset), num_rows)
         table, sample = query.rows(dataset, columns, 0, rows), "first"
     else:
-        table, sample = sample_rows(dataset, columns, progress), "random"
+        table, sample = kept.read(columns, progress), "random"
     if table.num_rows >= num_rows:
         sample = "all"
     return [
-        _profile(at, field, cells.plain(column), sample)
+        profile_of(at, field, cells.plain(column), sample)
         for (at, field), column in zip(wanted, table.columns, strict=True)
         if len(column)
     ]
@@ -183,7 +188,32 @@ def profile_kind(kind: pa.DataType) -> str:
     return "text" if cells.is_text(kind) else ""
 
 
-def _profile(at: int, field: pa.Field, column: pa.Array, sample: str) -> ColumnProfile:
+@dataclass(frozen=True, slots=True)
+class BarPlaces:
+    """Where the bars of a profile are, to count other rows in the same bars.
+
+    ``edges`` of numbers and times; the most frequent ``values`` of texts and booleans.
+    """
+
+    edges: tuple[float, float] | None = None
+    values: pa.Array | None = None
+
+
+def bar_places(shown: ColumnProfile | None, column: pa.Array) -> BarPlaces:
+    """Return the places of the bars of a profile that is shown; by a sample of its column."""
+    if profile_kind(column.type) in ("number", "time"):
+        edges = None if shown is None else shown.edges
+        numbers = floats_of(_computable(column.drop_null()))
+        return BarPlaces(edges or (robust_range(numbers) if numbers.size else None))
+    counted = column.drop_null().value_counts()
+    order = np.argsort(-counted.field("counts").to_numpy(), kind="stable")[:COMMON]
+    return BarPlaces(values=counted.field("values").take(pa.array(order)))
+
+
+def profile_of(
+    at: int, field: pa.Field, column: pa.Array, sample: str, places: BarPlaces | None = None
+) -> ColumnProfile:
+    """Profile the values of a column that are at hand, in the bars at ``places`` if given."""
     import pyarrow.compute as pc
 
     values = _computable(column.drop_null())
@@ -191,12 +221,14 @@ def _profile(at: int, field: pa.Field, column: pa.Array, sample: str) -> ColumnP
     facts: dict[str, Any] = {"low": "", "high": ""}
     if kind in ("bool", "text"):
         counted = values.value_counts()
-        facts |= commonest(field.name, counted.field("values"), counted.field("counts").to_numpy())
+        facts |= commonest(
+            field.name, counted.field("values"), counted.field("counts").to_numpy(), places
+        )
         facts["odd"] = _odd(column.null_count, OddValues(), facts["counts"])
     else:
-        facts |= _number_facts(values, column.null_count)
+        facts |= _number_facts(values, column.null_count, places)
     return ColumnProfile(
-        at, kind, len(column), column.null_count / len(column),
+        at, kind, len(column), column.null_count / max(1, len(column)),
         int(pc.count_distinct(values).as_py()) if len(values) else 0,
         exact=sample == "all", sample=sample, **facts,
     )  # fmt: skip
@@ -207,17 +239,19 @@ def _computable(values: pa.Array) -> pa.Array:
     return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
-def _number_facts(values: pa.Array, nulls: int) -> dict[str, Any]:
+def _number_facts(values: pa.Array, nulls: int, places: BarPlaces | None = None) -> dict[str, Any]:
     """Describe numbers or times without nulls; ``nulls`` are beside them."""
     import pyarrow.compute as pc
 
     numbers = floats_of(values)
     odd = odd_values(values)
+    edges = None if places is None else places.edges
     if not numbers.size:
-        return {"odd": _odd(nulls, odd, ())}
+        empty = {} if edges is None else histogram_of(bar_counts(numbers, edges), edges)
+        return {"odd": _odd(nulls, odd, ()), **empty}
     finite = values.filter(pc.is_finite(values)) if any(odd) else values
     found = pc.min_max(finite)
-    edges = robust_range(numbers)
+    edges = edges or robust_range(numbers)
     facts = ends_of(found["min"], found["max"])
     facts |= histogram_of(bar_counts(numbers, edges), edges)
     below, above = int((numbers < edges[0]).sum()), int((numbers > edges[1]).sum())
@@ -295,13 +329,31 @@ def histogram_of(counts: npt.NDArray[np.int64], edges: tuple[float, float]) -> d
     return {"bars": _heights(counts), "counts": tuple(counts.tolist()), "edges": edges}
 
 
-def commonest(name: str, values: pa.Array, counts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the commonest values of a column as a profile has them."""
+def commonest(
+    name: str,
+    values: pa.Array,
+    counts: npt.NDArray[np.int64],
+    places: BarPlaces | None = None,
+) -> dict[str, Any]:
+    """Return the commonest values of a column as a profile has them.
+
+    With ``places`` these are the values that had bars before, in that order, as long as most of
+    the rows have one of them.
+    """
+    import pyarrow.compute as pc
+
     order = np.argsort(-counts, kind="stable")[:COMMON]
-    shown = [values[int(at)] for at in order]
+    shown, heights = values.take(pa.array(order)), counts[order]
+    if places is not None and places.values is not None:
+        known = pc.index_in(places.values, value_set=values)
+        there = known.is_valid().to_numpy(zero_copy_only=False)
+        among = np.zeros(len(known), np.int64)
+        among[there] = counts[known.drop_null().to_numpy()]
+        if 2 * among.sum() >= counts.sum():
+            shown, heights = places.values, among
     return {
-        "bars": _heights(counts[order]),
-        "counts": tuple(counts[order].tolist()),
+        "bars": _heights(heights),
+        "counts": tuple(heights.tolist()),
         "labels": tuple(cells.scalar_text(value, _LABEL_CHARS) for value in shown),
         "wheres": tuple(value_condition(name, value) for value in shown),
     }
@@ -316,9 +368,16 @@ def _heights(counts: npt.NDArray[np.int64]) -> tuple[int, ...]:
 
 
 def exact_profile(
-    dataset: ScannedSource, at: int, query: RowQuery, progress: Progress
+    dataset: ScannedSource,
+    at: int,
+    query: RowQuery,
+    progress: Progress,
+    places: BarPlaces | None = None,
 ) -> ColumnProfile:
-    """Profile the column at a place of the grid. Raises NotSupportedError, PredicateError."""
+    """Profile the column at a place of the grid, in the bars at ``places`` if given.
+
+    Raises NotSupportedError, PredicateError.
+    """
     names = query.names(dataset)
     if at >= len(names) or names[at] not in dataset.schema.names:
         raise ColumnNotFoundError(names[at] if at < len(names) else str(at), tuple(names))
@@ -334,7 +393,7 @@ def exact_profile(
     tally = _Tally(keeps=by_bars)
     for values in scan.values():
         tally.add(values)
-    facts = _facts(scan, tally) if by_bars else tally.common(field.name)
+    facts = _facts(scan, tally, places) if by_bars else tally.common(field.name, places)
     return ColumnProfile(
         at, kind, tally.rows, tally.nulls / tally.rows if tally.rows else 0.0, tally.distinct,
         exact=True, estimated=tally.is_estimated, **{"low": "", "high": ""} | facts,
@@ -348,6 +407,7 @@ class _Scan:
         self, dataset: ScannedSource, column: str, where: str | None, progress: Progress
     ) -> None:
         self.dataset, self.column, self.filter = dataset, column, where
+        self.kind = _computable(cells.plain(pa.array([], dataset.schema.field(column).type))).type
         self.progress, self.passed = progress, 0
 
     def values(self) -> Iterator[pa.Array]:
@@ -440,25 +500,29 @@ class _Tally:
                 self._sketch.add(chunk)
             self._counted = None
 
-    def common(self, name: str) -> dict[str, Any]:
+    def common(self, name: str, places: BarPlaces | None = None) -> dict[str, Any]:
         """Return the commonest values, as a profile has them."""
         if self._counted is None:
             return {"odd": _odd(self.nulls, OddValues(), ())}
         values = cells.plain(self._counted["value"])
-        facts = commonest(name, values, self._counted["count"].to_numpy())
+        facts = commonest(name, values, self._counted["count"].to_numpy(), places)
         return facts | {"odd": _odd(self.nulls, OddValues(), facts["counts"])}
 
 
-def _facts(scan: _Scan, tally: _Tally) -> dict[str, Any]:
+def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[str, Any]:
     """Describe the values that were kept, or read the column once more."""
     if tally.kept is not None:
         if not tally.kept:
-            return {"odd": _odd(tally.nulls, OddValues(), ())}
-        return _number_facts(pa.concat_arrays(tally.kept), tally.nulls)
+            return _number_facts(pa.array([], scan.kind), tally.nulls, places)
+        return _number_facts(pa.concat_arrays(tally.kept), tally.nulls, places)
     if tally.low is None or tally.high is None or tally.edges is None:
         return {"odd": _odd(tally.nulls, tally.odd, ())}
-    counts = np.zeros(1, np.int64)
+    edges = tally.edges if places is None or places.edges is None else places.edges
+    counts, below, above = np.zeros(1, np.int64), 0, 0
     for values in scan.values():
-        counts = counts + bar_counts(floats_of(values.drop_null()), tally.edges)
-    facts = ends_of(tally.low, tally.high) | histogram_of(counts, tally.edges)
-    return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"])}
+        numbers = floats_of(values.drop_null())
+        counts = counts + bar_counts(numbers, edges)
+        below += int((numbers < edges[0]).sum())
+        above += int((numbers > edges[1]).sum())
+    facts = ends_of(tally.low, tally.high) | histogram_of(counts, edges)
+    return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"], below, above)}

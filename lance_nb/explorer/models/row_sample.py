@@ -7,21 +7,27 @@ rows is taken, which begins at a random place. Adjacent rows cost hardly more th
 The random places depend on the number of rows and fragments only, so that a version looks the same
 each time.
 
+``RowSample`` keeps what was read, so that a filter is tried on the same rows again and again;
+``SampleCache`` keeps the samples of the versions looked at last.
+
 Limits: ``SAMPLE_ROWS`` rows, about ``SAMPLE_BYTES`` bytes by the mean size of a row, and
-``SAMPLE_FRAGMENTS`` fragments.
+``SAMPLE_FRAGMENTS`` fragments. ``MAX_SAMPLES`` versions and ``MAX_MASKS`` conditions of each are
+kept.
 Source: stratified sampling of clusters; Cochran, Sampling Techniques, chapters 5 and 9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.explorer.models.source import Source
+from lance_nb.explorer.models import cells
+from lance_nb.explorer.models.source import Source, scanned_source
 from lance_nb.table.scan_tasks import counts_of
 
 SAMPLE_ROWS = 8192
@@ -29,8 +35,11 @@ SAMPLE_BYTES = 32_000_000
 SAMPLE_FRAGMENTS = 64
 RUN_ROWS = 16
 STEPS = 8  # in which the rows are read; after each the work can be cancelled
+MAX_SAMPLES = 2
+MAX_MASKS = 64
 
 Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def num_sampled(dataset: Source) -> int:
@@ -49,12 +58,66 @@ def sample_rows(
 
     ``progress`` is called before every step, and what it raises ends the work.
     """
-    places = _places(_rows_of_fragments(dataset), num_sampled(dataset))
-    tables = []
-    for at, some in enumerate(np.array_split(places, STEPS)):
-        progress(at, STEPS)
-        tables.append(dataset.take(some.tolist(), columns=columns))
-    return pa.concat_tables(tables)
+    return RowSample(dataset).read(columns, progress)
+
+
+class RowSample:
+    """A random sample of the rows of one version; each column and condition is read once."""
+
+    def __init__(self, dataset: Source) -> None:
+        counts = _rows_of_fragments(dataset)
+        self._dataset = dataset
+        self._places = _places(counts, num_sampled(dataset))
+        self._columns: dict[str, pa.Array] = {}
+        self._masks: OrderedDict[str, Mask] = OrderedDict()
+        self.of_rows = int(counts.sum())
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in the sample."""
+        return int(self._places.size)
+
+    def read(
+        self,
+        columns: Sequence[str],
+        progress: Callable[[int, int], object] = lambda _done, _total: None,
+    ) -> pa.Table:
+        """Return columns of the sample. ``progress`` as for ``sample_rows``."""
+        missing = [name for name in columns if name not in self._columns]
+        if missing:
+            tables = []
+            for at, some in enumerate(np.array_split(self._places, STEPS)):
+                progress(at, STEPS)
+                tables.append(self._dataset.take(some.tolist(), columns=missing))
+            found = pa.concat_tables(tables)
+            self._columns |= {name: cells.plain(found[name]) for name in missing}
+        return pa.table({name: self._columns[name] for name in columns})
+
+    def passes(self, where: str) -> Mask:
+        """Tell of each row whether it passes a condition. Raises PredicateError."""
+        if where not in self._masks:
+            wanted = {"passes": f"coalesce(({where}), false)"}
+            found = scanned_source(self._dataset).take(self._places.tolist(), columns=wanted)
+            self._masks[where] = cells.plain(found["passes"]).to_numpy(zero_copy_only=False)
+            while len(self._masks) > MAX_MASKS:
+                self._masks.popitem(last=False)
+        return self._masks[where]
+
+
+class SampleCache:
+    """The samples of the versions looked at last."""
+
+    def __init__(self, _session: object) -> None:
+        self._kept: OrderedDict[tuple[str | None, int], RowSample] = OrderedDict()
+
+    def of(self, dataset: Source) -> RowSample:
+        """Return the sample of a version."""
+        place = dataset.branch, dataset.version
+        if place not in self._kept:
+            self._kept[place] = RowSample(dataset)
+            while len(self._kept) > MAX_SAMPLES:
+                self._kept.popitem(last=False)
+        return self._kept[place]
 
 
 def _rows_of_fragments(dataset: Source) -> Places:

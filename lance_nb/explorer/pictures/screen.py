@@ -143,7 +143,7 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
         num_rows = query.order.num_rows
     elif query.filter is not None:
         num_rows = page.offset + page.num_rows  # as far as is known
-    profiles = recent.profiles(args)
+    profiles = recent.profiles(args) or recent.profiles({**args, "arranged": None})
     if not profiles and near and num_rows:
         made = column_profiles(dataset, page.first_column, len(page.columns), query, num_rows)
         recent.add_profiles(args, made)

@@ -1,6 +1,6 @@
 // The rows: a grid over any number of them, a filter, an order, a selection, and what cells hold.
 
-import { selectBars } from "../js/bar_selection.js";
+import { markBars, selectBars } from "../js/bar_selection.js";
 import { cellPeek } from "../js/cell_peek.js";
 import { columnChooser } from "../js/column_chooser.js";
 import { columnProfiles } from "../js/column_profiles.js";
@@ -39,7 +39,12 @@ export function mountRows(el, ctx) {
     if (page) grid.learn(page);
     grid.paint();
   });
-  const profiles = columnProfiles(ctx, () => grid.paint());
+  const profiles = columnProfiles(
+    ctx,
+    () => grid.paint(),
+    (passing, filter) => bar.estimate(passing, filter),
+    (words) => bar.crossed(words),
+  );
   const thumbs = thumbnails(
     ctx,
     store,
@@ -56,6 +61,7 @@ export function mountRows(el, ctx) {
         () => profiles.of(at()),
         (from, to) => actions.brush(at(), from, to),
         (odd) => actions.brushOdd(at(), odd),
+        (from, to) => actions.brush(at(), from, to, true),
       );
       const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
       return [h("small"), drawn, mark];
@@ -75,7 +81,10 @@ export function mountRows(el, ctx) {
       else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
       const mark = /** @type {Element} */ (cell.querySelector(".lnb-sort"));
       setText(mark, place < 0 ? "" : sortMark(order, place));
-      return profiles.draw(/** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile")), at);
+      const drawn = /** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile"));
+      const words = profiles.draw(drawn, at);
+      markBars(drawn, profiles.of(at), column ? bar.barsOf(column.raw) : null);
+      return words;
     },
   };
   const grid = virtualGrid(ctx, {
@@ -120,6 +129,7 @@ export function mountRows(el, ctx) {
     found: (at, raw) => (at === null ? chooser.reveal(raw) : grid.moveTo(state.row, at)),
     choose: () => chooser.open(),
     cancel: ctx.rows.cancel,
+    brushed: profiles.brush,
   });
   const actions = gridActions(ctx, {
     state,
@@ -253,7 +263,8 @@ export function mountRows(el, ctx) {
     const stays = before !== null && sameRows(asked, before);
     if (before && !stays) placeKeyboard(asked.near, before.near);
     store.reset({ ...place, ...look }, page, { alike });
-    profiles.reset({ ...place, ...look });
+    const chosen = Boolean(asked.near || asked.within);
+    profiles.reset({ ...place, ...look }, bar.conditions(), chosen);
     thumbs.reset({ ...place, ...look });
     const { numRows, numColumns } = ctx.rows;
     grid.size(numRows, numColumns, {

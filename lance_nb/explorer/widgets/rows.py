@@ -15,7 +15,8 @@ rows.columns text                              columns found by name: {at (null:
                                                type, sql}
 rows.names                                     all columns, groups: see models.column_choice
 rows.profile first, count, num_rows (beside)   profiles: see models.column_profile
-rows.exact   column (long work)                profile of every row: see models.column_profile
+rows.cross   columns, conditions (beside)      profiles of a sample: see models.cross_filter
+rows.exact   column, conditions (long work)    profile of every row: see models.column_profile
 rows.range   column, low, high, closed, ms     where: the condition, see models.filter_conditions
              column, odd, place                where: the condition of values beside the bars
 rows.value   row, column                       where: the condition that picks this value
@@ -28,6 +29,7 @@ rows.text    ranges, columns, form             text for the clipboard, rows
 ``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
 columns in ``{pinned, shown, hidden}``, ``within`` ``{rows, label}`` rows that a view chose, by the
 key that ``RowOrderCache.keep_rows`` gave. ``keep`` is the key of an order that is still right.
+``conditions`` is a list of ``[column or null, condition]``, which together are the filter.
 """
 
 from __future__ import annotations
@@ -44,6 +46,13 @@ from lance_nb.explorer.messages import Answer, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, refs, text
 from lance_nb.explorer.models.column_choice import column_choice_of, listed_columns
 from lance_nb.explorer.models.column_profile import MAX_COLUMNS, column_profiles, exact_profile
+from lance_nb.explorer.models.cross_filter import (
+    MAX_CONDITIONS,
+    Condition,
+    CrossFilter,
+    crossed_profiles,
+    exact_crossed_profile,
+)
 from lance_nb.explorer.models.filter_conditions import (
     column_sql,
     nested_fields,
@@ -62,6 +71,7 @@ from lance_nb.explorer.models.row_detail import (
     row_tree,
 )
 from lance_nb.explorer.models.row_query import (
+    MAX_FILTER_CHARS,
     MAX_NEAR,
     GridRequest,
     NearestQuery,
@@ -69,6 +79,7 @@ from lance_nb.explorer.models.row_query import (
     grid_rows,
     query_of,
 )
+from lance_nb.explorer.models.row_sample import SampleCache
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
 from lance_nb.explorer.pictures import screen
@@ -99,6 +110,7 @@ class RowHandlers(RequestHandlers):
         "rows.columns": "on_columns",
         "rows.names": "on_names",
         "rows.profile": "on_profile",
+        "rows.cross": "on_cross",
         "rows.exact": "on_exact",
         "rows.range": "on_range",
         "rows.value": "on_value",
@@ -217,20 +229,54 @@ class RowHandlers(RequestHandlers):
         )
         count = integer(args, "count", low=1, high=MAX_COLUMNS)
 
+        if query.filter is None and query.order is None:
+            num_rows = source.count_rows()
+        sample = self.session.keep(SampleCache).of(source)
+
         def work(progress: Progress) -> Answer:
-            profiles = column_profiles(source, first, count, query, num_rows, progress=progress)
+            profiles = column_profiles(
+                source, first, count, query, num_rows, progress=progress, sample=sample
+            )
             self.session.keep(RecentAnswers).add_profiles(args, profiles)
             return Answer({"profiles": [one.to_json() for one in profiles]})
 
         return Job(work)
 
+    def on_cross(self, args: Mapping[str, Any]) -> Job:
+        """Profile columns by the rows of the sample that pass conditions, beside other work."""
+        source, cross = self.source(args), self._cross_filter(args)
+        columns = args.get("columns")
+        if not isinstance(columns, list) or len(columns) > MAX_COLUMNS:
+            raise InvalidInputError(f"columns must be a list of up to {MAX_COLUMNS} positions")
+        places = [integer({"column": at}, "column", low=0, high=MAX_COUNT) for at in columns]
+
+        def work(progress: Progress) -> Answer:
+            found = crossed_profiles(source, cross, places, progress)
+            self.session.keep(RecentAnswers).add_profiles(args, found.profiles)
+            return Answer(found.to_json())
+
+        return Job(work)
+
+    def _cross_filter(self, args: Mapping[str, Any]) -> CrossFilter:
+        shown = self.session.keep(RecentAnswers).profiles(
+            {**args, "filter": None, "arranged": None}
+        )
+        sample = self.session.keep(SampleCache).of(self.source(args))
+        return CrossFilter(sample, self.session.query(args), _conditions(args), shown)
+
     def on_exact(self, args: Mapping[str, Any]) -> Job:
         """Profile one column from every row."""
         source, query = scanned_source(self.source(args)), self.session.query(args)
         column = integer(args, "column", low=0, high=MAX_COUNT)
+        cross = self._cross_filter(args) if "conditions" in args else None
 
         def work(progress: Progress) -> Answer:
-            return Answer({"profile": exact_profile(source, column, query, progress).to_json()})
+            if cross is None:
+                profile = exact_profile(source, column, query, progress)
+            else:
+                profile = exact_crossed_profile(source, cross, column, progress)
+            self.session.keep(RecentAnswers).add_profiles(args, [profile])
+            return Answer({"profile": profile.to_json()})
 
         return Job(work)
 
@@ -345,6 +391,20 @@ def _sort_orders(wanted: object) -> tuple[SortOrder, ...]:
     if len({one.column for one in found}) < len(found):
         raise InvalidInputError("order names a column twice")
     return tuple(found)
+
+
+def _conditions(args: Mapping[str, Any]) -> list[Condition]:
+    wanted = args.get("conditions")
+    if not isinstance(wanted, list) or len(wanted) > MAX_CONDITIONS:
+        raise InvalidInputError(f"conditions must be a list of up to {MAX_CONDITIONS} pairs")
+    found = []
+    for one in wanted:
+        if not isinstance(one, list) or len(one) != 2:
+            raise InvalidInputError("a condition must be a pair [column or null, condition]")
+        pair = dict(zip(("column", "where"), one, strict=True))
+        column = None if pair["column"] is None else words(pair, "column", 4000)
+        found.append(Condition(column, words(pair, "where", MAX_FILTER_CHARS)))
+    return found
 
 
 def _place(args: Mapping[str, Any], key: str) -> float | None:

@@ -61,6 +61,23 @@ def test_profiles_are_made_beside_what_a_person_does() -> None:
     assert isinstance(begin(request, RowGrid.request_handlers(session))[1], Job)
 
 
+def test_rows_that_pass_are_profiled_in_the_bars_of_all_rows(tmp_path: Path) -> None:
+    table = pa.table({"x": range(100), "label": ["a", "b"] * 50})
+    session = Session(lance_nb.write_dataset(table, tmp_path / "d.lance"))
+    ask(session, "rows.profile", first=0, count=2, num_rows=1)
+    where = [[None, "x >= 10"], ["label", "label = 'a'"]]
+    look = {"filter": "x >= 10 AND label = 'a'", "arranged": "p7"}
+    found = ask(session, "rows.cross", columns=[0, 1], conditions=where, **look)
+    assert (found["sampled"], found["passing"], found["num_rows"]) == (100, 45, 100)
+    assert [one["edges"] for one in found["profiles"]] == [(0.0, 99.0), None]
+    assert found["profiles"][1]["counts"] == (45, 45)
+    exact = ask(session, "rows.exact", column=0, conditions=where, **look)["profile"]
+    assert (exact["sampled"], sum(exact["counts"]), exact["edges"]) == (45, 45, (0.0, 99.0))
+    for wrong in ("x", [["x"]], [[None, "x"]] * 65):
+        assert "condition" in ask(session, "rows.cross", columns=[], conditions=wrong)["message"]
+    assert "columns" in ask(session, "rows.cross", columns=[0] * 17, conditions=[])["message"]
+
+
 def test_a_filter_that_cannot_be_used_says_why() -> None:
     found = ask(Session(small_dataset()), "rows.look", filter="nope")
     assert found["title"] == "This expression cannot be used"
