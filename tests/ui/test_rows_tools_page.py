@@ -132,9 +132,7 @@ def test_a_whole_row_opens_as_a_tree(open_widget: OpenWidget, screenshot: Screen
     expect(page.locator(".lnb-panel-rows .lnb-grid")).to_be_focused()
 
 
-def test_a_column_opens_while_its_rows_are_on_their_way(
-    open_widget: OpenWidget,
-) -> None:
+def test_a_column_opens_while_its_rows_are_on_their_way(open_widget: OpenWidget) -> None:
     bare = open_widget(Explorer(nested()))
     page = bare.page
     score = page.locator(".lnb-panel-rows").get_by_role("columnheader", name="score")
@@ -144,7 +142,8 @@ def test_a_column_opens_while_its_rows_are_on_their_way(
     page.keyboard.press("Enter")
     expect(page.locator(".lnb-grid-status")).to_contain_text("of 7")
     score.click(position={"x": 12, "y": 8})
-    expect(page.locator(".lnb-column-pane")).to_contain_text("all 30 rows")
+    pane = page.locator(".lnb-column-pane")
+    expect(pane).to_contain_text("all 30 rows")
     bare.release(1)
     expect(page.locator(".lnb-panel-rows .lnb-cell").first).not_to_be_empty()
     expect(pane.get_by_role("button", name="Count again")).to_be_visible()
