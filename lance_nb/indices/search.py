@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.encodings.kernels.memory import from_integers, from_mask, to_integers
+from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.kinds.bitmap import Bitmap
@@ -37,6 +37,7 @@ from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
 from lance_nb.indices.listing import ListedIndex, list_indices, listed_once, report_unusable
 from lance_nb.indices.registry import KINDS
 from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
+from lance_nb.indices.segment import Segment
 from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.index_search import Ids, IndexAnswer, among
 from lance_nb.table.indexed_scan import is_worthwhile
@@ -59,6 +60,7 @@ EXACT = ("Bitmap", "BTree", "LabelList")
 _CANDIDATE = 4  # to read a row and compute the filter, against a row that an index names
 _INSTEAD = "rows are scanned instead"
 Answer = TypeVar("Answer")
+ChosenKeys = Callable[[pa.Array], npt.NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,25 @@ class ScalarSearch:
             true, null = leaf.test(keys)
             return ~(true | null) if is_denied else true
 
-        counted = self._guarded(lambda: _counts(found, leaf.column.type, chosen))
-        return (
-            None if counted is None else (sum(int(one[1].sum()) for one in counted), found.covered)
-        )
+        counted = self._guarded(lambda: self._count(found, leaf.column.type, chosen))
+        return None if counted is None else (counted, found.covered)
+
+    def _count(self, index: ListedIndex, kind: pa.DataType, chosen: ChosenKeys) -> int:
+        """Count the rows of the chosen keys; of most keys by those of the others.
+
+        Every live row of the covered fragments is in the set of one key, that of null included.
+        """
+        rows = live_counts(self._snapshot)
+        ids = self._snapshot.manifest.fragments.counts().ids
+        total = 0
+        for segment in index.segments:
+            reader = _set_reader(index, segment, kind)
+            wanted = chosen(reader.keys)
+            is_most = 2 * int(np.count_nonzero(wanted)) > wanted.size
+            sets = reader.sets.read(~wanted if is_most else wanted)
+            found = int(segment.counts(sets).sum())
+            total += int(rows[among(ids, segment.covered)].sum()) - found if is_most else found
+        return total
 
     def value_counts(self, column: str) -> tuple[pa.Array, Ids] | None:
         """Return the values of a column with the number of rows of each, null among them.
@@ -122,9 +139,7 @@ class ScalarSearch:
         if index is None or index.covered.size < len(self._snapshot.manifest.fragments):
             return None
         kind = self._snapshot.manifest.schema.to_arrow().field(column).type
-        counted = self._guarded(
-            lambda: _counts(index, kind, lambda keys: np.ones(len(keys), np.bool_))
-        )
+        counted = self._guarded(lambda: _counts(index, kind))
         if counted is None:
             return None
         keys = pa.concat_arrays([one for one, _ in counted])
@@ -368,19 +383,20 @@ class ScalarSearch:
         )
 
 
-def _counts(
-    index: ListedIndex, kind: pa.DataType, chosen: Callable[[pa.Array], npt.NDArray[np.bool_]]
-) -> list[tuple[pa.Array, Ids]]:
-    """Return the chosen keys of each segment of a BITMAP index, and the rows of each."""
-    counted = []
-    for segment in index.segments:
-        reader = segment.reader()
-        if not isinstance(reader, Bitmap) or reader.keys.type != kind:
-            raise NotSupportedError(f"{index.name!r} has no sets of rows for values of {kind}")
-        wanted = chosen(reader.keys)
-        keys = reader.keys.filter(from_mask(wanted))
-        counted.append((keys, segment.counts(reader.sets(wanted))))
-    return counted
+def _counts(index: ListedIndex, kind: pa.DataType) -> list[tuple[pa.Array, Ids]]:
+    """Return the keys of each segment of a BITMAP index, and the number of rows of each."""
+    readers = [(segment, _set_reader(index, segment, kind)) for segment in index.segments]
+    return [
+        (reader.keys, segment.counts(reader.sets.read(np.ones(len(reader.keys), np.bool_))))
+        for segment, reader in readers
+    ]
+
+
+def _set_reader(index: ListedIndex, segment: Segment, kind: pa.DataType) -> Bitmap:
+    reader = segment.reader()
+    if not isinstance(reader, Bitmap) or reader.keys.type != kind:
+        raise NotSupportedError(f"{index.name!r} has no sets of rows for values of {kind}")
+    return reader
 
 
 def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:

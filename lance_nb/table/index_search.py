@@ -31,7 +31,7 @@ def different(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the different values, ascending."""
     if values.size < 2 or bool((values[1:] > values[:-1]).all()):
         return values
-    ordered = np.sort(values)
+    ordered = values if bool((values[1:] >= values[:-1]).all()) else np.sort(values)
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
 
 
@@ -57,6 +57,14 @@ class IndexAnswer:
     covered: Ids
     is_exact: bool
     words: tuple[str, ...] = ()
+
+    @property
+    def fragment_ids(self) -> Ids:
+        """The covered fragments with rows, ascending."""
+        starts = self.covered.astype(np.uint64) << np.uint64(32)
+        places = np.searchsorted(self.rows, starts)
+        ends = np.searchsorted(self.rows, starts + np.uint64(1 << 32))
+        return self.covered[places < ends]
 
     def of_fragment(self, fragment_id: int) -> Ids:
         """Return the offsets of the rows of a fragment, ascending."""

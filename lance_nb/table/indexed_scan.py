@@ -46,7 +46,7 @@ _SMALL_FRAGMENT_ROWS = 8192
 
 def is_worthwhile(snapshot: Snapshot, answer: IndexAnswer) -> bool:
     """Tell whether reading the rows one fragment after the other is cheaper than a scan."""
-    touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
+    touched = answer.fragment_ids
     if touched.size < _MANY_FRAGMENTS:
         return True
     counts = snapshot.manifest.fragments.counts()
@@ -127,9 +127,8 @@ def _parts(
     ids = whole.counts().ids
     ends = row_ends(snapshot)
     if choice.fragments is None:
-        touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
         is_covered = among(ids, answer.covered)
-        places = np.flatnonzero(~is_covered | among(ids, touched)).tolist()
+        places = np.flatnonzero(~is_covered | among(ids, answer.fragment_ids)).tolist()
         listed = ((whole[place], place) for place in places)
     else:
         found = whole.places_of(choice.fragments)

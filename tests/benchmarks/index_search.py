@@ -166,9 +166,22 @@ def scalar_rows(folder: Path, options: argparse.Namespace) -> Iterator[Compariso
         "BITMAP, count": (
             lambda ds: ds.count_rows(f"kind = 'kind {next(turns) % KINDS}'"), 1 / 3,
         ),
+        "BITMAP, count of all but one": (
+            lambda ds: ds.count_rows(f"kind <> 'kind {next(turns) % KINDS}'"), 1 / 3,
+        ),
+        "BITMAP, count of five": (lambda ds: ds.count_rows(five(next(turns))), 1 / 3),
+        "BITMAP, 50 rows of five": (
+            lambda ds: ds.to_table(["id"], filter=five(next(turns)), limit=50), None,
+        ),
     }  # fmt: skip
     for name, (search, goal) in searches.items():
         yield from warm_and_cold(name, path, search, options, goal=goal)
+
+
+def five(number: int) -> str:
+    """Return a condition for five values of the column with a BITMAP index."""
+    kinds = ", ".join(f"'kind {(number + step) % KINDS}'" for step in range(5))
+    return f"kind IN ({kinds})"
 
 
 def text_rows(folder: Path, options: argparse.Namespace) -> Iterator[Comparison]:

@@ -3,7 +3,7 @@
 ``bitmap_page_lookup.lance`` has a row per value: ``keys`` and ``bitmaps``, sets of rows; the null
 key has the rows without a value. Any condition on the column alone is computed for the keys.
 
-Limits: ``KEYS_MAX`` different values are searched.
+Limits: those of ``key_sets``.
 Source: files that pylance 14.0.2 writes.
 """
 
@@ -12,27 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
-from pyroaring import BitMap
 
-from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.indices.index_file import BYTES_MAX, IndexFile
+from lance_nb.indices.index_file import IndexFile
+from lance_nb.indices.key_sets import KeySets
 from lance_nb.indices.leaf import Leaf
 from lance_nb.indices.reader import Found
-from lance_nb.indices.row_sets import U64s, rows_of_bitmaps, tree_map_bitmaps
+from lance_nb.indices.row_sets import rows_of_bitmaps
 
 if TYPE_CHECKING:
     from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
 
 FILES = ("bitmap_page_lookup.lance",)
 DETAILS_URL = "/lance.table.BitmapIndexDetails"
-KEYS_MAX = 1 << 22
-Mask = npt.NDArray[np.bool_]
 
 
 def statistics(file: IndexFile) -> dict[str, Any]:
@@ -44,12 +38,12 @@ class Bitmap:
     """One segment of a bitmap index."""
 
     def __init__(self, file: IndexFile) -> None:
-        file.check_rows(KEYS_MAX)
-        self._file = file
-        (self.keys,) = file.read_all("keys")
-        kind = file.type_of("bitmaps")
-        if str(kind) not in ("binary", "large_binary"):
-            raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
+        self.sets = KeySets(file)
+
+    @property
+    def keys(self) -> pa.Array:
+        """The different values, null among them."""
+        return self.sets.keys
 
     def understands(self, leaf: Leaf) -> bool:
         """Every condition on the column."""
@@ -58,28 +52,13 @@ class Bitmap:
     def estimate(self, leaf: Leaf) -> int:
         """Estimate what the sets cost, given equal ones: much less than as many rows."""
         true, _ = leaf.test(self.keys)
-        share = int(true.sum()) / max(len(self.keys), 1)
-        return int(share * self._file.reader.size_bytes) // 8
+        return self.sets.cost(int(true.sum()))
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the keys that pass."""
         true, null = leaf.test(self.keys)
-        return Found(self._rows(true), self._rows(null) if with_nulls else None)
-
-    def _rows(self, chosen: Mask) -> U64s:
-        return rows_of_bitmaps(self.sets(chosen))
-
-    def sets(self, chosen: Mask) -> list[dict[int, BitMap]]:
-        """Read the sets of some keys, in the order of the keys."""
-        rows: Ints = np.flatnonzero(chosen).astype(np.int64)
-        if not rows.size:
-            return []
-        if self._file.reader.size_bytes > BYTES_MAX:
-            raise NotSupportedError(f"{self._file.path}: more than {BYTES_MAX:,} bytes")
-        (sets,) = self._file.read_rows(["bitmaps"], rows)
-        if sets.null_count:
-            raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
-        return [tree_map_bitmaps(one.as_buffer(), self._file.path) for one in sets]
+        nulls = rows_of_bitmaps(self.sets.read(null)) if with_nulls else None
+        return Found(rows_of_bitmaps(self.sets.read(true)), nulls)
 
 
 # --- building -------------------------------------------------------------------------------------

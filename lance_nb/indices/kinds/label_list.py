@@ -4,7 +4,7 @@
 with a null item. The rows whose list itself is null are a set in the global buffer that the setting
 ``lance:label_list_nulls`` names; older files have none, and then NOT is not answered.
 
-Limits: ``KEYS_MAX`` different items are searched. To build a segment, the rows of null lists are in
+Limits: those of ``key_sets``. To build a segment, the rows of null lists are in
 memory.
 Source: files that pylance 14.0.2 writes.
 """
@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile
+from lance_nb.indices.key_sets import KeySets, Mask
 from lance_nb.indices.leaf import HasItems, IsNull, Leaf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import (
@@ -30,7 +30,7 @@ from lance_nb.indices.row_sets import (
     U64s,
     ascending,
     common,
-    joined,
+    rows_of_bitmaps,
     tree_map_rows,
     tree_maps,
 )
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 FILES = ("bitmap_page_lookup.lance",)
 DETAILS_URL = "/lance.table.LabelListIndexDetails"
-KEYS_MAX = 1 << 22
 _NULLS = "lance:label_list_nulls"
 
 
@@ -49,11 +48,8 @@ class LabelList:
     """One segment of a label-list index."""
 
     def __init__(self, file: IndexFile) -> None:
-        file.check_rows(KEYS_MAX)
-        self._file = file
-        (self._keys,) = file.read_all("keys")
-        if not (pt.is_binary(kind := file.type_of("bitmaps")) or pt.is_large_binary(kind)):
-            raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
+        self._sets = KeySets(file)
+        self._keys = self._sets.keys
         nulls = file.buffer(_NULLS)
         self._nulls = None if nulls is None else tree_map_rows(nulls, file.path)
 
@@ -73,8 +69,7 @@ class LabelList:
         asked = leaf.asks(HasItems)
         if not isinstance(asked, HasItems):
             return 0
-        share = min(len(asked.members) / max(len(self._keys), 1), 1)
-        return int(share * self._file.reader.size_bytes) // 8
+        return self._sets.cost(len(asked.members))
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the items, or take what they have in common."""
@@ -86,24 +81,17 @@ class LabelList:
             chosen = as_mask(in_set(self._keys, members=asked.members, has_null=False), 0)
             if asked.has_null:
                 chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
-            return Found(joined(self._sets(np.flatnonzero(chosen).astype(np.int64))), nulls)
+            return Found(self._rows(chosen), nulls)
         parts = [self._of_items(asked.members.slice(at, 1)) for at in range(len(asked.members))]
         if asked.has_null:
-            places = np.flatnonzero(as_mask(self._keys.is_null(), len(self._keys)))
-            parts.append(joined(self._sets(places.astype(np.int64))))
+            parts.append(self._rows(as_mask(self._keys.is_null(), len(self._keys))))
         return Found(reduce(common, parts), nulls)
 
     def _of_items(self, members: pa.Array) -> U64s:
-        found = as_mask(in_set(self._keys, members=members, has_null=False), 0)
-        return joined(self._sets(np.flatnonzero(found).astype(np.int64)))
+        return self._rows(as_mask(in_set(self._keys, members=members, has_null=False), 0))
 
-    def _sets(self, rows: Ints) -> list[U64s]:
-        if not rows.size:
-            return []
-        (sets,) = self._file.read_rows(["bitmaps"], rows)
-        if sets.null_count:
-            raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
-        return [tree_map_rows(one.as_buffer(), self._file.path) for one in sets]
+    def _rows(self, chosen: Mask) -> U64s:
+        return rows_of_bitmaps(self._sets.read(chosen))
 
 
 # --- building -------------------------------------------------------------------------------------

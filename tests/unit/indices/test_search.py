@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.indices import scalar_search
+from lance_nb.indices import key_sets, scalar_search
 from lance_nb.indices import search as searching
 from lance_nb.storage.registry import open_store
 from lance_nb.table.predicate import compile_filter
@@ -184,15 +184,20 @@ def test_the_cheapest_of_several_indices_is_used(indexed):
 
 def test_counts_need_no_rows(indexed, monkeypatch):
     indexed.create_scalar_index("word", "BITMAP")
+    indexed.create_scalar_index("n", "BITMAP", name="sets")  # with nulls
     indexed.insert(indexed.to_table().slice(0, 30))  # no index covers these
     indexed.delete("id % 3 = 1")
     expected = {
         text: indexed.scanner(filter=text, use_scalar_index=False).count_rows()
         for text in ("word = 'w1'", "word <> 'w1'", "NOT (word = 'w1')", "word IN ('w1', 'w5')",
-                     "word IS NULL", "word = 'none'")
+                     "word IS NULL", "word = 'none'", "n <> 5", "NOT (n IN (1, 2, 3))", "n <> 99",
+                     "n IS NOT NULL", "n IS NULL", "NOT (n IS NULL)", "n < 40")
     }  # fmt: skip
     monkeypatch.setattr(searching.ScalarSearch, "answer", lambda *_: pytest.fail("rows were named"))
     assert {text: indexed.count_rows(text) for text in expected} == expected
+    monkeypatch.setattr(key_sets.KeySets, "_read", lambda *_: pytest.fail("sets were read again"))
+    assert {text: indexed.count_rows(text) for text in expected} == expected
+    monkeypatch.undo()
     assert indexed.value_counts("word")["count"].to_pylist() == sorted(
         (indexed.count_rows(f"word = 'w{number}'") for number in range(7)), reverse=True
     )

@@ -1,0 +1,75 @@
+"""The sets of rows of keys: a file with a row for each key, ``keys`` and ``bitmaps``.
+
+Sets that were read are kept for the next question, as the files of a segment never change: a few of
+them, and at most ``_KEPT_BYTES`` as they are stored.
+
+Limits: ``KEYS_MAX`` keys; a file above ``BYTES_MAX`` bytes is not read.
+Source: files of Bitmap and LabelList indices that pylance 14.0.2 writes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.types as pt
+from pyroaring import BitMap
+
+from lance_nb.encodings.base import Ints
+from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.indices.index_file import BYTES_MAX, IndexFile
+from lance_nb.indices.row_sets import tree_map_bitmaps
+
+KEYS_MAX = 1 << 22
+_KEPT_SETS = 1024
+_KEPT_BYTES = 1 << 25  # of a segment
+Mask = npt.NDArray[np.bool_]
+Sets = dict[int, BitMap]
+
+
+class KeySets:
+    """The keys of one segment, in memory, and their sets of rows, read when they are needed."""
+
+    def __init__(self, file: IndexFile) -> None:
+        """Read the keys. Raises CorruptFileError, NotSupportedError."""
+        file.check_rows(KEYS_MAX)
+        self._file = file
+        (keys,) = file.read_all("keys")
+        self.keys: pa.Array = keys
+        kind = file.type_of("bitmaps")
+        if not (pt.is_binary(kind) or pt.is_large_binary(kind)):
+            raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
+        self._kept: dict[int, Sets] = {}
+        self._kept_bytes = 0
+
+    def cost(self, num_keys: int) -> int:
+        """Return about what reading the sets of some keys costs, as a number of rows."""
+        share = min(num_keys / max(len(self.keys), 1), 1)
+        return int(share * self._file.reader.size_bytes) // 8
+
+    def read(self, chosen: Mask) -> list[Sets]:
+        """Return the sets of some keys, in the order of the keys; a bitmap for each fragment.
+
+        They are shared, and are not to be changed. Raises CorruptFileError, NotSupportedError.
+        """
+        rows: Ints = np.flatnonzero(chosen).astype(np.int64)
+        kept = self._kept  # never changed: another thread has its own
+        missing = np.array([row for row in rows.tolist() if row not in kept], np.int64)
+        if missing.size:
+            kept = kept | dict(zip(missing.tolist(), self._read(missing), strict=True))
+        return [kept[row] for row in rows.tolist()]
+
+    def _read(self, rows: Ints) -> list[Sets]:
+        if self._file.reader.size_bytes > BYTES_MAX:
+            raise NotSupportedError(f"{self._file.path}: more than {BYTES_MAX:,} bytes")
+        (stored,) = self._file.read_rows(["bitmaps"], rows)
+        if stored.null_count:
+            raise CorruptFileError(self._file.path, None, "a set of rows for each key", "null")
+        found = [tree_map_bitmaps(one.as_buffer(), self._file.path) for one in stored]
+        size = sum(len(one.as_buffer()) for one in stored)
+        if self._kept_bytes + size > _KEPT_BYTES or len(self._kept) + rows.size > _KEPT_SETS:
+            self._kept, self._kept_bytes = {}, 0
+        if size <= _KEPT_BYTES and rows.size <= _KEPT_SETS:
+            self._kept = self._kept | dict(zip(rows.tolist(), found, strict=True))
+            self._kept_bytes += size
+        return found
