@@ -95,6 +95,9 @@ test("without WebGL points are squares of pixels, chosen ones above faint ones",
   assert.equal(alpha(50, 50), 255);
   assert.ok(alpha(50, 47) < 64 && alpha(50, 47) > 0);
   assert.equal(draw(1), 9);
+  look.size = 6;
+  look.dims = false;
+  assert.equal(draw(1), 32); // a circle in a square of 36
 });
 
 const COLUMNS = {

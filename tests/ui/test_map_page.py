@@ -74,8 +74,24 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return lance_nb.dataset(path)
 
 
-def open_map(open_widget: OpenWidget, dataset: Any, **how: Any) -> tuple[Page, Locator]:
+# A browser without a graphics card computes WebGL on the processor; here it has another name.
+NAMED_AS_CARD = """
+() => {
+  const plain = WebGLRenderingContext.prototype.getParameter;
+  WebGLRenderingContext.prototype.getParameter = function (which) {
+    const value = plain.call(this, which);
+    return typeof value === "string" ? value.replace(/SwiftShader|llvmpipe/g, "Card") : value;
+  };
+}
+"""
+
+
+def open_map(
+    open_widget: OpenWidget, dataset: Any, *, webgl: bool = False, **how: Any
+) -> tuple[Page, Locator]:
     page = open_widget(Explorer(dataset, height=520), **how).page
+    if webgl:
+        page.evaluate(NAMED_AS_CARD)
     page.get_by_role("tab", name="Map").click()
     panel = page.locator(".lnb-panel-map")
     expect(panel.locator(".lnb-map-status")).to_contain_text("2,900 points of 2,900 rows")
@@ -91,7 +107,7 @@ def picture(panel: Locator) -> bytes:
 def test_rows_are_points_with_colours_and_labels(
     open_widget: OpenWidget, screenshot: Screenshot, dataset: Any, dark: bool
 ) -> None:
-    page, panel = open_map(open_widget, dataset, dark=dark, width=1300)
+    page, panel = open_map(open_widget, dataset, webgl=dark, dark=dark, width=1300)
     expect(panel.get_by_role("table", name="label")).to_contain_text("dog")
     expect(panel.get_by_label("colour")).to_have_value("label")
     eventually(page, lambda: len(picture(panel)) > 9000)
@@ -102,10 +118,12 @@ def test_rows_are_points_with_colours_and_labels(
     expect(tip).to_contain_text("price")
     expect(tip.locator("canvas")).to_have_js_property("width", 8)
     screenshot(page)
+    expect(canvas).to_have_attribute("data-renderer", "WebGL" if dark else "canvas")
     before = picture(panel)
     for _ in range(3):
         page.keyboard.press("+")
     eventually(page, lambda: picture(panel) != before)
+    expect(canvas).to_have_attribute("data-drawn", "2900")
     panel.get_by_label("colour").select_option("price")
     expect(panel.locator(".lnb-map-numbers")).to_contain_text("price")
 

@@ -1,5 +1,10 @@
 // The map itself: points, what is written over them, and the hands on it: dragging and the wheel,
 // an outline around points, a pointer over one, and the same from the keyboard.
+//
+// Points are drawn into a picture that reaches beyond the edges. Where drawing all of them takes
+// longer than a frame has, that picture is moved and scaled while the view moves; if it no longer
+// fills the view, as many points are drawn as a frame has time for. All are drawn when the view
+// stands still.
 
 import { onTheme } from "./canvas.js";
 import { h, perFrame } from "./dom.js";
@@ -16,6 +21,10 @@ const SLOW_MS = 34;
 const ASLEEP_MS = 10000; // a page that is hidden is not called back
 const CORNERS = 200;
 const LABEL_ROOM = 16;
+const BEYOND = 0.25; // of the width and height, on each side
+const SCALES = { least: 0.5, most: 4 }; // how far a picture is scaled before it is drawn again
+const MARKS = 20000; // crosses and lines
+const MARKS_MOVING = 1500;
 /** @type {Record<string, [number, number]>} */
 const ARROWS = {
   ArrowLeft: [-0.1, 0],
@@ -72,12 +81,13 @@ export function mapCanvas(ctx, hands) {
   /** @type {{x: number, y: number} | null} */
   let held = null;
   let lasso = false;
-  let most = Infinity; // points drawn while the view moves
+  let most = Infinity; // points that a frame has time for
+  /** @type {{x: number, y: number, scale: number, isWhole: boolean} | null} what was drawn */
+  let picture = null;
   let pointed = -1;
   let ratio = 1;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let still;
-  const frames = { count: 0, lastMs: 0, times: /** @type {number[]} */ ([]) };
 
   const width = () => element.clientWidth;
   const height = () => element.clientHeight;
@@ -95,27 +105,10 @@ export function mapCanvas(ctx, hands) {
 
   const paint = perFrame(() => {
     if (!cloud || !width()) return;
-    const began = performance.now();
     const isMoving = still !== undefined;
-    renderer ??= pointRenderer(points);
-    // While the view moves, only as many points are drawn as a frame has time for. The browser
-    // calls back when it can take the next frame: what it draws on its own threads counts too.
-    if (isMoving)
-      requestAnimationFrame(() => {
-        const took = performance.now() - began;
-        if (cloud && took < ASLEEP_MS) most = pointsInTime(Math.min(most, cloud.data.count), took);
-      });
-    const shown = { ...view, scale: view.scale * ratio };
-    renderer.draw(
-      cloud.data,
-      shown,
-      { ...look, size: look.size * ratio },
-      isMoving ? most : Infinity,
-    );
+    if (isMoving && most < cloud.data.count && fills()) place();
+    else if (isMoving || !isCurrent()) draw(isMoving ? most : Infinity);
     paintAbove();
-    frames.lastMs = performance.now() - began;
-    frames.count += 1;
-    if (isMoving) frames.times.push(frames.lastMs);
   });
 
   function paintAbove() {
@@ -151,7 +144,10 @@ export function mapCanvas(ctx, hands) {
     pen.strokeStyle = colours.change;
     pen.globalAlpha = 0.55;
     pen.beginPath();
-    for (let at = 0; at < moves.length; at += 4) {
+    // Of many, some stand for all.
+    const marks = still === undefined ? MARKS : MARKS_MOVING;
+    const stride = 4 * Math.max(1, Math.ceil(moves.length / 4 / marks));
+    for (let at = 0; at < moves.length; at += stride) {
       pen.moveTo(...toScreen(moves[at], moves[at + 1]));
       pen.lineTo(...toScreen(moves[at + 2], moves[at + 3]));
     }
@@ -161,8 +157,7 @@ export function mapCanvas(ctx, hands) {
     pen.lineWidth = 1.4;
     pen.beginPath();
     const arm = Math.max(2, look.size * 0.8);
-    // Of many, some stand for all.
-    const step = 2 * Math.max(1, Math.ceil(removed.length / 2 / 20000));
+    const step = 2 * Math.max(1, Math.ceil(removed.length / 2 / marks));
     for (let at = 0; at < removed.length; at += step) {
       const [x, y] = toScreen(removed[at], removed[at + 1]);
       if (x < 0 || y < 0 || x > width() || y > height()) continue;
@@ -197,6 +192,55 @@ export function mapCanvas(ctx, hands) {
       pen.fillStyle = colours.ink;
       pen.fillText(label, left, top);
     }
+  }
+
+  /** Whether the picture is what the view shows, with all points. */
+  function isCurrent() {
+    const { x, y, scale } = view;
+    return picture?.isWhole && picture.x === x && picture.y === y && picture.scale === scale;
+  }
+
+  /** Whether the picture, moved and scaled, reaches all edges of the view. */
+  function fills() {
+    if (!picture) return false;
+    const factor = view.scale / picture.scale;
+    if (factor < SCALES.least || factor > SCALES.most) return false;
+    const room = (/** @type {number} */ size) => ((0.5 + BEYOND) * factor - 0.5) * size + 1;
+    return (
+      Math.abs(view.x - picture.x) * view.scale <= room(width()) &&
+      Math.abs(view.y - picture.y) * view.scale <= room(height())
+    );
+  }
+
+  /** Move and scale the picture to where the view is. */
+  function place() {
+    if (!picture) return;
+    const factor = view.scale / picture.scale;
+    const right = (picture.x - view.x) * view.scale;
+    const down = (view.y - picture.y) * view.scale;
+    points.style.transform =
+      factor === 1 && !right && !down ? "" : `translate(${right}px, ${down}px) scale(${factor})`;
+  }
+
+  /** Draw points, the first ones of all. @param {number} wanted how many */
+  function draw(wanted) {
+    if (!cloud) return;
+    renderer ??= pointRenderer(points);
+    const began = performance.now();
+    const { data } = cloud;
+    const drawn = Math.min(wanted, data.count);
+    const shown = { ...view, scale: view.scale * ratio };
+    renderer.draw(data, shown, { ...look, size: look.size * ratio }, drawn);
+    picture = { ...view, isWhole: drawn === data.count };
+    place();
+    element.dataset.renderer = renderer.kind;
+    element.dataset.drawn = String(drawn);
+    // The browser calls back when it can take the next frame: what it draws on its own threads
+    // counts too.
+    requestAnimationFrame(() => {
+      const took = performance.now() - began;
+      if (took < ASLEEP_MS) most = pointsInTime(drawn, took);
+    });
   }
 
   /** The view has moved: draw quickly now, and everything when it stands still. */
@@ -239,14 +283,21 @@ export function mapCanvas(ctx, hands) {
   function resize() {
     if (!width() || !height()) return;
     ratio = Math.min(2, window.devicePixelRatio || 1);
-    const isFirst = points.width !== Math.round(width() * ratio) && points.dataset.sized !== "yes";
-    for (const canvas of [points, above]) {
-      canvas.width = Math.round(width() * ratio);
-      canvas.height = Math.round(height() * ratio);
-    }
+    const isFirst = points.dataset.sized !== "yes";
+    above.width = Math.round(width() * ratio);
+    above.height = Math.round(height() * ratio);
+    points.width = Math.round(width() * (1 + 2 * BEYOND) * ratio);
+    points.height = Math.round(height() * (1 + 2 * BEYOND) * ratio);
     points.dataset.sized = "yes";
+    picture = null;
     if (isFirst) fit();
     else paint();
+  }
+
+  /** Draw the points again: they, their colours or their size are others. */
+  function refresh() {
+    picture = null;
+    paint();
   }
 
   /** @param {PointerEvent | WheelEvent} event @returns {[number, number]} */
@@ -360,13 +411,9 @@ export function mapCanvas(ctx, hands) {
   return {
     element,
     look,
-    frames,
-    paint,
+    refresh,
     fit,
     zoom,
-    get kind() {
-      return renderer?.kind ?? "";
-    },
     get sight() {
       const [left, top] = toMap(0, 0);
       const [right, low] = toMap(width(), height());
@@ -394,7 +441,7 @@ export function mapCanvas(ctx, hands) {
       if (!cloud) return;
       renderer ??= pointRenderer(points);
       renderer.load(cloud.data, from);
-      paint();
+      refresh();
     },
     /** @param {typeof labels} next */
     label(next) {

@@ -67,7 +67,7 @@ export function mountEmbeddingMap(el, ctx) {
       on: {
         input: () => {
           canvas.look.size = Number(size.value);
-          canvas.paint();
+          canvas.refresh();
         },
         keydown: (event) => event.stopPropagation(),
       },
@@ -287,6 +287,7 @@ export function mountEmbeddingMap(el, ctx) {
             .sort((/** @type {Lnb.Json} */ a, /** @type {Lnb.Json} */ b) => b.count - a.count)
         : [],
     ); // biome-ignore format: one list
+    canvas.refresh();
   }
 
   /** @param {string | null} raw */

@@ -10,6 +10,7 @@ lance_nb and opened a small dataset before. "First screen" begins when the cell 
 floor    JupyterLab's own time for a cell that shows one word, to compare
 versions 1,000 versions: first screen, switch from one to another
 rows     10 million rows: first screen, the wheel, jumps
+map      1 million vectors of 128: see map_speed
 ======== ===================================================================
 """
 
@@ -24,6 +25,8 @@ import pyarrow as pa
 
 from tests.benchmarks.ui.clocks import spent_in
 from tests.benchmarks.ui.figures import TIMER, Figure, open_notebook, run_parts
+from tests.benchmarks.ui.map_speed import NAME as MAP
+from tests.benchmarks.ui.map_speed import measure_map, write_map
 from tests.support.requirements import require_pylance
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
@@ -186,7 +189,12 @@ def _jumps(long: NotebookPage, shares: Sequence[float], pause_ms: int) -> list[f
     return found
 
 
-PARTS = {"floor": measure_floor, "versions": measure_versions, "rows": measure_rows}
+PARTS = {
+    "floor": measure_floor,
+    "versions": measure_versions,
+    "rows": measure_rows,
+    "map": measure_map,
+}
 
 
 def write(folder: Path, names: Sequence[str]) -> None:
@@ -195,6 +203,8 @@ def write(folder: Path, names: Sequence[str]) -> None:
         write_versions(folder / "many.lance", VERSIONS)
     if "rows" in names and not (folder / "long.lance").exists():
         write_rows(folder / "long.lance", ROWS)
+    if "map" in names and not (folder / MAP).exists():
+        write_map(folder / MAP)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.requirements import require_chromium
 from tests.ui.lab_server import LabServer
@@ -159,3 +159,22 @@ def open_notebook(lab: LabServer, name: str, explore: str, before: str = "") -> 
         "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }"
     )
     return notebook
+
+
+def memory_mb(process: int) -> tuple[float, float]:
+    """Resident memory of a process, now and at its highest."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    return tuple(int(facts[name].split()[0]) * 1024 / 1e6 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
+
+
+def page_of(page: Page) -> tuple[float, int]:
+    """Return the JavaScript heap in MB after a collection, and the elements of the explorer."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    session.send("Performance.enable")
+    metrics = {
+        one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
+    }
+    count = int(page.evaluate("document.querySelectorAll('.lnb-live *').length"))
+    return metrics["JSHeapUsedSize"] / 1e6, count

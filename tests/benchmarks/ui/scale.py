@@ -33,7 +33,7 @@ from playwright.sync_api import Page
 
 from tests.benchmarks.ui.clocks import Clocks, kernel_of
 from tests.benchmarks.ui.explorer_speed import FIRST_SCREEN
-from tests.benchmarks.ui.figures import TIMER, jupyter_lab, open_notebook
+from tests.benchmarks.ui.figures import TIMER, jupyter_lab, memory_mb, open_notebook, page_of
 from tests.benchmarks.ui.large_data import CASES
 from tests.ui.lab_server import LabServer
 from tests.ui.notebook_page import NotebookPage
@@ -150,25 +150,6 @@ class Bounded:
         if self.bound is not None:
             line = f"{line} <= {self.bound:,.0f}: {'ok' if self.kept else 'OVER'}"
         return f"{line:<84} {self.beside}".rstrip()
-
-
-def memory_mb(process: int) -> tuple[float, float]:
-    """Resident memory of a process, now and at its highest."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    return tuple(int(facts[name].split()[0]) * 1024 / 1e6 for name in ("VmRSS", "VmHWM"))  # type: ignore[return-value]
-
-
-def page_of(page: Page) -> tuple[float, int]:
-    """Return the JavaScript heap in MB after a collection, and the elements of the explorer."""
-    session = page.context.new_cdp_session(page)
-    session.send("HeapProfiler.collectGarbage")
-    session.send("Performance.enable")
-    metrics = {
-        one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]
-    }
-    count = int(page.evaluate("document.querySelectorAll('.lnb-live *').length"))
-    return metrics["JSHeapUsedSize"] / 1e6, count
 
 
 class Looker:
