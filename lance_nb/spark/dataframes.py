@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
 from lance_nb.spark.background_jobs import ProgressReporter
 from lance_nb.spark.engine import RESULT_DDL, TaskProgress, result_batch, result_of_row, rows_of
 from lance_nb.spark.plan import PinnedVersion, Plan
@@ -48,8 +48,13 @@ class WritePartition:
     counter: RowCounter
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the partition and yield the metadata of its fragments."""
-        found = self.rows.write_of_spark(batches)
+        """Write the partition and yield the metadata of its fragments, or a LanceError."""
+        try:
+            found: Any = self.rows.write_of_spark(batches)
+        except StorageError:
+            raise  # possibly transient: Spark retries the task
+        except LanceError as error:
+            found = error
         self.counter.add(rows_of(found))
         yield result_batch(found)
 
@@ -75,10 +80,22 @@ def plan_frame(
     return replace(rows.plan(wanted.mode, "a DataFrame"), run_job=run_job)
 
 
+def clustered(frame: DataFrame, columns: Sequence[str] | str) -> DataFrame:
+    """Sort the rows of a DataFrame into partitions by columns. Raises InvalidInputError."""
+    names = [columns] if isinstance(columns, str) else list(columns)
+    unknown = [one for one in names if one not in frame.columns]
+    if unknown or not names:
+        known = ", ".join(frame.columns)
+        what = f"no column {unknown[0]!r}" if unknown else "cluster_by names no column"
+        raise InvalidInputError(f"{what}; columns: {known}")
+    by = [frame[name] for name in names]
+    return frame.repartitionByRange(*by).sortWithinPartitions(*by)
+
+
 def collect_results(
     job: DataFrame, counter: RowCounter, options: RunOptions, watch: ProgressReporter
 ) -> list[Any]:
-    """Run a job whose rows are pickled results, and return the results."""
+    """Run a job whose rows are pickled results; return them, or raise one that is a LanceError."""
 
     def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
         watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
@@ -86,6 +103,9 @@ def collect_results(
     action = SparkJob(job.sparkSession, "lance_nb: write a DataFrame", job.collect)
     found = action.finish(counter, tell, options.is_stopped)
     results = [result_of_row(row) for row in found]
+    for one in results:
+        if isinstance(one, LanceError):
+            raise one
     num_rows = sum(rows_of(one) for one in results)
     watch.tasks(TaskProgress(len(results), len(results), 0, 0, num_rows))
     return results
@@ -106,11 +126,35 @@ class ReadParts:
                     yield to_spark(rows, schema)
 
 
-def dataframe_of_parts(parts: Sequence[Any], spark: SparkSession) -> DataFrame:
-    """Return a DataFrame with one partition per part, an object with ``schema`` and ``batches``."""
+BROADCAST_BYTES = 10 * 1024**2
+"""What Spark broadcasts in a join by default (``spark.sql.autoBroadcastJoinThreshold``)."""
+
+
+def dataframe_of_parts(
+    parts: Sequence[Any], spark: SparkSession, size_bytes: int | None = None
+) -> DataFrame:
+    """Return a DataFrame with one partition per part, an object with ``schema`` and ``batches``.
+
+    Spark estimates the size of ``mapInArrow`` by its input, here a few numbers, and would broadcast
+    the largest dataset in a join. So above ``BROADCAST_BYTES`` the input is one whose size Spark
+    does not know; adaptive execution measures the rows, and still broadcasts what is small.
+    """
     schema = spark_schema(parts[0].schema())
     numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
+    if not is_connect(spark) and (size_bytes is None or size_bytes > BROADCAST_BYTES):
+        numbers = _without_statistics(numbers)
     return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
+
+
+def _without_statistics(frame: DataFrame) -> DataFrame:
+    """Return the same rows as an RDD of the JVM, of which Spark assumes that it is large."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    java: Any = frame
+    numbers = java._jdf.toDF()  # noqa: SLF001 - there is no public API
+    session = java.sparkSession._jsparkSession  # noqa: SLF001
+    made = session.createDataFrame(numbers.javaRDD(), numbers.schema())
+    return ClassicDataFrame(made, frame.sparkSession)
 
 
 def is_dataframe(value: object) -> bool:
@@ -202,7 +246,8 @@ def read(
         _register(session, LanceSource)
         return session.read.format("lance_nb").options(**said).load()
     plan = ReadPlan.of(SourceOptions.of(said))
-    return dataframe_of_parts([ReadPart(plan, ids) for ids in plan.parts()], session)
+    parts = [ReadPart(plan, ids) for ids in plan.parts()]
+    return dataframe_of_parts(parts, session, plan.size_bytes)
 
 
 def _text(value: Any) -> str:

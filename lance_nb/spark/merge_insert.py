@@ -439,9 +439,6 @@ def merge_buckets(
 
     job = both.applyInArrow(merged, RESULT_DDL)
     found = collect_results(job, counter, options, watch)
-    for one in found:
-        if isinstance(one, LanceError):
-            raise one
     _, snapshot = pinned.open()
     made = united_plans(found) if found else without_rows(snapshot, clauses)
     return [replace(made, logs=clauses.logs)]

@@ -16,10 +16,12 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.functions import write_dataset
-from lance_nb.errors import RunCancelledError
+from lance_nb.dataset.opening import destination
+from lance_nb.dataset.verbs.input_data import reader_of
+from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, RunCancelledError
 from lance_nb.indices.building import IndexProgress
-from lance_nb.spark.dataframes import dataframe_of_parts, is_dataframe, plan_frame
-from lance_nb.spark.row_writer import Destination, WriteSettings
+from lance_nb.spark.dataframes import clustered, dataframe_of_parts, is_dataframe, plan_frame
+from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.columns import Values, plan_columns
@@ -128,6 +130,8 @@ def write(
     target: Destination,
     mode: str = "create",
     *,
+    where: str | None = None,
+    cluster_by: Sequence[str] | str | None = None,
     message: str | None = None,
     enable_stable_row_ids: bool = False,
     checksums: bool = False,
@@ -141,7 +145,13 @@ def write(
     on_error: str = "raise",
     **options: Any,
 ) -> LanceDataset:
-    """Write rows as one version. ``mode`` is "create", "append" or "overwrite".
+    """Write rows as one version.
+
+    ``mode`` is "create" (also "error", "errorifexists"), "append", "overwrite", or "ignore", which
+    returns a dataset that is there already as it is. With "overwrite" and ``where``, only the rows
+    that pass this filter are replaced, by rows that pass it too. ``cluster_by``: columns of a
+    DataFrame by which its rows are sorted into fragments (Lance has no partitions, so Spark's
+    ``partitionBy`` is refused).
 
     ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive``, ``on_error``
     and ``source_options`` as there), an open dataset, or anything that ``lance_nb.write_dataset``
@@ -154,18 +164,55 @@ def write(
     Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, CommitConflictError,
     CommitStateUnknownError.
     """
+    mode = _MODES.get(mode, mode)
+    session, current = destination(target, storage_options)
+    if mode == "ignore" and current is not None:
+        return LanceDataset.from_opened(session, current)
     wanted = WriteSettings(
-        mode, None, storage_options, enable_stable_row_ids, dict(files or {}), checksums
-    )
+        "create" if mode == "ignore" else mode, None, storage_options, enable_stable_row_ids,
+        dict(files or {}), checksums, where,
+    )  # fmt: skip
     how = RunOptions.of(message, options)
+    read = SourceSettings(cast, merge_schema, hive, source_options, on_error)
+    if cluster_by is not None:
+        if not is_dataframe(source):
+            raise InvalidInputError(
+                "cluster_by sorts a DataFrame of Spark: read these rows as one, or sort them before"
+            )
+        source = clustered(source, cluster_by)
+    try:
+        return _written(source, target, wanted, read, how=how, dimensions=dimensions)
+    except DatasetAlreadyExistsError:
+        if mode != "ignore":
+            raise
+        return open_dataset(session.uri, storage_options=storage_options)  # created meanwhile
+
+
+_MODES = {"error": "create", "errorifexists": "create"}
+
+
+def _written(
+    source: Any,
+    target: Destination,
+    wanted: WriteSettings,
+    read: SourceSettings,
+    *,
+    how: RunOptions,
+    dimensions: Mapping[str, int] | None,
+) -> LanceDataset:
+    """Write rows of any kind."""
     if is_dataframe(source):
         return run_once(plan_frame(target, source, wanted, dimensions), how)
     if _is_files(source):
-        read = SourceSettings(cast, merge_schema, hive, source_options, on_error)
         return run_once(plan_write(target, source, wanted, read), how)
+    if wanted.where is not None:
+        given = reader_of(source)
+        rows = RowWriter.of(target, given.schema, wanted)
+        return rows.plan(wanted.mode, "rows").commit([rows.write(given)], how.label)
     return write_dataset(
-        source, target, mode=mode, commit_message=message, storage_options=storage_options,
-        enable_stable_row_ids=enable_stable_row_ids, checksums=checksums, **wanted.files,
+        source, target, mode=wanted.mode, commit_message=how.label.message,
+        storage_options=wanted.storage_options, enable_stable_row_ids=wanted.stable_row_ids,
+        checksums=wanted.checksums, **wanted.files,
     )  # fmt: skip
 
 

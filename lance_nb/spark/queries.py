@@ -6,6 +6,7 @@
     lance_spark.sql("SELECT * FROM photos VERSION AS OF 3")       a number, or a tag in quotes
     lance_spark.sql("SELECT * FROM photos TIMESTAMP AS OF '2026-11-24'")
     lance_spark.sql("SELECT sum(id) FROM lance.`s3://bucket/photos.lance`")
+    lance_spark.sql("SELECT * FROM photos JOIN labels USING (id)", tables="datasets/")
 
 PySpark's data source API has no column pruning, no pushdown of counts, and keeps what a view has
 read for as long as the view exists. So the query is looked at before Spark gets it: every name of a
@@ -34,6 +35,7 @@ Source: time travel of Spark SQL; ``SparkSession.sql`` with DataFrames as argume
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ from sqlglot import exp
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
+from lance_nb.dataset.database import Database, database
 from lance_nb.errors import InvalidInputError
 from lance_nb.spark.dataframes import read, registered_views
 from lance_nb.spark.row_writer import Destination
@@ -53,6 +56,8 @@ from lance_nb.table.filtered_scan import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+Tables = Mapping[str, Destination] | Database | str | os.PathLike[str]
 
 _SCHEMAS = ("lance", "lance_nb")  # lance.`path` names a dataset by its path
 _TRAVEL = re.compile(
@@ -68,21 +73,23 @@ def sql(
     query: str,
     *,
     spark: SparkSession | None = None,
-    tables: Mapping[str, Destination] | None = None,
+    tables: Tables | None = None,
 ) -> DataFrame:
     """Return the result of a query as a DataFrame, which is evaluated lazily.
 
     ``tables`` gives names to datasets: a URI is read at the newest version, an open dataset at its
-    own. Names of ``register_views`` are known too, and ``lance.`path``` needs none. All other names
-    are Spark's. One query reads one version of a dataset, that of this call. Without ``spark``, the
-    running session is used; a local one is started if there is none.
+    own. A catalog may be given instead: a folder of datasets, or what ``lance_nb.database``
+    returns; only tables that the query names are opened. Names of ``register_views`` are known too,
+    and ``lance.`path``` needs none. All other names are Spark's. One query reads one version of a
+    dataset, that of this call. Without ``spark``, the running session is used; a local one is
+    started if there is none.
 
     Raises InvalidInputError for what is not a query or cannot be parsed, VersionNotFoundError,
     DatasetNotFoundError, and the exceptions of Spark.
     """
     session = spark or find_session() or start_session()
-    known: dict[str, Destination] = {**registered_views(session), **(tables or {})}
     parsed = _parsed(query)
+    known: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}
     references = list(
         _references(query, parsed, {name.lower(): one for name, one in known.items()})
     )
@@ -105,6 +112,19 @@ def sql(
         end = one.stop
     pieces.append(_literal(query[end:]))
     return session.sql("".join(pieces), None, **frames)
+
+
+def _tables(given: Tables | None, parsed: exp.Expr) -> Mapping[str, Destination]:
+    """Return the tables by name; of a catalog, those that the query may mean."""
+    if isinstance(given, Mapping):
+        return given
+    if given is None:
+        return {}
+    catalog = given if isinstance(given, Database) else database(given)
+    wanted = {one.name.lower() for one in parsed.find_all(exp.Table) if not one.args.get("db")}
+    return {
+        name: catalog.dataset(name) for name in catalog.table_names() if name.lower() in wanted
+    }
 
 
 def _literal(text: str) -> str:

@@ -11,7 +11,13 @@ append       Append                   version 1
 overwrite    Overwrite: a new         version 1
              version, whose schema
              may differ
+overwrite    Update: rows that pass   version 1
+with where   the condition go, new
+             rows come
 ===========  =======================  ===========================================
+
+With ``where``, every new row has to pass the condition too, so that writing them again replaces
+exactly these rows. Rows that others append meanwhile stay, also those that pass it.
 
 Source: lance_nb.transactions.fragment_writer; operations Append and Overwrite.
 """
@@ -24,21 +30,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.opening import destination
+from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES
 from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
-from lance_nb.errors import DatasetAlreadyExistsError, NotSupportedError
+from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
+from lance_nb.format.transaction_summary import count_of
 from lance_nb.spark.plan import Label, PinnedVersion, Plan, commit_write
 from lance_nb.spark.types import bytes_as_blobs, check_assignable, check_names, from_spark
 from lance_nb.table.blob_copies import BlobCopies
 from lance_nb.table.filtered_scan import quoted
+from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
@@ -53,7 +63,7 @@ from lance_nb.transactions.input_schema import new_schema, writable_part
 from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
-from lance_nb.transactions.staged import Addition, StagedWrite
+from lance_nb.transactions.staged import Addition, Edit, StagedWrite, combine
 
 Destination = str | os.PathLike[str] | LanceDataset
 
@@ -64,7 +74,8 @@ class WriteSettings:
 
     ``files`` are arguments of ``write_dataset`` for data files: ``max_rows_per_file``,
     ``max_bytes_per_file``, ``data_storage_version``. ``checksums``: a new dataset records checksums
-    of its files, in this and every later write.
+    of its files, in this and every later write. ``where``: only the rows that pass it are
+    overwritten.
     """
 
     mode: str = "append"
@@ -73,6 +84,11 @@ class WriteSettings:
     stable_row_ids: bool = False
     files: Mapping[str, Any] = field(default_factory=dict)
     checksums: bool = False
+    where: str | None = None
+
+
+REPLACE = "replace"
+"""The mode of a writer that overwrites the rows that pass a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +101,7 @@ class RowWriter:
     mode: str
     stable_row_ids: bool = False
     config: Mapping[str, str] = field(default_factory=dict)  # settings of a new dataset
+    where: str | None = None
 
     @classmethod
     def of(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
@@ -93,6 +110,11 @@ class RowWriter:
         Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError.
         """
         check_mode(wanted.mode)
+        if wanted.where is not None and wanted.mode != "overwrite":
+            raise InvalidInputError(
+                f"a condition chooses the rows that are overwritten ({wanted.where!r}): it needs "
+                f"mode='overwrite', not {wanted.mode!r}"
+            )
         session, current = destination(target, wanted.storage_options)
         if current is not None and wanted.branch is not None:
             current = session.load(Target(wanted.branch, None))
@@ -103,10 +125,13 @@ class RowWriter:
             )
         request = WriteRequest(**wanted.files)
         kept = None if current is None else storage_version(current.manifest)
-        is_new = current is None or wanted.mode == "overwrite"
+        is_new = current is None or (wanted.mode == "overwrite" and wanted.where is None)
         asked = request.data_storage_version if is_new else None
         mode = "create" if current is None and wanted.mode == "append" else wanted.mode
-        config = {CONFIG_KEY: ALGORITHM} if wanted.checksums and mode != "append" else {}
+        if current is not None and wanted.where is not None:
+            mode = REPLACE
+            deleting.check(current, wanted.where)
+        config = {CONFIG_KEY: ALGORITHM} if wanted.checksums and is_new else {}
         known = NO_PROPERTIES if current is None else current.manifest.config
         options = request.write_options(
             asked or kept or DEFAULT_FILE_VERSION, config={**known, **config}
@@ -117,7 +142,7 @@ class RowWriter:
             own = current.manifest.schema
             check_names(schema, own.to_arrow())
         pinned = PinnedVersion.at(session, current)
-        return cls(pinned, own, options, mode, wanted.stable_row_ids, config)
+        return cls(pinned, own, options, mode, wanted.stable_row_ids, config, wanted.where)
 
     @classmethod
     def of_frame(cls, target: Destination, schema: pa.Schema, wanted: WriteSettings) -> RowWriter:
@@ -134,9 +159,25 @@ class RowWriter:
     def write(self, rows: Any) -> Addition | None:
         """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
         home = self.pinned.session().home(self.pinned.branch)
-        source = bytes_as_blobs(reader_of(rows), self.schema)
+        source = bytes_as_blobs(self._passing(reader_of(rows)), self.schema)
         made = write_fragments(source, self.schema, home, self.options)
         return Addition(tuple(made)) if made else None
+
+    def _passing(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the rows, each checked by the condition of an overwrite.
+
+        Raises PredicateError, ColumnNotFoundError, InvalidInputError for a row that does not pass.
+        """
+        if self.where is None:
+            return rows
+        condition = compile_filter(self.where, rows.schema)
+
+        def checked() -> Iterator[pa.RecordBatch]:
+            for batch in rows:
+                _check_rows(batch, condition)
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(rows.schema, checked())
 
     def copy(self, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Addition | None:
         """Copy the rows of some fragments of another dataset; blob payloads are copied by file.
@@ -150,10 +191,13 @@ class RowWriter:
         if copies:
             self._check_bases(snapshot)
         home = self.pinned.session().home(self.pinned.branch)
+        condition = None if self.where is None else compile_filter(self.where, source.to_arrow())
         columns = [*(quoted([one]) for one in source.names), ROW_ADDRESS]
         scan = ScanOptions(columns, fragments=tuple(fragments))
         with FragmentWriter(part, home, copying(self.options, copies)) as writer:
             for batch in plan_scan(snapshot, scan).batches():
+                if condition is not None:
+                    _check_rows(batch, condition)
                 rows = copies.batch(batch, batch.column(ROW_ADDRESS).to_numpy())
                 writer.write(rows.drop_columns([ROW_ADDRESS]))
             made = writer.finish()
@@ -192,6 +236,30 @@ class RowWriter:
         )
 
 
+def _check_rows(batch: pa.RecordBatch, condition: Filter) -> None:
+    """Raise InvalidInputError if a row does not pass the condition of an overwrite."""
+    columns = {path: _values(batch, path) for path in condition.paths}
+    passing = condition.mask(columns, batch.num_rows)
+    failing = np.flatnonzero(~passing)
+    if len(failing):
+        place = int(failing[0])
+        shown = {".".join(path): one[place].as_py() for path, one in columns.items()}
+        raise InvalidInputError(
+            f"only rows that pass {condition.text!r} are overwritten, and new rows have to pass it "
+            f"too: {count_of(len(failing), 'row')} of a batch of {batch.num_rows} do not, the "
+            f"first has {shown!r}. Leave these rows out, or overwrite by another condition"
+        )
+
+
+def _values(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.ChunkedArray:
+    found = pa.chunked_array([batch.column(path[0])])
+    if len(path) > 1:
+        import pyarrow.compute as pc
+
+        found = pc.struct_field(found, list(path[1:]))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
     """A file whose rows are left out, and why."""
@@ -225,6 +293,8 @@ class CommitRows:
         label = replace(label, properties=label.properties + skipped_property(skipped))
         written = [one for one in results if not isinstance(one, SkippedFile)]
         made = tuple(one for result in written for one in result.fragments)
+        if self.rows.mode == REPLACE:
+            return self._replace(plan, made, label)
         operation: Append | Overwrite = Append(made)
         if self.rows.mode != "append":
             config = self.rows.config or None
@@ -234,3 +304,14 @@ class CommitRows:
         is_new = self.rows.mode != "append"
         build = BuildOptions(version if is_new else None, self.rows.stable_row_ids)
         return commit_write(plan, staged, label, build)
+
+    def _replace(self, plan: Plan, made: tuple[Fragment, ...], label: Label) -> LanceDataset:
+        """Find the rows that go, and commit them with those that come; nothing is no version."""
+        _, snapshot = plan.pinned.open()
+        deletion = deleting.plan(snapshot, self.rows.where)
+        edits: list[Edit] = [deletion] if deletion.num_rows else []
+        if made:
+            edits.append(Addition(made))
+        if not edits:
+            return plan.pinned.dataset()
+        return commit_write(plan, combine(snapshot, edits), label)

@@ -25,6 +25,8 @@ option                  meaning
                         a write whose number is not above the last one is skipped
 ``maxRowsPerFile``      writing: the most rows in a data file (also
                         ``maxBytesPerFile``, ``dataStorageVersion``, ``enableStableRowIds``)
+``replaceWhere``        writing with mode overwrite: only the rows that pass this filter are
+                        replaced; new rows have to pass it too
 ``checksums``           "true": a new dataset records checksums of its files
 ``dimensions``          writing a new dataset: arrays that are vectors, and their lengths, as
                         ``emb=384, face=128`` or a JSON object
@@ -56,7 +58,7 @@ _KNOWN = frozenset({
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
     "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
     "maxversionspertrigger", "skipchangecommits", "allowbases", "checksums",
-    "dimensions",
+    "dimensions", "replacewhere",
 })  # fmt: skip
 _NO_TABLES = (
     "Spark gives readers written in Python no options of tables. Create a view: CREATE TEMPORARY "

@@ -43,7 +43,7 @@ from lance_nb.spark.plan import (
 )
 from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
-from lance_nb.table.diff.feed import INSERT, QUIET, TIME, TYPE, VERSION
+from lance_nb.table.diff.feed import INSERT, QUIET, TIME, TYPE, VERSION, make_feed
 from lance_nb.table.index_search import Ids, among
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.scan import DEFAULT_BATCH_ROWS
@@ -105,6 +105,11 @@ class ReadPlan:
             stored=pa.schema([self.stored.field(name) for name in names]),
             schema=pa.schema([self.schema.field(name) for name in names]),
         )  # fmt: skip
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all data files of the version, whatever is read of them."""
+        return _total_bytes(self.pinned.open()[1])
 
     def parts(self) -> list[tuple[int, ...]]:
         """Group the fragments into partitions of up to about 128 MB, enough for several cores.
@@ -233,14 +238,20 @@ WHOLE = -1
 _NO_ROWS = QUIET | {"Merge", "Project"}
 _FEED = (TYPE, VERSION, TIME)
 _NO_IDS: Ids = np.zeros(0, np.int64)
+CHANGED_ROWS = 500_000
+"""The most rows that may have changed, of a share of a version's changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePart:
-    """The part of one task: some fragments of a version, or (None) its row changes."""
+    """The part of one task: new fragments of a version, or (None) a share of its row changes.
+
+    ``share``: its number, and how many there are.
+    """
 
     version: int
     fragment_ids: tuple[int, ...] | None
+    share: tuple[int, int] = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +327,9 @@ class ChangePlan:
             return
         if version == 1:
             yield from self._of_fragments(version, _NO_IDS)
-        elif self.is_feed:
-            yield ChangePart(version, None)
+        elif self.is_feed and name != "Append":
+            of = self._num_shares(version)
+            yield from (ChangePart(version, None, (number, of)) for number in range(of))
         elif name == "Append":
             before = self._dataset(version - 1).opened[1].manifest.fragments.counts().ids
             yield from self._of_fragments(version, np.sort(before))
@@ -327,6 +339,13 @@ class ChangePlan:
                 "rows only: set option skipChangeCommits to skip such versions, or "
                 "readChangeFeed to read the changes"
             )
+
+    def _num_shares(self, version: int) -> int:
+        """Return into how many shares the row changes of a version are split."""
+        after, before = self._dataset(version), self._dataset(version - 1)
+        counts = after.diff(before, key=list(self.key) or None).counts
+        num_rows = counts.rows_in + counts.rows_out + counts.rows_deleted
+        return max(1, -(-num_rows // CHANGED_ROWS))
 
     def _of_fragments(self, version: int, known: Ids) -> Iterator[ChangePart]:
         _, snapshot = replace(self.pinned, version=version).open()
@@ -341,8 +360,13 @@ class ChangePlan:
     def _batches(self, part: ChangePart) -> Iterator[pa.RecordBatch]:
         dataset = self._dataset(part.version)
         if part.fragment_ids is None:
-            key = list(self.key) or None
-            yield from dataset.changes(part.version - 1, None, self._stored(dataset), key=key)
+            session, after = dataset.opened
+            before = self._dataset(part.version - 1).opened[1]
+            columns, key = self._stored(dataset), list(self.key) or None
+            feed = make_feed(
+                session, (before, after), columns, key, DEFAULT_BATCH_ROWS, share=part.share
+            )
+            yield from feed.reader()
             return
         pinned = replace(self.pinned, version=part.version)
         rows = dataset.scanner(

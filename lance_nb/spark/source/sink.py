@@ -173,6 +173,7 @@ def plan_write(options: SourceOptions, schema: StructType, *, overwrite: bool) -
         options.is_set("enablestablerowids"),
         options.files,
         options.is_set("checksums"),
+        options.get("replacewhere"),
     )
     rows = RowWriter.of_frame(options.path, new_schema(schema, options.dimensions), wanted)
     plan = rows.plan(wanted.mode, "a DataFrame")

@@ -21,6 +21,7 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.columns import choose_columns, find_renames, pair_columns
 from lance_nb.table.diff.compare_plan import BY_ADDRESS, Identity, choose_identity, has_row_ids
 from lance_nb.table.diff.merge_base import Ends, Source, find_ends
+from lance_nb.table.diff.row_level import Compared, Page, RowLevel
 from lance_nb.table.diff.version_diff import Diff
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.refs import Target
@@ -38,12 +39,17 @@ QUIET = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """The changes between two versions; ``label`` says by what rows are told apart."""
+    """The changes between two versions; ``label`` says by what rows are told apart.
+
+    ``share``: number ``share[0]`` of ``share[1]`` parts of about the same size, which together are
+    all changes.
+    """
 
     ends: Ends
     identity: Identity
     columns: tuple[str, ...]
     batch_size: int
+    share: tuple[int, int] = (0, 1)
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,13 +97,17 @@ class Feed:
         have = {one.name for one in diff.column_pairs}
         names = [then.get(name, name) for name in self.columns]
         names = [name for name in names if name in have]
+        number, of = self.share
+        level = RowLevel(diff.ends, diff.match, diff.column_pairs, diff.matched_by)
+        level = level if of == 1 else level.share(number, of)
+        page = Page(batch_size=self.batch_size)
         for kind, type_ in (("removed", DELETE), ("changed", AFTER), ("added", INSERT)):
             if kind == "changed":
-                for before, after in diff.both_sides(names, self.batch_size):
+                for before, after in level.both_sides(names, page):
                     yield self._shown(diff, before, BEFORE, then)
                     yield self._shown(diff, after, AFTER, then)
                 continue
-            for batch in diff.rows(names, kinds=[kind], batch_size=self.batch_size):
+            for batch in level.rows(Compared(names, new_columns=False), [kind], page):
                 yield self._shown(diff, batch, type_, then)
 
     def _shown(
@@ -137,6 +147,8 @@ def make_feed(
     columns: Sequence[str] | None,
     key: Sequence[str] | str | None,
     batch_size: int,
+    *,
+    share: tuple[int, int] = (0, 1),
 ) -> Feed:
     """Check what is asked for. Raises InvalidInputError, ColumnNotFoundError."""
     begin, end = versions
@@ -158,4 +170,4 @@ def make_feed(
     pairs = pair_columns(begin.manifest.schema, end.manifest.schema, {})
     have = [one for one in pairs if one.b is not None]
     names = tuple(one.name for one in choose_columns(have, columns))
-    return Feed(ends, identity, names, batch_size)
+    return Feed(ends, identity, names, batch_size, share)

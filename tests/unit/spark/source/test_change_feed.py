@@ -9,6 +9,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
+from lance_nb.spark.source import scan
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import WHOLE, ChangePlan
 from tests.unit.spark.conftest import rows
@@ -79,3 +80,38 @@ def test_what_is_gone_or_wrong_is_said(uri: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="maxversionspertrigger"):
         SourceOptions.of({"maxversionspertrigger": "0"}).number("maxversionspertrigger")
     assert SourceOptions.of({"startingversion": "latest"}).starting_version == -1
+
+
+@pytest.mark.parametrize("key", ["", "id"])
+def test_shares_of_a_version_are_all_of_its_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    uri = str(tmp_path / "many.lance")
+    made = lance_nb.write_dataset(
+        rows(0, 90), uri, enable_stable_row_ids=True, max_rows_per_file=10
+    )
+    made.update({"name": "'new'"}, "id % 3 = 0")
+    made.delete("id % 5 = 0")
+    made.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
+        pa.concat_tables([rows(2, 4), rows(200, 220)])
+    )
+    options = {"readchangefeed": "true", **({"key": key} if key else {})}
+    whole = read(plan_of(uri, **options), 0, made.version)
+    monkeypatch.setattr(scan, "CHANGED_ROWS", 7)
+    plan = plan_of(uri, **options)
+    parts = [one for one in plan.parts(0, made.version) if one.fragment_ids is None]
+    assert {one.version for one in parts} == {2, 3, 4}
+    assert len(parts) > 9
+    found = read(plan, 0, made.version)
+    order = repr
+    assert sorted(found, key=order) == sorted(whole, key=order)
+    for change in ("update_preimage", "update_postimage", "delete", "insert"):
+        assert any(one["_change_type"] == change for one in found)
+
+
+def test_appended_rows_of_the_feed_are_split_by_fragments(uri: str) -> None:
+    plan = plan_of(uri, readchangefeed="true")
+    assert [one.fragment_ids is None for one in plan.parts(0, 6)] == [False, False, True, False]
+    inserted = [one for one in read(plan, 1, 6) if one["_commit_version"] == 2]
+    feed = lance_nb.dataset(uri).changes(1, 2).read_all().to_pylist()
+    assert [{**one, "double": None} for one in feed] == inserted
