@@ -26,10 +26,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import to_floats, to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.format.schema import Schema
 from lance_nb.table.filtered_scan import RowChoice, Selected, read_columns, select_rows
 from lance_nb.table.ordering import Addresses, addresses_of
+from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.projection import project
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
@@ -264,12 +266,13 @@ def matrix_of(vectors: pa.ChunkedArray) -> tuple[Floats, Floats]:
         storage = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         width = storage.type.list_size
         flat = storage.values.slice(storage.offset * width, len(storage) * width)
-        whole = np.asarray(storage.is_valid().to_numpy(zero_copy_only=False))
+        whole = as_mask(storage.is_valid(), len(storage))
         if flat.null_count:
-            lost = np.asarray(flat.is_null().to_numpy(zero_copy_only=False)).reshape(-1, width)
+            lost = as_mask(flat.is_null(), len(flat)).reshape(-1, width)
             whole = whole & ~lost.any(axis=1)
             flat = flat.fill_null(0) if not pt.is_float16(flat.type) else flat
-        parts.append(np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(-1, width))
+        numbers = to_floats(flat) if pt.is_floating(flat.type) else to_integers(flat)
+        parts.append(numbers.reshape(-1, width))
         valid.append(whole)
     if not parts:
         return np.zeros((0, 1), np.float32), np.zeros(0, np.bool_)

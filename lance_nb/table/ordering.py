@@ -22,6 +22,7 @@ import pyarrow.types as pt
 
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError, NotSupportedError, PredicateError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -165,7 +166,7 @@ def sorted_rows(
             rows = pa.concat_tables(waiting)
             places = sort_places(rows, most)
             best = [addresses_of(best).take(places)]
-            waiting = [rows.take(pa.array(places)).combine_chunks()]
+            waiting = [rows.take(from_integers(places)).combine_chunks()]
             held = int(places.size)
     if not waiting:
         return addresses_of([])
@@ -205,7 +206,7 @@ def sort_places(keys: pa.Table, most: int | None = None) -> Ints:
     order = [(name, directions[name[-1]]) for name in keys.column_names]
     # The place as the last key makes the order total, so that it does not matter who is stable.
     order.append(("place", "ascending"))
-    rows = keys.append_column("place", pa.array(np.arange(keys.num_rows)))
+    rows = keys.append_column("place", from_integers(np.arange(keys.num_rows, dtype=np.int64)))
     try:
         if most is not None and most < keys.num_rows // 4:
             found = pc.select_k_unstable(rows, k=most, sort_keys=order)
@@ -233,7 +234,7 @@ def fetch_rows(snapshot: Snapshot, projection: Projection, rows: Addresses) -> p
         tables.append(selected_table(snapshot, projection, window))
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)
-    return taken_rows(pa.concat_tables(tables), pa.array(places))
+    return taken_rows(pa.concat_tables(tables), from_integers(places))
 
 
 def slices(rows: Addresses, size: int) -> Iterator[Addresses]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.arrow_parts import one_batch
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_floats, from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.projection import (
@@ -331,7 +332,7 @@ class ScanPlan:
         wanted = project(self.snapshot.manifest.schema, [quoted(path) for path in stored])
         values = fetch_rows(self.snapshot, wanted, rows)
         columns = dict(zip(stored, values.columns, strict=True))
-        columns[name,] = pa.chunked_array([scores])
+        columns[name,] = pa.chunked_array([from_floats(scores)])
         return np.flatnonzero(condition.mask(columns, rows.num_rows)).astype(np.int64)
 
     def _matches(self, text: TextMatches) -> tuple[Addresses, Scores]:
@@ -362,7 +363,7 @@ class ScanPlan:
         start = self.options.offset or 0
         stop = None if self.options.limit is None else start + self.options.limit
         places = places[start:stop]
-        extras = {SCORE: pa.array(scores[places], pa.float32())}
+        extras = {SCORE: from_floats(scores[places])}
         return shape.table(fetch_rows(self.snapshot, self.source, rows.take(places)), extras)
 
     def _nearest_table(self, shape: Shape, query: NearestQuery) -> pa.Table:
@@ -377,8 +378,8 @@ class ScanPlan:
         start = self.options.offset or 0
         stop = None if self.options.limit is None else start + self.options.limit
         nearest = nearest.take(np.arange(nearest.rows.num_rows, dtype=np.int64)[start:stop])
-        extras = {DISTANCE: pa.array(nearest.distances, pa.float32()),
-                  QUERY_INDEX: pa.array(nearest.query_index, pa.int32())}  # fmt: skip
+        numbers = from_integers(nearest.query_index.astype(np.int32, copy=False))
+        extras = {DISTANCE: from_floats(nearest.distances), QUERY_INDEX: numbers}
         return shape.table(fetch_rows(self.snapshot, self.source, nearest.rows), extras)
 
 

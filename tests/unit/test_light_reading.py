@@ -7,6 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -81,6 +82,45 @@ def test_a_filter_loads_no_search_of_indices_where_there_are_none() -> None:
     )
 
     assert done.stdout.split() == ["[]", "True", "False"]
+
+
+def test_searches_by_indices_load_no_heavy_package(tmp_path: Path) -> None:
+    """The first search of a process took 0.4 s, most of it for pandas."""
+    uri = str(tmp_path / "d.lance")
+    vectors = np.random.default_rng(2).random(400, np.float32)
+    texts = [f"running fox {number}" for number in range(100)]
+    data = {"n": range(100), "k": ["a", "b"] * 50, "t": texts, "u": [*texts[:99], "straße"]}
+    vector = pa.FixedSizeListArray.from_arrays(vectors, 4)
+    ds = lance_nb.write_dataset(pa.table({**data, "v": vector}), uri)
+    ds.create_scalar_index("n", "BTREE")
+    ds.create_scalar_index("k", "BITMAP")
+    ds.create_scalar_index("t", "INVERTED", with_position=True)
+    ds.create_scalar_index("u", "INVERTED", stem=False)
+    for kind in ("IVF_FLAT", "IVF_PQ", "IVF_SQ"):
+        pieces = {"num_sub_vectors": 2, "num_bits": 4} if kind == "IVF_PQ" else {}
+        ds.create_index("v", kind, kind, num_partitions=2, **pieces)
+    filters = ("n = 7", "n BETWEEN 3 AND 9 AND k = 'a'", "k IN ('a', 'c')", "n < 5 OR n > 90")
+    code = (
+        "import sys, lance_nb\n"
+        f"ds = lance_nb.dataset({uri!r})\n"
+        f"rows = [ds.to_table(['n'], filter=one).num_rows for one in {filters!r}]\n"
+        f"counts = [ds.count_rows(one) for one in {filters!r}]\n"
+        "assert rows == counts and all(rows), rows\n"
+        "queries = (lance_nb.MatchQuery('fox run', 't'), lance_nb.PhraseQuery('fox 7', 't'),\n"
+        "           lance_nb.MatchQuery('Straße', 'u'))\n"
+        "for query in queries:\n"
+        "    assert ds.to_table(['n', '_score'], full_text_query=query, limit=5).num_rows\n"
+        "for options in ({}, {'nprobes': 2, 'refine_factor': 3}, {'use_index': False}):\n"
+        "    near = {'column': 'v', 'q': [0.1, 0.2, 0.3, 0.4], 'k': 3, **options}\n"
+        "    assert ds.to_table(['n', '_distance'], nearest=near).num_rows == 3\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.split() == ["[]"]
 
 
 # What the first append of a process does without: together they would double what it costs.

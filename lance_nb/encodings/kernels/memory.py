@@ -52,14 +52,28 @@ def from_integers(values: npt.NDArray[np.integer]) -> pa.Array:
     return pa.Array.from_buffers(type_, values.size, [None, data])
 
 
+def from_floats(values: npt.NDArray[np.float32]) -> pa.FloatArray:
+    """Wrap floats without copying, and without pandas, like ``from_integers``."""
+    data = pa.py_buffer(np.ascontiguousarray(values, np.float32))
+    return pa.Array.from_buffers(pa.float32(), values.size, [None, data])
+
+
 def to_integers(values: pa.Array) -> npt.NDArray[Any]:
     """View an array of integers; what stands at a null is not defined.
 
     Arrow's own ``to_numpy`` imports pandas where that is installed.
     """
-    sign = "i" if pa.types.is_signed_integer(values.type) else "u"
+    return _viewed(values, "i" if pa.types.is_signed_integer(values.type) else "u")
+
+
+def to_floats(values: pa.Array) -> npt.NDArray[Any]:
+    """View an array of floats of 16, 32 or 64 bits, like ``to_integers``."""
+    return _viewed(values, "f")
+
+
+def _viewed(values: pa.Array, kind: str) -> npt.NDArray[Any]:
     width = values.type.bit_width // 8
     if not len(values):
-        return np.zeros(0, f"<{sign}{width}")
+        return np.zeros(0, f"<{kind}{width}")
     data = values.buffers()[1]
-    return np.frombuffer(data, f"<{sign}{width}", len(values), values.offset * width)
+    return np.frombuffer(data, f"<{kind}{width}", len(values), values.offset * width)

@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
+from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
@@ -43,6 +44,8 @@ from lance_nb.errors import (
 )
 from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
 from lance_nb.indices.texts.unicode_tables import ALPHABETIC_MARKS, FOLDED
+from lance_nb.table.predicate.comparison import as_mask
+from lance_nb.table.predicate.expression import scalar_of
 
 BASES = ("simple", "whitespace", "raw", "ngram")
 _KNOWN_BASES = ("icu", "code", "jieba", "lindera")
@@ -178,7 +181,7 @@ class Tokenizer:
 
     def query(self, text: str) -> list[tuple[str, int]]:
         """Return the tokens of a query with their positions."""
-        found = self.cut(pa.array([text], pa.large_string()))
+        found = self.cut(pa.repeat(scalar_of(text, pa.string()), 1))
         names = list(self.words)
         places = zip(found.words.tolist(), found.positions.tolist(), strict=True)
         return [(names[word], position) for word, position in places]
@@ -187,12 +190,11 @@ class Tokenizer:
         """Cut a column of texts, or of lists of them; a null has no tokens."""
         owners, values = _texts_of(texts)
         if values.null_count:
-            valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-            rows = np.flatnonzero(valid).astype(np.int64)
+            rows = np.flatnonzero(as_mask(values.is_valid(), len(values))).astype(np.int64)
             owners = rows if owners is None else owners[rows]
             values = values.drop_null()
         pieces = self._pieces(values)
-        offsets = pieces.offsets.to_numpy()
+        offsets = to_integers(pieces.offsets)
         flat = pieces.values[int(offsets[0]) : int(offsets[-1])]
         sizes = np.diff(offsets)
         which = np.repeat(np.arange(sizes.size, dtype=np.int64), sizes)
@@ -200,8 +202,8 @@ class Tokenizer:
             # Cutting leaves empty pieces at both ends.
             import pyarrow.compute as pc
 
-            kept = np.asarray(pc.not_equal(flat, "").to_numpy(zero_copy_only=False), np.bool_)
-            flat, which = flat.filter(pa.array(kept)), which[kept]
+            is_filled = pc.greater(pc.binary_length(flat), scalar_of(0))
+            flat, which = flat.filter(is_filled), which[as_mask(is_filled, len(flat))]
         if owners is not None:
             which = owners[which]
         positions = _positions(which)
@@ -221,7 +223,7 @@ class Tokenizer:
             return pc.split_pattern_regex(texts, pattern=_WORD_BLANKS)
         if base == "raw":
             whole = np.arange(len(texts) + 1, dtype=np.int64)
-            return pa.LargeListArray.from_arrays(pa.array(whole), texts)
+            return pa.LargeListArray.from_arrays(from_integers(whole), texts)
         grams = [self._grams(one) for one in texts.to_pylist()]
         return pa.array(grams, pa.large_list(pa.large_string()))
 
@@ -249,7 +251,7 @@ class Tokenizer:
             found.append(number)
         if not found:
             return np.zeros(0, np.int64)
-        chosen: Ints = np.array(found, np.int64)[encoded.indices.to_numpy()]
+        chosen: Ints = np.array(found, np.int64)[to_integers(encoded.indices)]
         return chosen
 
     def token_of(self, piece: str) -> str | None:
