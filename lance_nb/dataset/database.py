@@ -23,7 +23,7 @@ Source: the Lance namespace specification (directory and REST); layout as pylanc
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from functools import partial
@@ -103,13 +103,37 @@ class TableSummary:
 class Catalog(Protocol):
     """The names of tables and where they are."""
 
-    def names(self) -> list[str]:
-        """List the names of all tables. Raises LanceError."""
+    def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
+        """List the names of all tables, and return where each is without listing them again.
+
+        Raises LanceError; the function raises DatasetNotFoundError.
+        """
         ...
 
     def place(self, name: str) -> TablePlace:
         """Look a table up. Raises DatasetNotFoundError."""
         ...
+
+
+class TableListing:
+    """The tables of a database as they were listed once, in the order of their names."""
+
+    def __init__(self, names: Sequence[str], place: Callable[[str], TablePlace]) -> None:
+        self.names = tuple(sorted(names))
+        self.place = place
+
+    def dataset(self, name: str, version: Ref | None = None) -> LanceDataset:
+        """Open a table. Raises LanceError."""
+        return _opened(self.place(name), version)
+
+    def describe(self, name: str) -> TableSummary:
+        """Read the manifest of a table; one that cannot be opened is described as such."""
+        uri = ""
+        try:
+            uri = self.place(name).uri
+            return summary_of(name, self.dataset(name))
+        except LanceError as error:
+            return TableSummary(name, uri, can_open=False, health=f"cannot be opened: {error}")
 
 
 class Database:
@@ -161,7 +185,18 @@ class Database:
 
     def table_names(self) -> list[str]:
         """List the names of the tables, sorted. Raises StorageError, NotSupportedError."""
-        return sorted(self._catalog.names())
+        return list(self.listing().names)
+
+    def listing(self) -> TableListing:
+        """List the tables once, to open or describe many of them.
+
+        Raises StorageError, NotSupportedError.
+
+        Examples:
+            >>> lance_nb.database(f"{uri}_nothing").listing().names
+            ()
+        """
+        return TableListing(*self._catalog.listed())
 
     def __len__(self) -> int:
         return len(self.table_names())
@@ -202,11 +237,7 @@ class Database:
             >>> lance_nb.database(f"{uri}_db").dataset("photos").count_rows()
             2
         """
-        from lance_nb.dataset.dataset import LanceDataset
-
-        place = self.place(name)
-        opened = open_version(place.uri, version, storage_options=place.storage_options)
-        return LanceDataset.from_opened(*opened)
+        return _opened(self.place(name), version)
 
     __getitem__ = dataset
 
@@ -216,30 +247,7 @@ class Database:
         Args:
             name: of the table.
         """
-        uri = ""
-        try:
-            uri = self.place(name).uri
-            opened = self.dataset(name)
-            stats = opened.stats()
-            numbers = opened.version_numbers()
-            committed = opened.version_info(opened.version, with_tags=False).timestamp
-        except LanceError as error:
-            return TableSummary(name, uri, can_open=False, health=f"cannot be opened: {error}")
-        advice = stats.advice()
-        return TableSummary(
-            name,
-            uri,
-            can_open=True,
-            health="; ".join(advice) or "ok",
-            version=opened.version,
-            num_versions=len(numbers),
-            num_rows=stats.num_rows,
-            num_deleted_rows=stats.num_deleted_rows,
-            num_columns=len(opened.schema),
-            num_fragments=stats.num_fragments,
-            num_bytes=stats.size_bytes,
-            committed=committed,
-        )
+        return TableListing([name], self.place).describe(name)
 
     def summaries(self, names: Sequence[str] | None = None) -> list[TableSummary]:
         """Describe several tables, side by side.
@@ -251,8 +259,9 @@ class Database:
             >>> lance_nb.database(f"{uri}_nothing").summaries()
             []
         """
-        chosen = self.table_names() if names is None else list(names)
-        tasks = [partial(self.describe, name) for name in chosen]
+        listing = self.listing()
+        chosen = listing.names if names is None else names
+        tasks = [partial(listing.describe, name) for name in chosen]
         return list(run_side_by_side(tasks, THREADS_MAX))
 
     def tables(self) -> pa.Table:
@@ -269,6 +278,32 @@ class Database:
                 for name, kind in _SUMMARY_TYPES.items()
             }
         )
+
+
+def summary_of(name: str, opened: LanceDataset) -> TableSummary:
+    """Describe a table that is open by the manifest of its version. Raises LanceError."""
+    stats = opened.stats()
+    return TableSummary(
+        name,
+        opened.uri,
+        can_open=True,
+        health="; ".join(stats.advice()) or "ok",
+        version=opened.version,
+        num_versions=len(opened.version_numbers()),
+        num_rows=stats.num_rows,
+        num_deleted_rows=stats.num_deleted_rows,
+        num_columns=len(opened.schema),
+        num_fragments=stats.num_fragments,
+        num_bytes=stats.size_bytes,
+        committed=opened.version_info(opened.version, with_tags=False).timestamp,
+    )
+
+
+def _opened(place: TablePlace, version: Ref | None) -> LanceDataset:
+    from lance_nb.dataset.dataset import LanceDataset
+
+    opened = open_version(place.uri, version, storage_options=place.storage_options)
+    return LanceDataset.from_opened(*opened)
 
 
 _SUMMARY_TYPES = {
@@ -324,16 +359,19 @@ class _FolderCatalog:
         self._store = store
         self._options = options
 
-    def names(self) -> list[str]:
-        """List the names of all tables."""
-        return list(self._locations())
+    def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
+        """List the names of all tables, and return where each is."""
+        locations = self._locations()
+        return list(locations), partial(self._place, locations)
 
     def place(self, name: str) -> TablePlace:
         """Look a table up. Raises DatasetNotFoundError."""
-        location = self._locations().get(name)
-        if location is None:
+        return self._place(self._locations(), name)
+
+    def _place(self, locations: Mapping[str, str], name: str) -> TablePlace:
+        if name not in locations:
             raise DatasetNotFoundError(f"{self._store.uri}/{name}{_ENDING}", "no such table")
-        return TablePlace(join_uri(self._store.uri, location), self._options)
+        return TablePlace(join_uri(self._store.uri, locations[name]), self._options)
 
     def _locations(self) -> dict[str, str]:
         """Return the folder of each table by its name. Raises CorruptFileError."""
@@ -386,8 +424,8 @@ class _RestCatalog:
         self._options = options
         self._headers = dict(headers or {})
 
-    def names(self) -> list[str]:
-        """List the names of all tables, those of nested namespaces too."""
+    def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
+        """List the names of all tables, those of nested namespaces too, and say how to ask."""
         found: list[str] = []
         waiting: list[list[str]] = [[]]
         seen = 0
@@ -400,7 +438,7 @@ class _RestCatalog:
             found += [DELIMITER.join([*namespace, one]) for one in listed]
             inside = self._pages(_path("namespace", namespace, "list"), "namespaces")
             waiting += [[*namespace, one] for one in inside]
-        return found
+        return found, self.place
 
     def place(self, name: str) -> TablePlace:
         """Ask where a table is. Raises DatasetNotFoundError."""

@@ -1,11 +1,12 @@
-// The explorer: header, timeline, tabs with a detail pane beside them, and the same as code.
+// The explorer of a dataset, or of the tables of a database: header, timeline, tabs with a detail
+// pane beside them, and the same as code.
 
 import { codeFooter } from "./js/code_footer.js";
 import { detailPane } from "./js/detail_pane.js";
 import { h } from "./js/dom.js";
 import { watchNews } from "./js/news.js";
 import { modeSwitch, tabHost } from "./js/tab_host.js";
-import { widget } from "./js/view.js";
+import { switchingWidget } from "./js/table_switch.js";
 import { TABS } from "./tabs.js";
 import { mountOverview } from "./widgets/overview.js";
 import { mountTimeline } from "./widgets/timeline.js";
@@ -56,4 +57,4 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   watchNews(el, card);
 }
 
-export default widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");
+export default switchingWidget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");

@@ -1,5 +1,7 @@
 """The explorer: one card with header, timeline, tabs, a detail pane, and the same as code.
 
+A database is shown as the cards of its tables (``DatabaseExplorer``), which open as such a card.
+
 The card is one widget whose ES module (``app.js``) mounts the views' modules; they share the kernel
 connection and the first screen. What stands in a tab is named in ``registry``; each view is also a
 widget of its own.
@@ -11,25 +13,33 @@ opened gives a card with the reason, and ``.error``.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.dataset.database import Database, database
+from lance_nb.errors import DatasetNotFoundError, InvalidInputError, LanceError
 from lance_nb.explorer import assets
 from lance_nb.explorer.assets import ViewModule
-from lance_nb.explorer.html_export import html_page, take_snapshot
-from lance_nb.explorer.messages import Answer, Handler, words
+from lance_nb.explorer.html_export import Snapshot, html_page, plain_json, take_snapshot
+from lance_nb.explorer.messages import Answer, Handler, cost_since, words
+from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import open_source
-from lance_nb.explorer.models.source import Ref
+from lance_nb.explorer.models.row_page import Window
+from lance_nb.explorer.models.source import Ref, Source
 from lance_nb.explorer.pictures import screen
-from lance_nb.explorer.registry import TABS, RetentionHandlers, ReviewHandlers
-from lance_nb.explorer.session import Session, Target, check_target
+from lance_nb.explorer.pictures.drawing import svg_of
+from lance_nb.explorer.registry import TABS, DatabaseTables, RetentionHandlers, ReviewHandlers
+from lance_nb.explorer.session import FIRST_WINDOW, Session, Target, check_target
+from lance_nb.explorer.static_rendering import StaticRendering
 from lance_nb.explorer.widget import LanceWidget
+from lance_nb.storage import meter
 
 MAX_ENTRY_CHARS = 64
+MAX_SNAPSHOT_TABLES = 500
 
 
 class Explorer(LanceWidget):
@@ -66,6 +76,16 @@ class Explorer(LanceWidget):
         return own | simulator | {"views.load": _load_views}
 
     @property
+    def heading(self) -> str:
+        """What is shown, for the title of a page.
+
+        Examples:
+            >>> lance_nb.explore(ds).heading == ds.name
+            True
+        """
+        return "lance_nb" if self._session is None else text.name(self.dataset.name)
+
+    @property
     def version(self) -> int:
         """The version shown; numbers of different branches overlap, see ``dataset.branch``."""
         return self.dataset.version
@@ -100,6 +120,168 @@ class Explorer(LanceWidget):
         return self._open_session().selection()
 
 
+class DatabaseExplorer(Explorer):
+    """Look at the tables of a database, and open one of them in place.
+
+    Created by ``lance_nb.explore`` for a folder of tables. While a table is open, everything that
+    an explorer of a dataset has is that of the table; before that it raises InvalidInputError.
+
+    Examples:
+        >>> import pyarrow as pa
+        >>> _ = lance_nb.write_dataset(pa.table({"id": [1, 2]}), f"{uri}_db/photos.lance")
+        >>> explorer = lance_nb.explore(f"{uri}_db")
+        >>> explorer.table_names()
+        ['photos']
+        >>> explorer.open_table("photos")
+        >>> explorer.dataset.count_rows()
+        2
+        >>> explorer.close_table()
+    """
+
+    def __init__(
+        self, database: Database, *, height: int | None = None, read_only: bool = False
+    ) -> None:
+        """List the tables. Raises StorageError, NotSupportedError."""
+        before, started = meter.reading(), time.perf_counter()
+        self._tables: DatabaseTables | None = DatabaseTables(database)
+        self._table: str | None = None
+        self._read_only = read_only
+        super().__init__(None, height=height)
+        self.screen = self._tables_screen() | {"io": cost_since(before, started)}
+
+    @property
+    def database(self) -> Database:
+        """The database."""
+        return self._open_tables().database
+
+    @property
+    def heading(self) -> str:
+        """What is shown, for the title of a page."""
+        if self._session is not None or self._tables is None:
+            return super().heading
+        return text.name(self.database.name)
+
+    def table_names(self) -> list[str]:
+        """List the names of the tables, as they were when they were listed last."""
+        return list(self._open_tables().names)
+
+    def open_table(self, name: str) -> None:
+        """Show a table.
+
+        Args:
+            name: one of ``table_names()``.
+
+        Raises DatasetNotFoundError and what opening a dataset raises; the screen stays then.
+        """
+        tables = self._open_tables()
+        if name not in tables.names:
+            raise DatasetNotFoundError(f"{self.database.uri}/{name}", "no such table")
+        session = Session(self.database.dataset(name), read_only=self._read_only)
+        self._table = name
+        self.screen = self._screen_of(session)
+        self._session = session
+
+    def close_table(self) -> None:
+        """Show the tables again; what is staged and what is running stays."""
+        if self._table is not None:
+            self._open_tables().forget(self._table)
+        self._session, self._table = None, None
+        self.screen = self._tables_screen()
+
+    def close(self) -> None:
+        """Close the widget and release the datasets; what the page shows stays."""
+        self._tables = None
+        super().close()
+
+    def picture(self) -> StaticRendering:
+        """Return the static rendering, text and HTML, which a saved notebook keeps."""
+        if self._table is None and self._tables is not None:
+            return self._tables.picture()
+        return super().picture()
+
+    def to_svg(self) -> str:
+        """Return what is on screen as one SVG that needs no script and no other file."""
+        if self._table is not None or self._tables is None:
+            return super().to_svg()
+        return svg_of(self._label(), self._tables.panels())
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        versions: Sequence[int | str] | None = None,
+        rows: int = 50,
+    ) -> Path:
+        """Write what is shown to one HTML file that works offline, without a kernel.
+
+        Args:
+            path: of the file.
+            versions: of the table that is open, see ``Explorer.to_html``.
+            rows: of the table that is open.
+
+        Without an open table the file has the cards of the first ``MAX_SNAPSHOT_TABLES`` tables,
+        which can be filtered and sorted. Returns the path. Raises LanceError.
+        """
+        if self._table is not None:
+            return super().to_html(path, versions=versions, rows=rows)
+        tables = self._open_tables()
+        tables.describe(MAX_SNAPSHOT_TABLES)
+        snapshot = Snapshot()
+        snapshot.screens.append(plain_json(self._tables_screen() | {"kept": True}))
+        target = Path(path)
+        target.write_text(
+            html_page(self.heading, self.to_svg(), snapshot.to_json(), self.height), "utf-8"
+        )
+        return target
+
+    def _open_session(self) -> Session:
+        if self._session is None and self._tables is not None:
+            raise InvalidInputError("no table is open: open one with open_table(name)")
+        return super()._open_session()
+
+    def _open_tables(self) -> DatabaseTables:
+        if self._tables is None:
+            raise InvalidInputError("this explorer was closed")
+        return self._tables
+
+    def _screen_of(self, session: Session, window: Window = FIRST_WINDOW) -> dict[str, Any]:
+        return super()._screen_of(session, window) | {
+            "tables": self._open_tables().to_json(self._table)
+        }
+
+    def _tables_screen(self) -> dict[str, Any]:
+        tables = self._open_tables()
+        found = {"error": None, "tables": tables.to_json(), "code": tables.code()}
+        return found | {"locked": None, "io": None}
+
+    def _handlers(self) -> dict[str, Handler]:
+        if self._tables is None:
+            return super()._handlers()
+        own: dict[str, Handler] = {"tables.open": self._on_open, "tables.close": self._on_close}
+        if self._session is None:
+            own |= {"shown": self._tables.on_shown, "views.load": _load_views}
+        return super()._handlers() | own | self._tables.handlers()
+
+    def _on_open(self, args: Mapping[str, Any]) -> Answer:
+        self.open_table(self._open_tables().name_of(args))
+        return Answer()
+
+    def _on_close(self, _args: Mapping[str, Any]) -> Answer:
+        self.close_table()
+        return Answer()
+
+    def _has_content(self) -> bool:
+        return self._tables is not None
+
+    def _label(self) -> str:
+        if self._table is not None or self._tables is None:
+            return super()._label()
+        return f"Tables of {text.name(self.database.name)}"
+
+    def __repr__(self) -> str:
+        return f"<{self._label()}>" if self._tables is None else self.picture().text
+
+
 def _load_views(args: Mapping[str, Any]) -> Answer:
     """Send the module of a tab that is opened for the first time; returns its key in the page."""
     entry = words(args, "entry", MAX_ENTRY_CHARS)
@@ -109,7 +291,7 @@ def _load_views(args: Mapping[str, Any]) -> Answer:
 
 
 def explore(
-    target: Target,
+    target: Target | Database,
     version: Ref | None = None,
     *,
     height: int | None = None,
@@ -118,10 +300,13 @@ def explore(
 ) -> Explorer:
     """Open a dataset and show it: versions, rows, and what each version did.
 
-    A dataset that cannot be opened gives a card that says why; the exception is in ``.error``.
+    A folder of tables, such as a LanceDB database, is shown as one card for each table; a card
+    opens the explorer of its table in place. What cannot be opened gives a card that says why; the
+    exception is in ``.error``.
 
     Args:
-        target: a path, a URI or a dataset.
+        target: a path, a URI or a dataset; a folder of tables, the address of a Lance namespace
+            (``rest+http://...``), or what ``lance_nb.database`` returns.
         version: a number, a tag, a branch, ``"branch:number"`` or ``"HEAD~2"``.
         height: of the tabs, in pixels.
         read_only: keep the lock in the header shut.
@@ -133,9 +318,42 @@ def explore(
         >>> lance_nb.explore(uri, 1).version
         1
     """
-    check_target(target)
+    if not isinstance(target, Database):
+        check_target(target)
     try:
-        source = open_source(target, version, storage_options)
+        found = _found(target, version, storage_options)
+        if isinstance(found, Database):
+            return DatabaseExplorer(found, height=height, read_only=read_only)
     except LanceError as error:
         return Explorer(error, height=height, read_only=read_only)
-    return Explorer(source, height=height, read_only=read_only)
+    return Explorer(found, height=height, read_only=read_only)
+
+
+def _found(
+    target: Target | Database, version: Ref | None, storage_options: Mapping[str, Any] | None
+) -> Source | Database:
+    """Open a dataset, or a database where there is none. Raises LanceError."""
+    if isinstance(target, Database):
+        return target
+    if not isinstance(target, (str, os.PathLike)):
+        return open_source(target, version, storage_options)
+    options = None if storage_options is None else dict(storage_options)
+    if str(target).startswith(("rest+http://", "rest+https://")):
+        return database(target, storage_options=options)
+    try:
+        return open_source(target, version, storage_options)
+    except DatasetNotFoundError:
+        if version is not None:
+            raise
+        found = database(target, storage_options=options)
+        if not _has_tables(found):
+            raise
+        return found
+
+
+def _has_tables(found: Database) -> bool:
+    """Whether a folder is one of tables; one that cannot be listed is none."""
+    try:
+        return len(found) > 0
+    except LanceError:
+        return False

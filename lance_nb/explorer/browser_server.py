@@ -1,4 +1,4 @@
-"""Serve the explorer of one dataset to a browser on this machine, without Jupyter.
+"""Serve the explorer of a dataset or a database to a browser on this machine, without Jupyter.
 
 A notebook server and a kernel take some nine seconds to show an explorer (Voila, measured); this
 server is a part of Python and shows it when the dataset is open.
@@ -38,7 +38,6 @@ from urllib.parse import parse_qs, urlsplit
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.html_export import PAGE_STYLE, content_hash, plain_json
-from lance_nb.explorer.models import text
 
 ENTRY = "browser_app.js"
 HOST = "127.0.0.1"
@@ -155,14 +154,13 @@ def _page(explorer: Explorer, given: Mapping[str, Any]) -> str:
         f"'{content_hash(style)}'; connect-src 'self'; img-src blob: data:; media-src blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    title = "lance_nb" if explorer.error else text.name(explorer.dataset.name)
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(given, ensure_ascii=True).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)}</title><style>{style}</style></head>\n"
+        f"<title>{escape(explorer.heading)}</title><style>{style}</style></head>\n"
         '<body><main id="explorer"></main>\n'
         f'<script type="application/json" id="session">{data}</script>\n'
         f'<script type="module">{script}</script></body></html>\n'

@@ -1,9 +1,9 @@
 """Show a dataset, or one of its values, when it is the result of a notebook cell.
 
-A dataset is shown as the explorer. A value (version, diff, transaction, fragment, schema, stage)
-has three forms: text and static HTML, made without reading data, and a widget. A diff, a fragment
-and a stage know their dataset and are shown by the view of the explorer for them, the others as a
-card.
+A dataset is shown as the explorer, a database as the cards of its tables. A value (version, diff,
+transaction, fragment, schema, stage) has three forms: text and static HTML, made without reading
+data, and a widget. A diff, a fragment and a stage know their dataset and are shown by the view of
+the explorer for them, the others as a card.
 
 Datasets and values request ``mime_bundle`` through the hook in ``dataset.display``. In a notebook
 the live widget and its picture are displayed first and the bundle is the same as text, the three
@@ -17,7 +17,7 @@ from typing import Any
 from lance_nb.dataset.database import Database
 from lance_nb.dataset.display import VALUES, in_marimo
 from lance_nb.errors import LanceError
-from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.app import DatabaseExplorer, Explorer
 from lance_nb.explorer.models.table_list import TABLES_SHOWN
 from lance_nb.explorer.models.value_facts import FACTS
 from lance_nb.explorer.registry import DeletionMap, DiffView, StagePanel, ValueView
@@ -81,7 +81,10 @@ def mime_bundle(value: Any) -> dict[str, Any]:
 
 def _shown(value: Any) -> tuple[LanceWidget | None, StaticRendering]:
     if isinstance(value, Database):
-        return None, _tables_of(value)  # the same everywhere
+        if not has_browser():
+            return None, _tables_of(value)
+        explorer = DatabaseExplorer(value)
+        return explorer, explorer.picture()
     if kind_of(value) is None:
         explorer = Explorer(value)
         return (explorer if has_browser() else None), explorer.picture()

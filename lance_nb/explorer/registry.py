@@ -2,7 +2,8 @@
 
 ``ValueView`` shows single values, no dataset, and is therefore none of ``VIEWS``.
 ``RetentionHandlers`` are of the simulator that opens below the timeline of the explorer,
-``ReviewHandlers`` of the page that opens from the card of a branch.
+``ReviewHandlers`` of the page that opens from the card of a branch, ``DatabaseTables`` of the cards
+of a database, which the module of the explorer shows.
 
 A new tab is a line in ``TABS`` and a line in ``tabs.js``, in the order of the tabs.
 """
@@ -27,10 +28,12 @@ from lance_nb.explorer.widgets.review import ReviewHandlers
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
+from lance_nb.explorer.widgets.tables import DatabaseTables
 
 __all__ = [
     "TABS",
     "VIEWS",
+    "DatabaseTables",
     "DeletionMap",
     "DiffView",
     "EmbeddingMap",

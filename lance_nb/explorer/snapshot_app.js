@@ -3,7 +3,7 @@
 
 import { mountExplorer } from "./app.js";
 import { snapshotModel } from "./js/snapshot_kernel.js";
-import { widget } from "./js/view.js";
+import { switchingWidget } from "./js/table_switch.js";
 import { TABS } from "./tabs.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
@@ -23,10 +23,10 @@ export function start(page) {
   const place = page.getElementById("explorer");
   if (!place || !data.screens.length) return; // the picture stays
   place.replaceChildren();
-  widget((el, ctx) => mountExplorer(el, ctx, KEPT), "Lance dataset explorer, a snapshot").render({
-    model: snapshotModel(data),
-    el: place,
-  });
+  switchingWidget(
+    (el, ctx) => mountExplorer(el, ctx, KEPT),
+    "Lance dataset explorer, a snapshot",
+  ).render({ model: snapshotModel(data), el: place });
 }
 
 export default start;

@@ -2,7 +2,7 @@
 
 import { mountExplorer } from "./app.js";
 import { holdViews } from "./js/tab_host.js";
-import { widget } from "./js/view.js";
+import { switchingWidget } from "./js/table_switch.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
 import { mountEmbeddingMap } from "./widgets/embedding_map.js";
@@ -25,6 +25,9 @@ const LATE = {
 };
 for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });
 
-export const explorer = widget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");
+export const explorer = switchingWidget(
+  (el, ctx) => mountExplorer(el, ctx),
+  "Lance dataset explorer",
+);
 
 export default explorer;

@@ -66,6 +66,7 @@ from lance_nb.explorer.models.change_summary import key_of
 from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.refs import RefNames, open_source, ref_choices, ref_names
 from lance_nb.explorer.models.row_history import RowHistoryCache, RowPlace, place_of_row
+from lance_nb.explorer.models.row_page import Window
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import Source, compared_source
 from lance_nb.explorer.pictures.drawing import svg_of
@@ -153,7 +154,7 @@ class LanceWidget(anywidget.AnyWidget):
             screen = {"error": error_card(dataset).to_json()}
         elif dataset is not None:
             self._session = Session(dataset, read_only=read_only)
-            screen = self._session.screen(self.parts)
+            screen = self._screen_of(self._session)
         screen["io"] = messages.cost_since(before, started)
         if in_marimo():
             self._esm, self._css = assets.standalone_texts(self.entry)
@@ -212,6 +213,16 @@ class LanceWidget(anywidget.AnyWidget):
         return self._session
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
+        found = messages.begin(content, self._handlers())
+        if isinstance(found[1], messages.Job):
+            self._started().start(*found)
+            return
+        self._reply(*found)
+        if isinstance(content, Mapping) and content.get("type") == "shown":
+            self._draw_again()
+
+    def _handlers(self) -> dict[str, messages.Handler]:
+        """Return the handlers of all requests that can be answered now."""
         session = self._session
         handlers: dict[str, messages.Handler] = {
             "ready": lambda _args: messages.Answer(),
@@ -224,13 +235,7 @@ class LanceWidget(anywidget.AnyWidget):
             frame, lives = session.keep(HeaderHandlers), session.keep(RowHistoryHandlers)
             handlers |= session.handlers() | frame.handlers() | lives.handlers()
             handlers |= self.request_handlers(session)
-        found = messages.begin(content, handlers)
-        if isinstance(found[1], messages.Job):
-            self._started().start(*found)
-            return
-        self._reply(*found)
-        if isinstance(content, Mapping) and content.get("type") == "shown":
-            self._draw_again()
+        return handlers
 
     def _reply(self, content: Mapping[str, Any], buffers: list[bytes]) -> None:
         if not buffers:
@@ -275,8 +280,12 @@ class LanceWidget(anywidget.AnyWidget):
         window = args.get("window")
         defaults = {"limit": FIRST_WINDOW.limit, "num_columns": FIRST_WINDOW.num_columns}
         asked = window_of(window | defaults) if isinstance(window, dict) else FIRST_WINDOW
-        self.screen = session.screen(self.parts, asked)
+        self.screen = self._screen_of(session, asked)
         return messages.Answer({"label": self.screen["label"]})
+
+    def _screen_of(self, session: Session, window: Window = FIRST_WINDOW) -> dict[str, Any]:
+        """Return the trait ``screen`` for the version that a session is at."""
+        return session.screen(self.parts, window)
 
     def picture(self) -> StaticRendering:
         """Return the static rendering, text and HTML, which a saved notebook keeps."""
@@ -332,8 +341,12 @@ class LanceWidget(anywidget.AnyWidget):
 
     def _draw_again(self) -> None:
         """Replace the picture in the notebook by one of what is on screen now."""
-        if self._picture is not None and self._session is not None:
+        if self._picture is not None and self._has_content():
             self._picture.update(self._svg_bundle(), raw=True)
+
+    def _has_content(self) -> bool:
+        """Whether there is more to draw than an error."""
+        return self._session is not None
 
     def live_bundle(self) -> dict[str, Any]:
         """Return the mime bundle that a browser turns into the live widget."""

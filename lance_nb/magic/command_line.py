@@ -59,7 +59,7 @@ COMMANDS = {
     ),
     "view": (
         "URI [--no-browser] [--port N] [--read-only]",
-        "explore the dataset in a browser, without a notebook; Ctrl-C ends it",
+        "explore a dataset or a folder of tables in a browser, without a notebook; Ctrl-C ends it",
     ),
     "report": (
         "URI [VERSION] [-o FILE]",
@@ -237,8 +237,11 @@ def _view(words: list[str]) -> int:
         from lance_nb.explorer.browser_server import ExplorerServer
     except ImportError as error:
         raise MissingPackageError("view", "anywidget", "lance-nb[lab]") from error
-    MagicContext().open(targets[0])  # report a wrong name here, not in the browser
     make = partial(explore, targets[0], height=VIEW_HEIGHT, read_only="--read-only" in words)
+    first = make()
+    if first.error is not None:  # report a wrong name here, not in the browser
+        raise first.error
+    first.close()
     server = ExplorerServer(make, port=port)
     _say(f"exploring {targets[0]} at {server.url}\nCtrl-C ends it")
     sys.stdout.flush()

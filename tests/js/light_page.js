@@ -87,6 +87,7 @@ window.HTMLCanvasElement.prototype.getContext = function getContext(kind) {
 for (const name of ["scrollIntoView", "setPointerCapture", "setRangeText", "select"])
   window.HTMLElement.prototype[name] ??= () => {};
 window.HTMLInputElement.prototype.checked = false;
+window.HTMLElement.prototype.scrollTop ??= 0; // as of an element without a layout
 Object.defineProperty(window.HTMLSelectElement.prototype, "value", {
   get() {
     const options = [...this.querySelectorAll("option")].map((one) => one.getAttribute("value"));

@@ -450,6 +450,9 @@ export function openKernel(model, { isVisible = null } = {}) {
       clearInterval(heartbeat);
       model.off("msg:custom", onMessage);
       model.off("comm_live_update", onConnection);
+      for (const entry of waiting()) {
+        if (state === "live" && isRepeatable(entry.type) && !isInOrder(entry.type)) cancel(entry);
+      }
       for (const entry of waiting()) forget(entry);
       for (const listeners of [stateListeners, costListeners, lateListeners]) listeners.clear();
     },

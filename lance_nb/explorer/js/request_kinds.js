@@ -51,6 +51,10 @@ const READS = [
   "stage.cards",
   "stage.running",
   "log.list",
+  "tables.list",
+  "tables.refresh",
+  "tables.open",
+  "tables.close",
   "retention.move",
   "retention.files",
 ];
@@ -92,6 +96,7 @@ const LONG_READS = [
   "review.section",
   "review.news",
   "review.page",
+  "tables.describe",
 ];
 
 /** Requests that write, stage, or number a preview: they are sent once. */

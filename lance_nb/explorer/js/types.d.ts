@@ -164,6 +164,8 @@ declare namespace Lnb {
     io?: Cost | null;
     compare?: { a: Place | null; key: string[] | null };
     value?: Json;
+    /** The tables of a database, see widgets/tables.py. */
+    tables?: Json;
     schema?: Json;
     fragment?: number | null;
   }

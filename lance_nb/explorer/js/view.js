@@ -102,7 +102,10 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     travelTo({ branch, version }, repaint);
   });
   model.on("change:screen", repaint);
-  closing.push(() => model.off("change:screen", repaint));
+  closing.push(() => {
+    model.off("change:screen", repaint);
+    painters.clear(); // a model that is firing still calls what was just taken off
+  });
   const said = onScreen(kernel, root, () => {
     const { branch, version } = model.get("screen");
     return { branch: branch ?? null, version: version ?? null };

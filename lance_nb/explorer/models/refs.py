@@ -125,7 +125,7 @@ def _open(uri: str, storage_options: Mapping[str, Any] | None) -> Source:
             error.add_note(f"did you mean {near!r}?")
         tables = _tables_inside(uri)
         if tables:
-            opened = Python("lance_nb.database").call(uri).line()
+            opened = Python("lance_nb.explore").call(uri).line()
             counted = text.plural(tables, "table")
             error.add_note(f"it is a folder of {counted}; open it with {opened}")
         raise

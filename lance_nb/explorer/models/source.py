@@ -165,6 +165,12 @@ class StoredSource(Source, Protocol):
     def space(self, *, progress: Callable[[int, int], object] | None = None) -> Space: ...
 
 
+def is_on_this_machine(uri: str) -> bool:
+    """Whether reading a little more of a place costs next to nothing."""
+    scheme, separator, _ = uri.partition("://")
+    return not separator or scheme in ("file", "memory")
+
+
 def stored_source(dataset: Source) -> StoredSource:
     """Return the dataset as one whose files can be looked at. Raises NotSupportedError."""
     if not hasattr(dataset, "opened"):

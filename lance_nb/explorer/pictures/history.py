@@ -178,7 +178,12 @@ def _of_lane(lane: Lane, numbers: Sequence[int]) -> list[int]:
 def _look(bar: VersionBar | None) -> tuple[str, str]:
     if bar is None:
         return "unknown", ""
-    return _LOOKS.get(bar.operation, ("upkeep", "•"))
+    return look_of_operation(bar.operation)
+
+
+def look_of_operation(operation: str) -> tuple[str, str]:
+    """Return the colour and the sign of an operation."""
+    return _LOOKS.get(operation, ("upkeep", "•"))
 
 
 def _changed(bar: VersionBar) -> int:

@@ -51,7 +51,7 @@ from lance_nb.explorer.models.fragments import (
 from lance_nb.explorer.models.ref_list import ref_book
 from lance_nb.explorer.models.row_page import RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
-from lance_nb.explorer.models.source import stored_source
+from lance_nb.explorer.models.source import is_on_this_machine, stored_source
 from lance_nb.explorer.models.storage_report import space_use, storage_health
 from lance_nb.explorer.models.versions import DatasetCard, Timeline, VersionDetail
 from lance_nb.explorer.pictures import changes, history, maps, staging, storage, tables
@@ -88,8 +88,7 @@ class View:
 
 def is_near(session: Session) -> bool:
     """Whether a picture may read a little more: the dataset lies here, or that was asked for."""
-    scheme, separator, _ = session.dataset.uri.partition("://")
-    return session.reads_for_pictures or not separator or scheme in ("file", "memory")
+    return session.reads_for_pictures or is_on_this_machine(session.dataset.uri)
 
 
 def draw_header(session: Session, _shown: Shown) -> list[Panel]:

@@ -7,8 +7,9 @@ import re
 
 import pytest
 
+import lance_nb
 from lance_nb.explorer import assets
-from lance_nb.explorer.app import Explorer
+from lance_nb.explorer.app import DatabaseExplorer, Explorer
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widget import HeaderHandlers, RowHistoryHandlers
 from tests.support.fake_dataset import small_dataset
@@ -26,6 +27,8 @@ def handlers():
     session = Session(small_dataset())
     tables = (session, session.keep(HeaderHandlers), session.keep(RowHistoryHandlers))
     own = {kind: do for table in tables for kind, do in table.handlers().items()}
+    of_tables = DatabaseExplorer(lance_nb.database("memory://no_tables"))._handlers()
+    own |= {kind: do for kind, do in of_tables.items() if kind.startswith("tables.")}
     return own | Explorer.request_handlers(session)
 
 
