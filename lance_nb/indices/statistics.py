@@ -6,6 +6,7 @@ Source: ``index_stats`` of pylance 14.0.2.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from lance_nb.errors import LanceError, NotSupportedError
@@ -13,6 +14,7 @@ from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import open_file
 from lance_nb.indices.listing import ListedIndex, list_indices
 from lance_nb.indices.registry import KINDS, STATISTICS
+from lance_nb.indices.texts.partition import read_parameters
 from lance_nb.indices.vectors.ivf import IvfSegment
 from lance_nb.indices.vectors.search import KIND, opened_segment
 from lance_nb.table import indices
@@ -68,7 +70,11 @@ def _of_texts(snapshot: Snapshot, segment: IndexMetadata) -> dict[str, Any]:
         for ending in counts:
             if file.path.endswith(ending):
                 counts[ending] += open_file(snapshot, segment, file.path).num_rows
-    return {"num_tokens": counts["_invert.lance"], "num_docs": counts["_docs.lance"]}
+    return {
+        "params": asdict(read_parameters(snapshot, segment)),
+        "num_tokens": counts["_invert.lance"],
+        "num_docs": counts["_docs.lance"],
+    }
 
 
 def _of_vectors(index: ListedIndex) -> dict[str, dict[str, Any]]:

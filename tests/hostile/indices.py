@@ -88,7 +88,7 @@ class IndexedRows:
             pieces = {"num_sub_vectors": 4, "num_bits": 4} if kind == "IVF_PQ" else {}
             ds.create_index(column, kind, num_partitions=2, **pieces)
         self.query = rng.random(DIMENSION, np.float32)
-        names = {one["uuid"]: one["name"] for one in ds.list_indices()}
+        names = self._names = {one["uuid"]: one["name"] for one in ds.list_indices()}
         files = [path for path in self.path.glob("_indices/*/*") if path.is_file()]
         self.files = sorted(files, key=lambda path: (names[path.parent.name], path.name))
         self.sound = self.answers()
@@ -151,7 +151,7 @@ class IndexedRows:
         outcome = (
             "changed value" if wrong else "error" if failed else "warning" if said else "right"
         )
-        return file.name, outcome
+        return f"{self._names[file.parent.name]}/{file.name}", outcome
 
 
 def _mutated(data: bytes, chance: random.Random) -> bytes:
@@ -169,6 +169,7 @@ def main() -> None:
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     outcomes: Counter[str] = Counter()
+    changed: Counter[str] = Counter()
     findings = 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -177,11 +178,14 @@ def main() -> None:
             if time.monotonic() - began > options.seconds:
                 break
             try:
-                outcomes[rows.damaged(seed)[1]] += 1
+                file, outcome = rows.damaged(seed)
+                outcomes[outcome] += 1
+                changed[file] += outcome == "changed value"
             except Exception as error:  # noqa: BLE001 - every kind is a finding
                 findings += 1
                 print(f"seed {seed}: {type(error).__name__}: {error}")
     print(f"{outcomes.total():,} damages of {len(rows.files)} files: {dict(outcomes)}")
+    print(f"changed values by file: {dict(changed.most_common())}")
     sys.exit(bool(findings))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
+from collections.abc import Iterable
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
@@ -11,6 +13,11 @@ from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import COLUMN, Result, Verb, argument, records_result, text_result
 
 ACTIONS = ("list", "create", "drop", "optimize", "stats")
+# Arguments of create_index and create_scalar_index that are no settings of a kind.
+_ARGUMENTS = frozenset(
+    {"column", "index_type", "name", "replace", "train", "progress_callback", "fragment_ids",
+     "index_uuid", "storage_options", "ivf_centroids_file"}
+)  # fmt: skip
 
 
 def index(context: MagicContext, args: Namespace) -> Result:
@@ -55,15 +62,36 @@ def _create(context: MagicContext, args: Namespace) -> Result:
     column = _name(context, args, "a column")
     dataset = context.checkout_latest()
     name = args.name or f"{column}_idx"
+    settings = _settings(args.set or ())
     if args.type.upper().startswith("IVF"):
-        dataset.create_index(column, args.type, name, replace=args.replace)
+        dataset.create_index(column, args.type, name, replace=args.replace, **settings)
     else:
-        dataset.create_scalar_index(column, args.type, name, replace=args.replace)
+        dataset.create_scalar_index(column, args.type, name, replace=args.replace, **settings)
     context.set_dataset(dataset)
     found = dataset.index_statistics(name)
     rows = text.plural(int(found["num_indexed_rows"]), "row")
     lines = [f"{found['index_type']} on {text.name(column)}, {rows}; now at {label(dataset)}"]
     return text_result(f"Created index {text.name(name)}", lines, value=dataset)
+
+
+def _settings(given: Iterable[str]) -> dict[str, Any]:
+    """Return settings of a kind: numbers, true, false and lists as in JSON, other words as texts.
+
+    Raises InvalidInputError.
+    """
+    found: dict[str, Any] = {}
+    for one in given:
+        name, is_set, value = one.partition("=")
+        if not is_set or not name.isidentifier() or name in _ARGUMENTS:
+            raise InvalidInputError(
+                "--set takes a setting of the kind of index, such as num_sub_vectors=8, "
+                f"not {one!r}"
+            )
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 def _optimize(context: MagicContext, args: Namespace) -> Result:
@@ -112,6 +140,12 @@ VERBS = (
             ),
             argument("--name", help="the name of a new index (default: COLUMN_idx)"),
             argument("--replace", action="store_true", help="build an index of that name anew"),
+            argument(
+                "--set",
+                action="append",
+                metavar="NAME=VALUE",
+                help="create: a setting of the kind, such as num_sub_vectors=8; may be repeated",
+            ),
             argument("--retrain", action="store_true", help="optimize: build as one segment anew"),
         ),
         "index create label --type BITMAP",

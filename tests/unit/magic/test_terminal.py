@@ -97,7 +97,7 @@ LINES: dict[str, tuple[list[str], ...]] = {
     "compact": ([],),
     "clean": (["--keep", "1"], ["--keep", EVIL], [EVIL]),
     "index": ([], ["stats", EVIL], ["create", EVIL], ["create", "id", "--name", EVIL],
-              ["drop", f"no{EVIL}"], ["optimize", EVIL]),
+              ["drop", f"no{EVIL}"], ["optimize", EVIL], ["create", "id", "--set", EVIL]),
     "explain": (["id = 3", "--run"], [f"`{EVIL}` = '{EVIL}'"], [EVIL]),
     "sql": (['SELECT *, 1 AS "?" FROM dataset'.replace("?", EVIL)], [EVIL], [f'SELECT "no{EVIL}"'],
             [f"SELECT error('{EVIL}')"]),
