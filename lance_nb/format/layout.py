@@ -41,6 +41,7 @@ TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
 QUARANTINE = "_quarantine"
+STREAM_MARK_PREFIX = "lance_nb.stream."  # of keys of the configuration, see stream_mark
 HINT_PATH = f"{VERSIONS}/latest_version_hint.json"
 
 DETACHED_BIT = 1 << 63

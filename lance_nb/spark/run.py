@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
 MAX_PLANS = 4
 RECORDED_BYTES = 256 * 1024**2  # about half a second of work of one process
+_POLL_S = 0.2  # between looks whether a run was cancelled while a session starts
 
 T = TypeVar("T")
 
@@ -251,12 +253,27 @@ def run_tasks(
     watch.phase(STARTING if is_new else RUNNING, choice.name, choice.reason)
     watch.tasks(_counted(plan, done))
     with _Interruption(plan, log):
-        engine = choice.engine()
+        engine = _started(choice, options, len(numbers)) if is_new else choice.engine()
         watch.phase(RUNNING)
         report = _after(_counted(plan, done), watch.tasks)
         made = engine.run(tasks, report, options.is_stopped)
     results = {**done, **dict(zip(numbers, made, strict=True))}
     return Work(plan, [results[at] for at in range(len(plan.tasks))], log)
+
+
+def _started(choice: EngineChoice, options: RunOptions, num_tasks: int) -> Engine:
+    """Return the engine once its session has started. Raises RunCancelledError.
+
+    A session that is no longer wanted goes on starting in its thread, and is there for the next
+    run.
+    """
+    threads = ThreadPoolExecutor(1, thread_name_prefix="lance_nb-spark-start")
+    starting = threads.submit(choice.engine)
+    threads.shutdown(wait=False)
+    while not wait([starting], timeout=_POLL_S).done:
+        if options.is_stopped():
+            raise RunCancelledError(0, num_tasks)
+    return starting.result()
 
 
 class _Interruption:

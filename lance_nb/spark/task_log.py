@@ -97,9 +97,7 @@ class TaskLog:
             store.delete(self._path(number))
 
     def _numbers(self, store: Store) -> list[int]:
-        matches = (_NAME.fullmatch(name) for name in store.list_names(FOLDER))
-        found = (one for one in matches if one is not None and one[1] == self.operation_id)
-        return sorted(int(one[2]) for one in found)
+        return recorded_numbers(store, self.operation_id)
 
     def _read(self, store: Store, number: int, found: dict[int, Any]) -> None:
         path = self._path(number)
@@ -144,6 +142,13 @@ class TaskLog:
     def _sum(self, number: int, body: bytes) -> str:
         data = f"{self.operation_id} {number}\n".encode() + body
         return hmac.new(self.key, data, hashlib.sha256).hexdigest()
+
+
+def recorded_numbers(store: Store, operation_id: str) -> list[int]:
+    """List the numbers of the tasks of an operation that have a record. Raises StorageError."""
+    matches = (_NAME.fullmatch(name) for name in store.list_names(FOLDER))
+    found = (one for one in matches if one is not None and one[1] == operation_id)
+    return sorted(int(one[2]) for one in found)
 
 
 @dataclass(frozen=True, slots=True)

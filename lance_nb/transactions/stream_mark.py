@@ -19,9 +19,9 @@ from collections.abc import Mapping
 
 from lance_nb.code_lines import Python
 from lance_nb.errors import CommitConflictError, InvalidInputError
+from lance_nb.format.layout import STREAM_MARK_PREFIX
 from lance_nb.value_classes import dataclass
 
-PREFIX = "lance_nb.stream."
 _ID_MAX_CHARS = 200
 _DIGITS_MAX = 19
 
@@ -44,7 +44,7 @@ class StreamMark:
     @property
     def key(self) -> str:
         """The key of the config."""
-        return PREFIX + self.stream
+        return STREAM_MARK_PREFIX + self.stream
 
     def last_in(self, config: Mapping[str, str]) -> int | None:
         """Return the last batch of this stream that a version has; None if it does not say.

@@ -162,7 +162,7 @@ test("while something runs nothing else is begun, and how far it is is asked", a
   mock.timers.tick(400);
   const now = {
     what: "delete", phase: "running", engine: "spark", done: 3, total: 9, rows: 1200,
-    size_bytes: 3400000, elapsed_s: 2.4,
+    size_bytes: 3400000, elapsed_s: 2.4, counts_tasks: true,
   }; // biome-ignore format: one progress
   await kernel.last("stage.running").answer({ running: now });
   assert.equal(
@@ -329,6 +329,49 @@ test("the place of the keyboard in a card stays when cards are repainted", async
   assert.notEqual(cardAt(1).querySelector(".lnb-sg-message"), box);
   assert.equal(document.lastFocused, cardAt(1).querySelector(".lnb-sg-message"));
   assert.equal(el.contains(box), false);
+});
+
+test("tasks are counted from the start, also while a session starts", async () => {
+  const { kernel, cardAt, running } = await stage();
+  button(cardAt(0), "Commit").click();
+  mock.timers.tick(400);
+  const now = {
+    what: "delete", phase: "starting spark", engine: "spark", done: 0, total: 12, rows: 0,
+    size_bytes: 0, elapsed_s: 3, counts_tasks: true,
+  }; // biome-ignore format: one progress
+  await kernel.last("stage.running").answer({ running: now });
+  assert.equal(running(), "delete: starting spark · on Spark · 0 of 12 tasks · 3 s|[Cancel]");
+});
+
+test("an unfinished job is resumed, or forgotten, and its text is text", async () => {
+  const { ctx, kernel, el, running } = await stage({ cards: [] });
+  const job = {
+    id: "4f2c",
+    title: HOSTILE,
+    lines: ["interrupted: 3 of 10 tasks are done"],
+    problem: null,
+    code: { python: "resume" },
+  };
+  const damaged = { ...job, id: "77", problem: "it is damaged" };
+  ctx.show({ news: 1 });
+  await kernel.last("stage.cards").answer({ area: { ...area(), unfinished: [job, damaged] } });
+  const [first, second] = el.querySelectorAll(".lnb-sg-job");
+  assert.match(
+    shown(first),
+    /^<img src=x onerror=alert\(1\)>\|unfinished job\|interrupted: 3 of 10 tasks are done\|\[Resume\]/,
+  );
+  assert.equal(el.querySelector("img"), null);
+  assert.match(shown(second), /it is damaged\|\[Forget\]/);
+  button(first, "Resume").click();
+  assert.deepEqual(kernel.last("stage.resume").args, { ...HERE, id: "4f2c" });
+  assert.equal(running(), "…|[Cancel]");
+  await kernel
+    .last("stage.resume")
+    .answer({ area: { ...area(), unfinished: [damaged] }, version: 9, branch: null });
+  assert.deepEqual(ctx.travels, [{ branch: null, version: 9 }]);
+  button(el.querySelector(".lnb-sg-job"), "Forget").click();
+  await kernel.last("stage.forget").answer({ area: area() });
+  assert.equal(el.querySelector(".lnb-sg-job"), null);
 });
 
 test("progress names only what is known, and the notice of a saved page is gone", async () => {

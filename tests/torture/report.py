@@ -70,6 +70,11 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "{rounds:,} rounds, {num_verbs} verbs",
         "reads every result; it has no jobs on Spark",
     ),
+    "stream_replays": (
+        "A stream on Spark offers its last batch again, after commits and clean-ups of others",
+        "{replays:,} replays",
+        "commits between, and reads every result",
+    ),
     "fault_cells": (
         "Every step of a change fails, in memory: each fault alone, then with a second one",
         "{cells:,} cells",

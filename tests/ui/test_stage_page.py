@@ -12,9 +12,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import lance_nb
+from lance_nb import spark
 from lance_nb.explorer.app import Explorer
 from lance_nb.explorer.staging import row_sources
 from lance_nb.explorer.widgets.stage import StagePanel
+from lance_nb.spark.run import RunOptions, run_once
+from lance_nb.spark.task_log import RecordedTask
 from tests.support.markup_payloads import PAYLOADS
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
@@ -339,3 +342,38 @@ def test_a_read_only_explorer_stages_nothing(opened: Callable[..., Stage], uri: 
     stage.fill("delete", where="id = 1")
     expect(stage.panel.locator(".lnb-sg-said")).to_contain_text("runs here")
     expect(stage.panel.get_by_role("button", name="Stage", exact=True)).to_be_disabled()
+
+
+def test_an_interrupted_job_is_resumed(
+    opened: Callable[..., Stage],
+    uri: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    screenshot: Screenshot,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run = RecordedTask.run
+
+    def dies(task: RecordedTask) -> Any:
+        if task.number == 2:
+            raise KeyboardInterrupt
+        return run(task)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(RecordedTask, "run", dies)
+        plan = spark.plan_update(
+            lance_nb.dataset(uri), {"price": "price * 2"}, "id > 9", task_bytes=1
+        )
+        run_once(plan, RunOptions(engine="local", journal=True))
+    stage = opened(uri)
+    job = stage.panel.locator(".lnb-sg-job")
+    expect(job).to_contain_text("update price where id > 9")
+    expect(job).to_contain_text("interrupted: 2 of 3 tasks are done")
+    screenshot(stage.page, "stage_unfinished_job")
+    job.get_by_role("button", name="Resume").click()
+    expect(job).to_have_count(0)
+    expect(stage.page.locator("[data-fresh='main:2']")).to_have_count(1)
+    found = require_pylance().dataset(uri)
+    assert found.version == 2
+    prices = dict(zip(*found.to_table(columns=["id", "price"]).to_pydict().values(), strict=True))
+    assert prices == {one: one * 1.5 * (2 if one > 9 else 1) for one in range(60)}

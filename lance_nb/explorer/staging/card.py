@@ -85,7 +85,10 @@ class RunProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A snapshot of running work, as a card shows it."""
+    """A snapshot of running work, as a card shows it.
+
+    ``counts_tasks``: ``done`` and ``total`` are tasks of an engine, known from the start.
+    """
 
     what: str
     phase: str = "planning"
@@ -95,6 +98,7 @@ class Running:
     rows: int = 0
     size_bytes: int = 0
     elapsed_s: float = 0.0
+    counts_tasks: bool = False
 
 
 _SHOWN_AGAIN = (
@@ -135,7 +139,7 @@ class ProgressReporter:
         """Record the progress of a run; may be called from any thread, and never raises."""
         self._update(
             phase=now.phase, engine=now.engine or "local", done=now.num_done, total=now.num_tasks,
-            rows=now.num_rows, size_bytes=now.done_bytes,
+            rows=now.num_rows, size_bytes=now.done_bytes, counts_tasks=now.num_tasks > 0,
         )  # fmt: skip
 
     def is_stopped(self) -> bool:

@@ -74,7 +74,7 @@ class StagingArea:
         reporter: ProgressReporter,
     ) -> Card:
         """Add a card on the newest version of the dataset's branch. Raises LanceError."""
-        with self._alone(reporter):
+        with self.alone(reporter):
             self._put_away()
             if len(self.cards) >= MAX_CARDS:
                 raise InvalidInputError(f"{MAX_CARDS} cards are staged: commit or discard some")
@@ -90,7 +90,7 @@ class StagingArea:
             if one.stage is stage:
                 return one
         stage.check_usable()
-        with self._alone(ProgressReporter()):
+        with self.alone(ProgressReporter()):
             card = Card(LanceDataset.from_opened(*stage.opened), EditForm(IN_CODE, {}), {})
             card.adopt(stage)
             self.cards.append(card)
@@ -115,7 +115,7 @@ class StagingArea:
 
     def remove(self, card_id: str) -> int:
         """Remove a card and return the number of its files that were deleted."""
-        with self._alone(ProgressReporter()):
+        with self.alone(ProgressReporter()):
             card = self.card(card_id)
             self.cards.remove(card)
             return card.discard()
@@ -128,7 +128,7 @@ class StagingArea:
 
     def prepare(self, card_id: str, reporter: ProgressReporter, engine: str | None = None) -> None:
         """Execute the edit of a card, on its planned engine or on another one."""
-        with self._alone(reporter):
+        with self.alone(reporter):
             card = self.card(card_id)
             if engine is None:
                 card.prepare(reporter, run_large=True)
@@ -137,7 +137,7 @@ class StagingArea:
 
     def rerun(self, card_id: str, reporter: ProgressReporter) -> None:
         """Re-run a card on the newest version."""
-        with self._alone(reporter):
+        with self.alone(reporter):
             self.card(card_id).rerun(reporter)
 
     def commit(
@@ -148,7 +148,7 @@ class StagingArea:
         ``typed`` is the word that the review of the card asks for. Raises LanceError if the commit
         cannot begin.
         """
-        with self._alone(reporter):
+        with self.alone(reporter):
             card = self.card(card_id)
             card.commit(message, reporter, typed)
             record(card)
@@ -160,7 +160,7 @@ class StagingArea:
         Raises InvalidInputError while one of them cannot be undone.
         """
         done = []
-        with self._alone(reporter):
+        with self.alone(reporter):
             self._check_reversible()
             for card in self.open_cards:
                 if card.state == FAILED:
@@ -174,7 +174,7 @@ class StagingArea:
 
     def commit_together(self, message: str | None, reporter: ProgressReporter) -> list[Card]:
         """Commit every card as one version. Raises InvalidInputError if they cannot be joined."""
-        with self._alone(reporter):
+        with self.alone(reporter):
             cards = self.open_cards
             self._check_reversible()
             if not cards or any(one.action is not None for one in cards):
@@ -255,7 +255,7 @@ class StagingArea:
         return ""
 
     @contextmanager
-    def _alone(self, reporter: ProgressReporter) -> Iterator[None]:
+    def alone(self, reporter: ProgressReporter) -> Iterator[None]:
         """Hold the lock: cards share files and versions, so one operation runs at a time."""
         if not self._lock.acquire(blocking=False):
             raise InvalidInputError(

@@ -4,6 +4,7 @@ import { bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { isOpen, stageCard } from "../js/stage_card.js";
 import { stageForm } from "../js/stage_form.js";
+import { unfinishedJob } from "../js/unfinished_jobs.js";
 import { widget } from "../js/view.js";
 
 const LOOK_MS = 400;
@@ -45,6 +46,7 @@ export function mountStage(el, ctx) {
     stop,
   );
   const cards = h("div", { class: "lnb-sg-cards" });
+  const jobs = h("div", { class: "lnb-sg-cards", hidden: true });
   const message = h("input", {
     class: "lnb-input lnb-sg-message",
     placeholder: "why (one message for all)",
@@ -87,11 +89,14 @@ export function mountStage(el, ctx) {
       form.element,
       problem,
       running,
+      jobs,
       cards,
       bottom,
     ),
   );
-  /** @type {{cards: Lnb.Json[], not_together: string, not_each?: string}} */
+  /**
+   * @type {{cards: Lnb.Json[], not_together: string, not_each?: string, unfinished?: Lnb.Json[]}}
+   */
   let area = { cards: [], not_together: "" };
   /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
@@ -220,9 +225,7 @@ export function mountStage(el, ctx) {
       const parts = [
         `${now.what}: ${now.phase}`,
         now.engine === "spark" ? "on Spark" : null,
-        now.total && now.rows + now.size_bytes
-          ? `${now.done} of ${plural(now.total, "task")}`
-          : null,
+        now.counts_tasks ? `${now.done} of ${plural(now.total, "task")}` : null,
         now.rows ? plural(now.rows, "row") : null,
         now.size_bytes ? bytes(now.size_bytes) : null,
         `${count(Math.round(now.elapsed_s))} s`,
@@ -303,6 +306,18 @@ export function mountStage(el, ctx) {
     );
     if (focus)
       inputsOf(cards.querySelector(`[data-card="${focus}"]`))[at]?.focus({ preventScroll: true });
+    const unfinished = area.unfinished ?? [];
+    jobs.hidden = !unfinished.length;
+    show(
+      jobs,
+      unfinished.map((job) =>
+        unfinishedJob(job, shut, {
+          resume: (id) => act("stage.resume", { id }),
+          forget: (id) => act("stage.forget", { id }),
+          code: (code) => ctx.code(code),
+        }),
+      ),
+    );
     const open = area.cards.filter(isOpen);
     bottom.hidden = open.length < 2;
     setText(together, `Commit ${open.length} as one version`);

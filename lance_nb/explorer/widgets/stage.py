@@ -22,10 +22,14 @@ stage.all       message, together (long work)    area, branch, version
 stage.look      id                               area, branch, version
 stage.remove    id                               area
 stage.earlier   id                               area
+stage.resume    id (long work)                   area, branch, version
+stage.forget    id                               area
 =============== ================================ ==============================================
 
-Requests that write are refused while the lock is shut. ``seen`` is the key of the review that was
-shown, ``typed`` the word that it asks for: a card whose consequences have changed is not committed.
+``area`` has the jobs that were interrupted, too (``unfinished``); ``id`` of the last two is that of
+a job. Requests that write are refused while the lock is shut. ``seen`` is the key of the review
+that was shown, ``typed`` the word that it asks for: a card whose consequences have changed is not
+committed.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ from lance_nb.explorer.staging.card_view import card_json, stage_code, title_of
 from lance_nb.explorer.staging.edit_execution import check_edit, placement_of
 from lance_nb.explorer.staging.edit_forms import EditForm, form_choices
 from lance_nb.explorer.staging.staging_area import StagingArea, record, staging_area_of
+from lance_nb.explorer.staging.unfinished_jobs import forget_job, resume_job, unfinished_jobs
 from lance_nb.explorer.widget import LanceWidget
 
 MAX_MESSAGE_CHARS = 1000
@@ -100,6 +105,8 @@ class StageHandlers(RequestHandlers):
         "stage.look": "on_look",
         "stage.remove": "on_remove",
         "stage.earlier": "on_earlier",
+        "stage.resume": "on_resume",
+        "stage.forget": "on_forget",
     }
 
     def _dataset(self, args: Mapping[str, Any]) -> LanceDataset:
@@ -216,6 +223,27 @@ class StageHandlers(RequestHandlers):
         self._area.earlier(_id_of(args))
         return self._answer()
 
+    def on_resume(self, args: Mapping[str, Any]) -> Job:
+        """Finish a job that was interrupted."""
+        job_id = _id_of(args)
+        self.session.check_unlocked()
+        area, dataset = self._area, _writable(self.session.dataset)
+
+        def work(progress: Progress) -> Answer:
+            reporter = ProgressReporter("resume", progress)
+            with area.alone(reporter):
+                made = resume_job(dataset, job_id, reporter)
+            area_json = self._area_json(area)
+            return Answer({"area": area_json, "branch": made.branch, "version": made.version})
+
+        return Job(work)
+
+    def on_forget(self, args: Mapping[str, Any]) -> Answer:
+        """Remove a job that was interrupted."""
+        self.session.check_unlocked()
+        forget_job(_writable(self.session.dataset), _id_of(args))
+        return self._answer()
+
     def _work(self, what: str, do: Callable[[StagingArea, ProgressReporter], object]) -> Job:
         """Return a job for work that may write."""
         self.session.check_unlocked()
@@ -268,7 +296,12 @@ class StageHandlers(RequestHandlers):
 
     def _area_json(self, area: StagingArea) -> dict[str, Any]:
         cards = [card_json(card, self._review(area, card)) for card in area.cards]
-        return {"cards": cards, "not_together": _why(area), "not_each": area.why_not_each()}
+        return {
+            "cards": cards,
+            "not_together": _why(area),
+            "not_each": area.why_not_each(),
+            "unfinished": unfinished_jobs(_writable(self.session.dataset)),
+        }
 
 
 def _writable(source: object) -> LanceDataset:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.layout import transaction_path
+from lance_nb.format.layout import STREAM_MARK_PREFIX, transaction_path
 from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.table.indices import read_indices
@@ -30,6 +30,7 @@ from lance_nb.table.versions import read_section
 from lance_nb.value_classes import dataclass
 
 _MERGE = "merge"
+_DIGITS_MAX = 19  # of the number of a batch
 _SETTING = frozenset({"update_config", "overwrite", "restore", "clone"})
 _KEEPS_COLUMNS = frozenset(
     {"append", "delete", "update", "create_index", "rewrite", "update_config", "reserve_fragments"}
@@ -119,6 +120,18 @@ def _stored(snapshot: Snapshot, name: str) -> memoryview:
 # --- settings and columns -------------------------------------------------------------------------
 
 
+def _is_next_batch(key: str, before: str, now: str | None) -> bool:
+    """Tell whether a key is the mark of a stream whose next batch a version has brought.
+
+    The operation of such a version does not mention the mark.
+    """
+    if not key.startswith(STREAM_MARK_PREFIX) or now is None:
+        return False
+    if not all(one.isdecimal() and len(one) <= _DIGITS_MAX for one in (before, now)):
+        return False
+    return int(now) > int(before)
+
+
 def change_findings(
     before: Step | None, snapshot: Snapshot, effects: TransactionEffects | None
 ) -> Iterator[Finding]:
@@ -152,7 +165,12 @@ def change_findings(
     if before is None:
         return
     if effects.arm not in _SETTING:
-        lost = [key for key, value in before.config.items() if manifest.config.get(key) != value]
+        lost = [
+            key
+            for key, value in before.config.items()
+            if manifest.config.get(key) != value
+            and not _is_next_batch(key, value, manifest.config.get(key))
+        ]
         if lost:
             text = (
                 f"version {before.version} sets the key {min(lost)!r} of the configuration, this "

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from lance_nb.errors import (
     RetryableCommitConflictError,
     RunCancelledError,
 )
+from lance_nb.spark import run as run_module
 from lance_nb.spark.plan import Plan
 from tests.unit.spark.conftest import rows
 
@@ -185,3 +187,23 @@ def test_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.Monke
     for text, is_fine in (('"1.8.0_412"', False), ('"11.0.2"', False), ('"17.0.1"', True)):
         (tmp_path / "release").write_text(f"IMPLEMENTOR=x\nJAVA_VERSION={text}\n")
         assert ("bin/java is Java" not in (spark.why_not() or "")) == is_fine
+
+
+def test_a_run_is_cancelled_while_its_session_starts(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any, **_more: Any) -> Any:
+        started.set()
+        assert go_on.wait(20)
+        raise AssertionError("nobody waits for this session")
+
+    monkeypatch.setattr(run_module, "start_session", slow)
+    monkeypatch.setattr(run_module, "find_session", lambda: None)
+    told: list[spark.RunProgress] = []
+    with pytest.raises(RunCancelledError):
+        spark.delete(dataset, "id < 3", engine="spark", progress=told.append, stop=started.is_set)
+    assert (told[-1].phase, told[-1].num_tasks, told[-1].num_done) == ("starting spark", 1, 0)
+    assert lance_nb.dataset(dataset.uri).version == dataset.version
+    go_on.set()

@@ -7,11 +7,15 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb import spark
 from lance_nb.explorer.display import render_value, widget_of
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.staging import row_sources
+from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.widgets.stage import StagePanel
+from lance_nb.spark.run import RunOptions, run_once
+from lance_nb.spark.task_log import RecordedTask
 from tests.support.fake_dataset import small_dataset
 from tests.unit.explorer.staging.conftest import MORE
 
@@ -147,3 +151,42 @@ def test_a_stage_shows_itself_as_a_panel(session: Session) -> None:
     stage.commit()
     empty = lance_nb.dataset(session.dataset.uri).stage()
     assert not isinstance(widget_of(empty), StagePanel)  # nothing to commit: what it is, no card
+
+
+def test_a_job_that_was_interrupted_is_offered_and_resumed(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    dataset = lance_nb.dataset(session.dataset.uri)
+    dataset.insert(pa.table({"id": range(20, 40), "price": [1.0] * 20}))
+    other = lance_nb.write_dataset(pa.table({"id": range(4)}), tmp_path / "b.lance")
+    other.insert(pa.table({"id": range(4)}))
+    run = RecordedTask.run
+
+    def dies(task: RecordedTask) -> Any:
+        if task.number:
+            raise KeyboardInterrupt
+        return run(task)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RecordedTask, "run", dies)
+        for one in (lance_nb.dataset(session.dataset.uri), other):
+            plan = spark.plan_delete(one, "id < 30", task_bytes=1)
+            with pytest.raises(KeyboardInterrupt):
+                run_once(plan, RunOptions(engine="local", journal=True))
+    (job,) = ask(session, "cards")["area"]["unfinished"]
+    assert job["title"] == "delete where id < 30"
+    assert job["lines"] == ["interrupted: 1 of 2 tasks are done"]
+    assert job["code"]["python"] == f"lance_nb.spark.resume({job['id']!r})"
+    assert job["code"]["magic"] == f"%lance spark --resume {job['id'][:8]}"
+    assert "unlock it" in ask(session, "resume", id=job["id"])["message"]
+    session.lock(locked=False)
+    found = ask(session, "resume", id=job["id"])
+    assert (found["version"], found["area"]["unfinished"]) == (3, [])
+    assert lance_nb.dataset(session.dataset.uri).count_rows() == 10
+    (entry,) = operations_log_of(session.dataset.uri).entries
+    assert entry.what == "delete where id < 30 (resumed)"
+    assert "is over" in ask(session, "resume", id=job["id"])["message"]
+    (theirs,) = spark.unfinished()
+    assert "is over" in ask(session, "forget", id=theirs.operation_id)["message"]
+    assert len(spark.unfinished()) == 1

@@ -160,6 +160,24 @@ def test_a_batch_write_is_known_by_application_and_number(
 
 
 @pytest.mark.parametrize(
+    ("mark", "is_lost"), [("9", False), ("3", True), (None, True), ("x", True)]
+)
+def test_a_mark_rises_with_batches_and_is_lost_otherwise(
+    dataset: LanceDataset, mark: str | None, is_lost: bool
+) -> None:
+    for number in (7, 8):
+        batch(dataset.uri, number)
+    assert lance_nb.verify(dataset.uri).ok
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StreamMark, "last_in", lambda *_: None)
+        config = {} if mark is None else {"lance_nb.stream.s": mark}
+        patched.setattr(StreamMark, "set_in", lambda *_: config)
+        batch(dataset.uri, 9)
+    codes = [one.code for one in lance_nb.verify(dataset.uri).findings]
+    assert codes == (["config-lost"] if is_lost else [])
+
+
+@pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"txnAppId": "a"}, "set together"),
