@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lance_nb.version import __version__
 from tests.house.source import ROOT
 from tests.support.datasets import everything_table
 from tests.support.requirements import require_pylance
@@ -65,6 +67,17 @@ def test_wheel_holds_the_compiled_loops_but_not_their_source(wheel: Path) -> Non
     names = zipfile.ZipFile(wheel).namelist()
     (built,) = [name for name in names if "/_compiled." in name and not name.endswith(".pyi")]
     assert ".abi3." in built or built.endswith(".pyd")
+
+
+@pytest.mark.slow
+def test_wheel_installs_the_extension_where_jupyterlab_looks_for_it(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    folder = f"lance_nb-{__version__}.data/data/share/jupyter/labextensions/lance-nb/"
+    described = json.loads(archive.read(f"{folder}package.json"))
+    assert described["version"] == __version__
+    loaded = archive.read(folder + described["jupyterlab"]["_build"]["load"])
+    assert f'const NAME = "{described["name"]}"' in loaded.decode()
+    assert len(loaded) < 8000
 
 
 @pytest.mark.slow

@@ -122,9 +122,7 @@ def _tables(given: Tables | None, parsed: exp.Expr) -> Mapping[str, Destination]
         return {}
     catalog = given if isinstance(given, Database) else database(given)
     wanted = {one.name.lower() for one in parsed.find_all(exp.Table) if not one.args.get("db")}
-    return {
-        name: catalog.dataset(name) for name in catalog.table_names() if name.lower() in wanted
-    }
+    return {name: catalog.dataset(name) for name in catalog.table_names() if name.lower() in wanted}
 
 
 def _literal(text: str) -> str:

@@ -45,6 +45,8 @@ class LabServer:
         script = [sys.executable, str(self.work / "demo_data.py"), str(self.demo)]
         subprocess.run(script, check=True, capture_output=True, timeout=300)
         self._settle()
+        extension = self._home / "data" / "labextensions" / "lance-nb"  # as the wheel installs it
+        shutil.copytree(self.root / "lance_nb" / "explorer" / "lab_extension", extension)
         port = _free_port()
         self._address = f"http://127.0.0.1:{port}"
         with self._log.open("wb") as log:

@@ -1,0 +1,99 @@
+// "Explore with lance_nb" in the context menu of JupyterLab's file browser, for folders of Lance.
+//
+// A prebuilt extension without a bundler. JupyterLab loads this file as a script, calls `init` with
+// the modules that all extensions share, and `get` for the plugins (see its bootstrap script). A
+// shared module is `{version: {get}}`, where `get` gives a promise of a function that returns the
+// module.
+//
+// The menu writes a notebook beside the folder, opens it and runs its cell. The name of the folder
+// is a constant in that cell: JSON's notation of a text is also Python's.
+
+(() => {
+  const NAME = "lance-nb";
+  const COMMAND = "lance-nb:explore";
+  const FILE_BROWSER = "@jupyterlab/filebrowser";
+  /** @type {Record<string, Record<string, {get: () => Promise<() => Lnb.Json>}>>} */
+  let shared = {};
+
+  /** The module of a name that JupyterLab shares, of whatever version. @param {string} name */
+  async function sharedModule(name) {
+    const versions = Object.values(shared[name] ?? {});
+    return versions.length ? (await versions[0].get())() : null;
+  }
+
+  /** @param {string} folder the name of the folder of a dataset, beside the notebook */
+  function notebookOf(folder, /** @type {Lnb.Json} */ kernel) {
+    const source = `import lance_nb\n\nlance_nb.explore(${JSON.stringify(folder)})`;
+    const cell = { cell_type: "code", execution_count: null, metadata: {}, outputs: [], source };
+    const metadata = kernel ? { kernelspec: kernel } : {};
+    return { cells: [{ ...cell, id: "explore" }], metadata, nbformat: 4, nbformat_minor: 5 };
+  }
+
+  /** The kernel that new notebooks have. @param {Lnb.Json} app */
+  async function defaultKernel(app) {
+    await app.serviceManager.kernelspecs.ready;
+    const { default: name, kernelspecs } = app.serviceManager.kernelspecs.specs ?? {};
+    const spec = kernelspecs?.[name];
+    return spec && { name, display_name: spec.display_name, language: spec.language };
+  }
+
+  /** @param {Lnb.Json} app @param {string} path of the folder */
+  async function explore(app, path) {
+    const { contents } = app.serviceManager;
+    const slash = path.lastIndexOf("/");
+    const beside = slash < 0 ? path.slice(0, path.indexOf(":") + 1) : path.slice(0, slash);
+    const folder = path.slice(slash < 0 ? beside.length : slash + 1);
+    const file = await contents.newUntitled({ path: beside, type: "notebook" });
+    const content = notebookOf(folder, await defaultKernel(app));
+    await contents.save(file.path, { type: "notebook", format: "json", content });
+    const panel = await app.commands.execute("docmanager:open", { path: file.path });
+    if (!panel?.sessionContext) return; // it opened in a window of its own
+    await panel.revealed;
+    await panel.sessionContext.ready;
+    await app.commands.execute("notebook:run-all-cells");
+  }
+
+  /** @param {Lnb.Json} app @param {Lnb.Json} browsers of files, null where there are none */
+  function activate(app, browsers) {
+    if (!browsers) return;
+    const folder = () => {
+      const items = [...(browsers.tracker.currentWidget?.selectedItems() ?? [])];
+      const [one] = items;
+      return items.length === 1 && one.type === "directory" && one.name.endsWith(".lance")
+        ? one.path
+        : null;
+    };
+    app.commands.addCommand(COMMAND, {
+      label: "Explore with lance_nb",
+      isVisible: () => folder() !== null,
+      execute: () => {
+        const path = folder();
+        return path === null ? undefined : explore(app, path);
+      },
+    });
+    app.contextMenu.addItem({
+      command: COMMAND,
+      selector: '.jp-DirListing-item[data-isdir="true"]',
+      rank: 1,
+    });
+  }
+
+  /** @param {string} module */
+  async function get(module) {
+    if (module !== "./extension") throw new Error(`${NAME} has no module ${module}`);
+    const files = await sharedModule(FILE_BROWSER);
+    const optional = files?.IFileBrowserFactory ? [files.IFileBrowserFactory] : [];
+    const plugin = { id: `${NAME}:explore`, autoStart: true, optional, activate };
+    return () => ({ __esModule: true, default: [plugin] });
+  }
+
+  const page = /** @type {{_JUPYTERLAB?: Record<string, object>}} */ (globalThis);
+  page._JUPYTERLAB ??= {};
+  page._JUPYTERLAB[NAME] = {
+    get,
+    /** @param {typeof shared} scope */
+    init(scope) {
+      shared = scope;
+    },
+  };
+})();
