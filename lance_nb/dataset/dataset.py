@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.bisecting import Bisection, Nulls, Statement
     from lance_nb.dataset.verbs.branch_merging import MergePlan, Resolve
     from lance_nb.dataset.verbs.comparing import DatasetDelta
+    from lance_nb.dataset.verbs.exporting import ExportedRows
     from lance_nb.dataset.verbs.staging import Stage
     from lance_nb.format.bitmap import Bitmap
     from lance_nb.format.fragment import DataFile
@@ -801,6 +802,53 @@ class LanceDataset(OpenedVersion):
         return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
     # --- rows chosen one by one -------------------------------------------------------------------
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        columns: Columns = None,
+        filter: Any = None,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        order_by: Any = None,
+        row_ids: Sequence[int] | pa.Array | np.ndarray | None = None,
+        since: Any = None,
+        overwrite: bool = False,
+        formulas: bool = False,
+        progress: Progress | None = None,
+    ) -> ExportedRows:
+        """Write rows to a local file, or to a new dataset, in bounded memory. Not in pylance.
+
+        The file has its name when it is complete; an error leaves nothing behind.
+
+        Args:
+            path: ends with .parquet, .csv, .arrow, .feather or .lance, which says the format.
+            columns: names, or a dict of name to SQL expression; all by default.
+            filter: SQL text or a pyarrow expression.
+            limit, offset, order_by: as for ``scanner``.
+            row_ids: instead of these, the rows with these ids, in this order.
+            since: instead of these, the rows that differ from this version (see ``diff``), the
+                removed ones as they were; columns tell what changed.
+            overwrite: replace a file that is there; a dataset never is.
+            formulas: leave texts in CSV as they are, also where a spreadsheet would run them.
+            progress: called with rows written and rows in all, as far as they are known; what it
+                raises ends the work.
+
+        Raises InvalidInputError, also for a path that exists and for columns that the format cannot
+        hold, StorageError, PredicateError, ColumnNotFoundError.
+
+        Examples:
+            >>> exported = ds.export("some.csv", columns=["id"], filter="id >= 8")
+            >>> exported.num_rows, exported.path.read_text().split()
+            (2, ['"id"', '8', '9'])
+        """
+        from lance_nb.dataset.verbs import exporting
+
+        query = exporting.ExportQuery(columns, filter, limit, offset, order_by, row_ids, since)
+        return exporting.export(
+            self, path, query, overwrite=overwrite, formulas=formulas, progress=progress
+        )
 
     def take(
         self,

@@ -8,6 +8,7 @@ import { cellPeek } from "../../lance_nb/explorer/js/cell_peek.js";
 import { changeDetail } from "../../lance_nb/explorer/js/change_detail.js";
 import { columnPane } from "../../lance_nb/explorer/js/column_pane.js";
 import { h } from "../../lance_nb/explorer/js/dom.js";
+import { exportPane } from "../../lance_nb/explorer/js/export_pane.js";
 import { fragmentDetail, pageTable } from "../../lance_nb/explorer/js/fragment_detail.js";
 import { gridActions } from "../../lance_nb/explorer/js/grid_actions.js";
 import { rowDetail } from "../../lance_nb/explorer/js/row_detail.js";
@@ -669,6 +670,52 @@ test("bars that a brush moves over are asked for, and only the last ones are use
   assert.deepEqual(did, [["brush", "t.n", "n < 3", { bars: [1, 3], moves: false }]]);
   act.brush(0, -1, -1, true);
   assert.deepEqual(did.at(-1), ["settle"]);
+});
+
+test("rows are exported under a name that follows what they are", async () => {
+  const ctx = fakeContext({ version: 7, card: { name: "my photos.lance" } });
+  ctx.range = { get: () => ({ a: { branch: null, version: 5 }, b: { branch: null, version: 7 } }) };
+  Object.assign(ctx.rows.lens, { filter: "id > 1", arranged: "p1" });
+  ctx.rows.selection.select(2);
+  exportPane(ctx);
+  const { content } = ctx.details.at(-1);
+  const [what, format] = content.querySelectorAll("select");
+  const name = content.querySelector("input");
+  assert.deepEqual(texts(what, "option"), [
+    "1 selected row",
+    "all that the grid shows, 0 rows",
+    "what changed from main:5",
+  ]);
+  const choose = (select, value) => {
+    Object.defineProperty(select, "value", { value, configurable: true });
+    send(select, "change", {});
+    return name.value;
+  };
+  Object.defineProperty(format, "value", { value: "parquet", configurable: true });
+  assert.equal(choose(what, "selected"), "my-photos-7-selected.parquet");
+  assert.equal(choose(what, "changes"), "my-photos-7-changes.parquet");
+  assert.equal(choose(format, "csv"), "my-photos-7-changes.csv");
+  name.value = "mine.csv";
+  send(name, "input", {});
+  assert.equal(choose(what, "selected"), "mine.csv");
+  assert.equal(choose(format, "lance"), "mine.lance");
+  button(content, "Export").click();
+  const asked = ctx.kernel.last("rows.export");
+  assert.deepEqual(
+    [asked.args.what, asked.args.name, asked.args.filter, asked.args.ranges],
+    ["selected", "mine.lance", "id > 1", [[2, 3]]],
+  );
+  asked.options.progress(3, 9);
+  assert.match(shown(content), /Writing… 3 of 9 rows\|\[Cancel\]/);
+  await asked.fail({ message: "mine.lance exists already" });
+  assert.match(shown(content), /exists already/);
+  choose(what, "changes");
+  button(content, "Export").click();
+  const again = ctx.kernel.last("rows.export");
+  assert.deepEqual(again.args.a, { branch: null, version: 5 });
+  const code = { python: "ds.export('mine.lance')" };
+  await again.answer({ path: "/w/mine.lance", rows: 1200, bytes: 2048, code });
+  assert.match(shown(content), /Written:\|1,200 rows, 2.0 KB\|\/w\/mine.lance.*ds.export/);
 });
 
 test("letters ask for a value, for similar rows, for the column and the keys", async () => {

@@ -258,7 +258,7 @@ test("columns of another version are not those of the one before", () => {
 
 test("a search for rows shows that it runs, and ends with the answer", async () => {
   const { ctx, el, view } = rows();
-  const running = () => shown(el.querySelector(".lnb-rows")).includes("…");
+  const running = () => shown(el.querySelector(".lnb-rows-tools")).includes("|…");
   const answer = { num_rows: 3, num_columns: 2, arranged: null, code: { python: "" } };
   const seen = [];
   for (const filter of ["id > 1", ""]) {

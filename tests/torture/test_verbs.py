@@ -23,7 +23,8 @@ CLASSES: dict[type, str] = {
     lance_nb.LanceDataset: """
         all_files base_paths bisect branch branches changes check check_versions checkout_latest
         checkout_version config count_rows data_storage_version delta describe_data_file
-        describe_indices diff expectations explain_cleanup_old_versions filter fragment_ids
+        describe_indices diff expectations explain_cleanup_old_versions export filter
+        fragment_ids
         from_opened get_fragment get_fragments get_transactions get_version has_index
         has_stable_row_ids head history index_coverage index_statistics initial_storage_options
         inspect io_stats_incremental io_stats_snapshot lance_schema latest_storage_options

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from playwright.sync_api import Locator, Page, expect
+from pyarrow import parquet
 
 import lance_nb
 from lance_nb.explorer.app import Explorer
@@ -70,7 +71,11 @@ def brush(page: Page, histogram: Locator, start: float, stop: float) -> None:
 
 
 def test_brushes_become_the_filter_and_the_order_is_reported(
-    open_widget: OpenWidget, screenshot: Screenshot, photos: Any
+    open_widget: OpenWidget,
+    screenshot: Screenshot,
+    photos: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     widget = Explorer(photos)
     page = open_widget(widget).page
@@ -131,6 +136,18 @@ def test_brushes_become_the_filter_and_the_order_is_reported(
         widget.selection["score"].to_pylist(), reverse=True
     )
     screenshot(page, "sorted")
+    monkeypatch.chdir(tmp_path)
+    rows.get_by_role("button", name="Export…").click()
+    page.get_by_label("file name").fill("two.csv")
+    page.get_by_label("format").select_option("parquet")
+    page.get_by_role("button", name="Export", exact=True).click()
+    written = page.locator(".lnb-export-place")
+    expect(written).to_contain_text("2 rows, ")
+    expect(written).to_contain_text("export('two.parquet', row_ids=[")
+    assert parquet.read_table("two.parquet")["score"].to_pylist() == sorted(
+        widget.selection["score"].to_pylist(), reverse=True
+    )
+    screenshot(page, "exported")
     rows.get_by_role("button", name="unsorted").click()
     expect(rows.locator("[aria-sort]")).to_have_count(0)
 

@@ -113,6 +113,7 @@ const LONG_WRITES = [
   "refs.plan",
   "refs.merge",
   "refs.delete",
+  "rows.export",
   "stage.add",
   "stage.prepare",
   "stage.rerun",

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.display import ipython_shell
+from lance_nb.dataset.table_files import READERS, read_file
 from lance_nb.dataset.verbs.input_data import is_frame
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import open_source
-from lance_nb.explorer.table_files import READERS, read_file
 
 MAX_VARIABLES = 50
 STREAMED = (".parquet", ".arrow", ".feather", ".ipc")

@@ -7,6 +7,7 @@ import { columnProfiles } from "../js/column_profiles.js";
 import { decodePage } from "../js/columns.js";
 import { count, h, plural, setText } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
+import { exportPane } from "../js/export_pane.js";
 import { gridActions } from "../js/grid_actions.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
@@ -169,6 +170,16 @@ export function mountRows(el, ctx) {
     },
     "Whole row",
   );
+  const exports = h(
+    "button",
+    {
+      class: "lnb-link",
+      type: "button",
+      title: "write these rows to a Parquet, CSV or Arrow file, or to a Lance dataset",
+      on: { click: () => exportPane(ctx) },
+    },
+    "Export…",
+  );
   const copies = h(
     "span",
     { hidden: true },
@@ -188,7 +199,7 @@ export function mountRows(el, ctx) {
       { class: "lnb-rows" },
       bar.element,
       h("div", { class: "lnb-grid-place" }, scroller, note),
-      h("div", { class: "lnb-grid-foot" }, status, copies, thumbs.toggle, keys, more),
+      h("div", { class: "lnb-grid-foot" }, status, copies, exports, thumbs.toggle, keys, more),
       peek.element,
     ),
   );

@@ -24,6 +24,8 @@ rows.row     row                               nodes: see models.row_detail
 rows.media   row, column, offset               what the value is, size, + a piece of its bytes
 rows.thumbs  row, count, column                thumbs: {at, mime, width, height}, + their bytes
 rows.text    ranges, columns, form             text for the clipboard, rows
+rows.export  what, name, order, ranges, a      path, rows, bytes, code: see models.row_export
+             (long work)
 ============ ================================= =================================================
 
 ``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
@@ -70,6 +72,7 @@ from lance_nb.explorer.models.row_detail import (
     clipboard_text,
     row_tree,
 )
+from lance_nb.explorer.models.row_export import MAX_NAME_CHARS, ExportRequest, export_rows
 from lance_nb.explorer.models.row_query import (
     MAX_FILTER_CHARS,
     MAX_NEAR,
@@ -81,7 +84,12 @@ from lance_nb.explorer.models.row_query import (
 )
 from lance_nb.explorer.models.row_sample import SampleCache
 from lance_nb.explorer.models.schema_tree import type_label
-from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
+from lance_nb.explorer.models.source import (
+    Source,
+    is_blob_column,
+    scanned_source,
+    writable_dataset,
+)
 from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import (
     MAX_COUNT,
@@ -118,6 +126,7 @@ class RowHandlers(RequestHandlers):
         "rows.media": "on_media",
         "rows.thumbs": "on_thumbs",
         "rows.text": "on_text",
+        "rows.export": "on_export",
     }
 
     def on_look(self, args: Mapping[str, Any]) -> Job:
@@ -359,6 +368,22 @@ class RowHandlers(RequestHandlers):
             table = wanted.table(source).slice(0, MAX_ROWS)
         found = clipboard_text(table) if form == "text" else clipboard_markdown(table)
         return Answer({"text": found.text, "rows": found.rows, "wanted": wanted.num_rows})
+
+    def on_export(self, args: Mapping[str, Any]) -> Job:
+        """Write rows to a file in the working folder of the kernel."""
+        source, query = writable_dataset(self.source(args)), self.session.query(args)
+        what, name = words(args, "what", 20), words(args, "name", MAX_NAME_CHARS)
+        if what not in ("shown", "selected", "changes"):
+            raise InvalidInputError("what must be shown, selected or changes")
+        request = ExportRequest(name, query, _sort_orders(args.get("order")))
+        if what == "selected":
+            request = replace(request, ranges=selection_of(args, query).ranges)
+        if what == "changes":
+            before = args.get("a")
+            if not isinstance(before, Mapping):
+                raise InvalidInputError("a must be an object {branch, version}")
+            request = replace(request, since=place_of(before))
+        return Job(lambda progress: Answer(export_rows(source, request, progress).to_json()))
 
 
 def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest:

@@ -10,7 +10,6 @@ from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.schema_tree import schema_tree
 from lance_nb.explorer.static_rendering import render_tables
-from lance_nb.explorer.table_files import write_file
 from lance_nb.magic.context import MagicContext, label
 from lance_nb.magic.verb import (
     COLUMN,
@@ -122,11 +121,15 @@ def export(context: MagicContext, args: Namespace) -> Result:
     """Write the rows of a version to a file."""
     columns = names_of(args.columns)
     dataset = context.resolve(args.ref)
-    path = Path(args.path)
-    batches = dataset.scanner(columns=columns, filter=args.where).to_reader()
-    rows = write_file(path, batches, formulas=args.formulas)
-    line = f"{text.plural(rows, 'row')}, {text.size(path.stat().st_size)}"
-    return text_result(f"Wrote {text.line(path)}", [line], value=path, data={"rows": rows})
+    before = None if args.since is None else context.resolve(args.since)
+    since = None if before is None else (before.branch, before.version)
+    found = dataset.export(
+        Path(args.path), columns, args.where, since=since, overwrite=args.overwrite,
+        formulas=args.formulas,
+    )  # fmt: skip
+    line = f"{text.plural(found.num_rows, 'row')}, {text.size(found.size_bytes)}"
+    data = {"rows": found.num_rows}
+    return text_result(f"Wrote {text.line(found.path)}", [line], value=found.path, data=data)
 
 
 _AT = argument("ref", nargs="?", completes=REF, help="the version (default: the current one)")
@@ -189,13 +192,20 @@ VERBS = (
     Verb("indices", "list the indices, their columns and fragments", indices, (_AT,)),
     Verb(
         "export",
-        "write rows to a Parquet, CSV or Arrow file",
+        "write rows to a Parquet, CSV or Arrow file, or to a new dataset",
         export,
         (
             argument("path", help="the file; its extension selects the format"),
             _AT,
             _COLUMNS,
             _WHERE,
+            argument(
+                "--since",
+                metavar="REF",
+                completes=REF,
+                help="only the rows that differ from this version",
+            ),
+            argument("--overwrite", action="store_true", help="replace a file that exists"),
             argument(
                 "--formulas",
                 action="store_true",

@@ -7,7 +7,12 @@ ending                 format                          read, write
 ``.csv``               CSV with a head line            both
 ``.arrow .feather``    Arrow IPC file                  both
 ``.json .jsonl``       one JSON object per line        read
+``.lance``             a Lance dataset                 write
 =====================  ==============================  ============
+
+Rows are written in a folder beside the place where they belong, and moved there when they are
+complete, so that a name never holds a part of them. What is there already stays unless the caller
+says otherwise.
 
 A spreadsheet takes a cell of CSV that begins with ``= + - @``, a tab, a carriage return or a line
 feed for a formula, which can send what is on the sheet elsewhere. In CSV such texts and names of
@@ -19,13 +24,16 @@ Source: OWASP, "CSV Injection".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, LanceError, StorageError
+from lance_nb.errors import InvalidInputError, StorageError
 
 # Some spreadsheets take the wide forms of = + - @ for the same.
 _FORMULA = r"^([=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
@@ -132,25 +140,116 @@ _WRITERS: Mapping[str, Callable[[str, pa.Schema], Any]] = {
 }  # fmt: skip
 
 
-def write_file(path: Path, batches: pa.RecordBatchReader, *, formulas: bool = False) -> int:
+_LANCE = ".lance"
+ENDINGS = (*_WRITERS, _LANCE)
+Progress = Callable[[int, int], object]
+
+
+def write_file(
+    path: Path,
+    batches: pa.RecordBatchReader,
+    *,
+    formulas: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    num_rows: int = 0,
+) -> int:
     """Write rows as they come and return how many. Raises InvalidInputError, StorageError.
 
     ``formulas``: texts in CSV stay as they are, also where a spreadsheet would run them.
+    ``overwrite``: a file that is there is replaced; a dataset is not. ``progress`` is called with
+    the rows written and ``num_rows``, those expected (0: not known); what it raises ends the work,
+    and nothing is left of it.
     """
-    if path.suffix not in _WRITERS:
-        raise InvalidInputError(f"{path}: the file name must end with one of {', '.join(_WRITERS)}")
-    writer_of = _plain_csv_writer if formulas and path.suffix == ".csv" else _WRITERS[path.suffix]
-    rows = 0
+    _check_target(path, batches.schema, overwrite=overwrite)
     try:
-        with writer_of(str(path), batches.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-    except LanceError:  # the rows cannot be read: what is written of them is worth nothing
-        path.unlink(missing_ok=True)
-        raise
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}-", dir=path.parent))
+    except OSError as error:
+        raise StorageError(str(path), str(error)) from error
+    counted = _Counted(batches, progress, num_rows)
+    try:
+        work = folder / path.name
+        if path.suffix == _LANCE:
+            _write_dataset(work, counted)
+        else:
+            _write_batches(work, counted, formulas=formulas)
+        _publish(work, path, overwrite=overwrite)
     except OSError as error:
         raise StorageError(str(path), str(error)) from error
     except pa.ArrowException as error:
         raise InvalidInputError(f"{path.suffix} cannot hold these columns: {error}") from error
-    return rows
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return counted.rows
+
+
+def _check_target(path: Path, schema: pa.Schema, *, overwrite: bool) -> None:
+    if path.suffix not in ENDINGS:
+        raise InvalidInputError(f"{path}: the file name must end with one of {', '.join(ENDINGS)}")
+    if overwrite and path.suffix == _LANCE:
+        raise InvalidInputError(
+            f"{path}: a dataset is not overwritten by an export; write_dataset(mode='overwrite') "
+            "makes a version of it"
+        )
+    if not overwrite and os.path.lexists(path):
+        raise _exists(path)
+    nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+    if path.suffix == ".csv" and nested:
+        shown = ", ".join(map(repr, nested[:5])) + (", ..." if len(nested) > 5 else "")
+        raise InvalidInputError(
+            f"CSV has no lists and structs: leave out {shown}, or write .parquet, .arrow or .lance"
+        )
+
+
+def _exists(path: Path) -> InvalidInputError:
+    return InvalidInputError(f"{path} exists already: choose another name")
+
+
+class _Counted:
+    """Batches that are counted and reported on their way."""
+
+    def __init__(
+        self, batches: pa.RecordBatchReader, progress: Progress | None, num_rows: int
+    ) -> None:
+        self.schema = batches.schema
+        self.rows = 0
+        self._batches, self._progress, self._num_rows = batches, progress, num_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            if self._progress is not None:
+                self._progress(self.rows, max(self._num_rows, self.rows))
+            yield batch
+            self.rows += batch.num_rows
+
+
+def _write_batches(path: Path, batches: _Counted, *, formulas: bool) -> None:
+    writer_of = _plain_csv_writer if formulas and path.suffix == ".csv" else _WRITERS[path.suffix]
+    with writer_of(str(path), batches.schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_dataset(path: Path, batches: _Counted) -> None:
+    from lance_nb.dataset.functions import write_dataset
+
+    write_dataset(pa.RecordBatchReader.from_batches(batches.schema, batches), path)
+
+
+def _publish(work: Path, path: Path, *, overwrite: bool) -> None:
+    """Give complete rows their name. Nobody's file is replaced unless ``overwrite``."""
+    if overwrite:
+        work.replace(path)
+        return
+    if work.is_file():
+        try:
+            path.hardlink_to(work)
+        except FileExistsError as error:
+            raise _exists(path) from error
+        except OSError:
+            pass  # a file system without hard links
+        else:
+            return
+    if os.path.lexists(path):
+        raise _exists(path)
+    work.rename(path)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from lance_nb.explorer.table_files import without_formulas, write_file
+from lance_nb.dataset.table_files import without_formulas, write_file
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠x"]
 TEXTS = ["", "a=1", "'=1", " =1", "a\n=1", "1-1", "größer", None]
