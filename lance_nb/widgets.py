@@ -8,6 +8,7 @@ Every view takes a dataset, or its path or URI, and shows the version that the d
     widgets.Timeline(ds)                    # versions, branches and tags; a click travels
     widgets.RowGrid(ds)                     # the rows; .selection gives what is selected as Arrow
     widgets.DiffView(ds.checkout_version(3), ds)   # what changed between two versions
+    widgets.PictureWall(ds)                 # the pictures of a column, side by side
     widgets.EmbeddingMap(ds)                # rows as points, by a column of vectors
     widgets.SchemaTree(ds)                  # the columns
     widgets.FragmentMap(ds)                 # fragments: rows, bytes, deletions
@@ -30,6 +31,7 @@ from lance_nb.explorer.registry import (
     ExpectationsPanel,
     FragmentMap,
     OperationsLogView,
+    PictureWall,
     RefsManager,
     RowGrid,
     SchemaTree,
@@ -45,6 +47,7 @@ __all__ = [
     "ExpectationsPanel",
     "FragmentMap",
     "OperationsLogView",
+    "PictureWall",
     "RefsManager",
     "RowGrid",
     "SchemaTree",

@@ -269,6 +269,7 @@ LATE_VIEWS = (
     "widgets/embedding_map.js",
     "widgets/expectations.js",
     "widgets/operations_log.js",
+    "widgets/picture_wall.js",
     "widgets/retention.js",
     "widgets/review.js",
     "widgets/stage.js",

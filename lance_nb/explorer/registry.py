@@ -23,6 +23,7 @@ from lance_nb.explorer.widgets.metadata import (
     VersionDetail,
 )
 from lance_nb.explorer.widgets.operations_log import OperationsLogView
+from lance_nb.explorer.widgets.picture_wall import PictureWall
 from lance_nb.explorer.widgets.retention import RetentionHandlers
 from lance_nb.explorer.widgets.review import ReviewHandlers
 from lance_nb.explorer.widgets.rows import RowGrid
@@ -41,6 +42,7 @@ __all__ = [
     "FragmentMap",
     "OperationsLogView",
     "Overview",
+    "PictureWall",
     "RefsManager",
     "RetentionHandlers",
     "ReviewHandlers",
@@ -55,8 +57,8 @@ __all__ = [
 ]  # fmt: skip
 
 TABS: tuple[type[LanceWidget], ...] = (
-    RowGrid, DiffView, EmbeddingMap, StorageView, RefsManager, ExpectationsPanel, StagePanel,
-    OperationsLogView,
+    RowGrid, DiffView, PictureWall, EmbeddingMap, StorageView, RefsManager, ExpectationsPanel,
+    StagePanel, OperationsLogView,
 )  # fmt: skip
 VIEWS: dict[str, type[LanceWidget]] = {
     "Overview": Overview,

@@ -7,9 +7,9 @@ requests for ``messages.handle``. ``RequestHandlers`` is the base of the handler
 ``Selection`` is the selected rows and columns of the grid. ``RowOrderCache`` keeps the orders,
 filter matches and query vectors of the grid between requests; the browser refers to them by a key:
 ``o3`` for an order, ``p4`` for the rows that pass a filter, ``s5`` for rows that a view chose,
-``v6`` for a vector, ``c7`` for a choice of columns. ``RecentAnswers`` keeps what the browser got
-last, so that a picture of the screen reads nothing again; what the browser says is on its screen is
-in ``Session.on_screen``.
+``w6`` for an order that it divides, ``v7`` for a vector, ``c8`` for a choice of columns.
+``RecentAnswers`` keeps what the browser got last, so that a picture of the screen reads nothing
+again; what the browser says is on its screen is in ``Session.on_screen``.
 
 Limits: ``MAX_OPEN`` opened versions are kept; numbers in requests are bounded by ``MAX_COUNT``. A
 selection has ``MAX_SELECTED`` rows in at most ``MAX_RANGES`` ranges; columns without rows mean the
@@ -40,6 +40,7 @@ from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
 from lance_nb.explorer.models.embedding_map import PlacedMap, vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.picture_wall import picture_columns
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
     DISTANCE,
@@ -187,6 +188,10 @@ class RowOrderCache:
     def keep_rows(self, place: object, row_ids: npt.NDArray[np.uint64]) -> str:
         """Keep rows of one version that a view chose, by row id; returns their key."""
         return self._keep("s", place, np.unique(row_ids))
+
+    def keep_sections(self, place: object, arrangement: RowOrder) -> str:
+        """Keep an order that a view divides into sections, beside those of the grid."""
+        return self._keep("w", place, arrangement)
 
     def chosen_rows(self, place: object, key: object) -> npt.NDArray[np.uint64]:
         """Return the row ids, ascending, that were chosen. Raises InvalidInputError."""
@@ -423,9 +428,14 @@ class Session:
             "label": text.ref_label(self.dataset.branch, self.dataset.version),
             "code": offered(refs.python_line(self.dataset), refs.magic_line(self.dataset)),
             "locked": None if self.read_only else self.locked,
-            "offers": ["map"] if vector_columns(self.dataset.schema) else [],
+            "offers": self._offers(),
             **{name: made[name] for name in parts},
         }
+
+    def _offers(self) -> list[str]:
+        """Return the tabs that this version has and others may not have."""
+        offers = ["pictures"] if picture_columns(self.dataset) else []
+        return [*offers, "map"] if vector_columns(self.dataset.schema) else offers
 
     def parts_json(self, names: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Make the named parts of the screen anew, as ``screen`` does."""

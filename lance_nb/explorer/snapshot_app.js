@@ -11,7 +11,7 @@ import { mountChanges } from "./widgets/changes.js";
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
 const MOUNTS = { changes: mountChanges, refs: mountBranches };
-const LEFT_OUT = ["map", "checks", "stage", "log"]; // a kernel does what they offer
+const LEFT_OUT = ["pictures", "map", "checks", "stage", "log"]; // a kernel does what they offer
 const KEPT = TABS.filter(({ id }) => !LEFT_OUT.includes(id)).map((tab) => ({
   ...tab,
   mount: tab.mount ?? MOUNTS[tab.id],

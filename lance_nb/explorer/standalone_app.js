@@ -8,6 +8,7 @@ import { mountChanges } from "./widgets/changes.js";
 import { mountEmbeddingMap } from "./widgets/embedding_map.js";
 import { mountExpectations } from "./widgets/expectations.js";
 import { mountOperationsLog } from "./widgets/operations_log.js";
+import { mountPictureWall } from "./widgets/picture_wall.js";
 import { mountRetention } from "./widgets/retention.js";
 import { mountReview } from "./widgets/review.js";
 import { mountStage } from "./widgets/stage.js";
@@ -19,6 +20,7 @@ const LATE = {
   "widgets/embedding_map.js": mountEmbeddingMap,
   "widgets/expectations.js": mountExpectations,
   "widgets/operations_log.js": mountOperationsLog,
+  "widgets/picture_wall.js": mountPictureWall,
   "widgets/retention.js": mountRetention,
   "widgets/review.js": mountReview,
   "widgets/stage.js": mountStage,

@@ -6,8 +6,8 @@ import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
- * @property {string} id used by `ctx.go`: rows, changes, map, storage, refs, checks, stage,
- *   log
+ * @property {string} id used by `ctx.go`: rows, changes, pictures, map, storage, refs,
+ *   checks, stage, log
  * @property {string} label
  * @property {Lnb.Mount} [mount] called when the tab is first opened; may return `{open(target),
  *   shown(), hidden()}`
@@ -20,6 +20,7 @@ import { mountStorage } from "./widgets/storage.js";
 export const TABS = [
   { id: "rows", label: "Rows", mount: mountRows },
   { id: "changes", label: "Changes", entry: "widgets/changes.js" },
+  { id: "pictures", label: "Pictures", entry: "widgets/picture_wall.js", offered: true },
   { id: "map", label: "Map", entry: "widgets/embedding_map.js", offered: true },
   { id: "storage", label: "Storage", mount: mountStorage },
   { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },

@@ -92,6 +92,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
     [
       ["rows", "Rows"],
       ["changes", "Changes"],
+      ["pictures", "Pictures"],
       ["map", "Map"],
       ["storage", "Storage"],
       ["refs", "Branches & tags"],
@@ -102,7 +103,7 @@ test("the tabs have an order, a name each, and a view or the module of one", () 
   );
   assert.equal(new Set(TABS.map((tab) => tab.id)).size, TABS.length);
   for (const tab of TABS) assert.equal(Boolean(tab.mount) !== Boolean(tab.entry), true, tab.id);
-  assert.deepEqual([TABS[0].mount, TABS[3].mount], [mountRows, mountStorage]);
+  assert.deepEqual([TABS[0].mount, TABS[4].mount], [mountRows, mountStorage]);
   assert.deepEqual(
     TABS.filter((tab) => tab.writes).map((tab) => tab.id),
     ["refs", "checks", "stage", "log"],

@@ -232,6 +232,7 @@ def test_every_view_works_alone(open_widget: OpenWidget, screenshot: Screenshot,
     root["SchemaTree"] = ".lnb-schema"
     root["DiffView"] = ".lnb-changes"
     root["EmbeddingMap"] = ".lnb-map"
+    root["PictureWall"] = ".lnb-wall"
     root["RefsManager"] = ".lnb-rl"
     root["StagePanel"] = ".lnb-sg-form"
     root["ExpectationsPanel"] = ".lnb-ex-form"

@@ -12,8 +12,11 @@ const MAX_MEDIA = 8; // values of bytes that are looked into
 /** @type {WeakMap<Lnb.Context, MediaElement[]>} */
 const open = new WeakMap(); // what is shown of the row before, by its view
 
-/** @param {Lnb.Context} ctx @param {Lnb.Args} place version and lens @param {number} row */
-export async function rowDetail(ctx, place, row) {
+/**
+ * @param {Lnb.Context} ctx @param {Lnb.Args} place version and lens @param {number} row
+ * @param {boolean} [focus] whether the keyboard goes there
+ */
+export async function rowDetail(ctx, place, row, focus = true) {
   const title = `Row ${count(row)}`;
   try {
     const { result } = await ctx.kernel.ask("rows.row", { ...place, row });
@@ -29,14 +32,14 @@ export async function rowDetail(ctx, place, row) {
         h("p", { class: "lnb-cd-acts" }, biographyButton(ctx, { find: { ...place, row } })),
         tree,
       ),
-      focus: true,
+      focus,
     });
     await showMedia(ctx, { ...place, row }, result.nodes, nodes);
   } catch (error) {
     ctx.detail.show({
       title,
       content: ctx.problem(/** @type {Lnb.Failure} */ (error)),
-      focus: true,
+      focus,
     });
   }
 }

@@ -1,6 +1,7 @@
-"""Draw the map of embeddings: a sample of the points, the names of their categories, a legend.
+"""Draw the map of embeddings, with a legend, and the wall of pictures.
 
-Limits: ``MAX_POINTS`` points are drawn, spread evenly over all of them.
+Limits: ``MAX_POINTS`` points are drawn, spread evenly over all of them. Pictures are drawn until
+the room for them is used up (see ``drawing``).
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lance_nb.explorer.models.embedding_map import MISSING, NUMBER_MAX, OTHER, PlacedMap
+from lance_nb.explorer.models.picture_wall import Tile
 from lance_nb.explorer.pictures.drawing import MARGIN, Panel, width_of
 
 MAX_POINTS = 1800
 HEIGHT = 360
 SIDE = 2.4  # of a point, in pixels
+TILE = 96
 _CATEGORIES = ("replace", "change", "add", "remove", "schema", "fork", "flag", "accent", "upkeep",
                "soft", "unknown", "ink")  # fmt: skip
 _NUMBERS = ("wash", "replace", "accent", "schema", "ink")
@@ -66,3 +69,26 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
         panel.words.append(label)
         left += wide
     panel.height += 22 if entries else 0
+
+
+def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[bytes]) -> Panel:
+    """Draw rows as tiles with their captions; ``sent`` are the pictures of those that have one."""
+    panel.heading(words)
+    across = max(1, (panel.width - 2 * MARGIN) // (TILE + 8))
+    left = iter(sent)
+    top = panel.height + 6
+    for at, tile in enumerate(found):
+        x, y = MARGIN + at % across * (TILE + 8), top + at // across * (TILE + 22)
+        panel.rect(x, y, TILE, TILE, "panel", stroke="line")
+        is_drawn = (
+            tile.picture
+            and tile.media is not None
+            and panel.image(x, y, TILE, tile.media, next(left))
+        )
+        label = tile.media.label if tile.media is not None else "null"
+        if not is_drawn:
+            panel.text(x + 4, y + TILE / 2, label, width=TILE - 8)
+        panel.text(x, y + TILE + 12, tile.caption or f"row {tile.row:,}", width=TILE)
+        panel.words.append(tile.caption or label)
+    panel.height = top + -(-len(found) // across) * (TILE + 22)
+    return panel

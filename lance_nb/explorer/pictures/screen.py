@@ -9,6 +9,7 @@ Each function draws one view. ``shown`` is what the view says of itself (see ``o
 rows                  filter, system, arranged, as in a request for rows; row: the one on top
 changes               a, b, key, level
 storage               fragment: the one that is open
+pictures              filter, arranged and so on, as in a request for rows; column, caption, row
 map                   box: the left, bottom, right and top of the part in sight
 deletions             fragment
 ===================== ======================================================================
@@ -48,6 +49,7 @@ from lance_nb.explorer.models.fragments import (
     fragment_map,
     most_deleted,
 )
+from lance_nb.explorer.models.picture_wall import MAX_TILES, picture_columns, tiles
 from lance_nb.explorer.models.ref_list import ref_book
 from lance_nb.explorer.models.row_page import RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
@@ -252,6 +254,28 @@ def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
     return [maps.draw_map(placed, inside)]
 
 
+def draw_wall_view(session: Session, shown: Shown) -> list[Panel]:
+    """Draw the pictures that are in sight on the wall."""
+    dataset = session.dataset
+    panel = Panel("Pictures")
+    columns = picture_columns(dataset) if is_near(session) else []
+    column = shown.get("column") or (columns[0] if columns else None)
+    if column is None or not is_near(session):
+        panel.heading()
+        panel.paragraph("The pictures are read when their tab is opened with a kernel.")
+        return [panel]
+    here = {"branch": dataset.branch, "version": dataset.version}
+    place = shown.get("place")
+    args = {**here, **shown, **(place if isinstance(place, Mapping) else {})}
+    source, query = session.open(place_of(args)), session.query(args)
+    row = integer({"row": shown.get("row", 0)}, "row", low=0, high=MAX_COUNT)
+    caption = None if shown.get("caption") is None else words(shown, "caption", 4000)
+    name = words({"column": column}, "column", 4000)
+    found, sent = tiles(source, query, name, caption, range(row, row + MAX_TILES))
+    said = words(shown, "words", 400) if shown.get("words") else text.name(name)
+    return [maps.draw_tiles(panel, said, found, sent)]
+
+
 def draw_storage_view(session: Session, shown: Shown) -> list[Panel]:
     """Draw fragments, the one that is open, deleted rows, advice, and the space once counted."""
     source = stored_source(session.dataset)
@@ -342,10 +366,12 @@ STAGE = View("", draw_stage_view)
 CHECKS = View("", draw_checks_view)
 LOG = View("", draw_log_view)
 MAP = View("map", draw_map_view)
+WALL = View("pictures", draw_wall_view)
 # What stands in the tabs of the explorer, by the id that the browser has for a tab.
 TABS: Mapping[str, View] = {
     "rows": ROWS,
     "changes": CHANGES,
+    "pictures": WALL,
     "map": MAP,
     "storage": STORAGE,
     "refs": REFS,

@@ -22,8 +22,9 @@ Layout of ``form_choices``: ``{verbs: [{name, label, group, fields}], columns: [
 rows: [{name, kind, text}], tags, branches, versions: [text], spark: text}``. ``spark`` says in one
 line whether Spark can be used; no session is started for it.
 
-Limits: texts of ``MAX_CHARS`` characters, ``MAX_COLUMNS`` columns in an edit;
-``MAX_COLUMN_CHOICES`` columns and ``MAX_NAMES`` tags, branches and versions to choose from.
+Limits: texts of ``MAX_CHARS`` characters, conditions of ``MAX_FILTER_CHARS``, ``MAX_COLUMNS``
+columns in an edit; ``MAX_COLUMN_CHOICES`` columns and ``MAX_NAMES`` tags, branches and versions to
+choose from.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.staging.row_sources import Namespace, variable_choices
 
 MAX_CHARS = 4000
+MAX_FILTER_CHARS = 120_000
 MAX_COLUMNS = 200
 VECTOR = re.compile(r"(\w+)\[(\d{1,6})\]")
 MAX_COLUMN_CHOICES = 2000
@@ -201,7 +203,7 @@ def _checked(field: Field, value: Any) -> Any:
             raise InvalidInputError(f"{field.label} must be one of {', '.join(field.choices)}")
         return value
     found = str(value) if field.kind == "version" and isinstance(value, int) else value
-    return _text(field.label, found)
+    return _text(field.label, found, MAX_FILTER_CHARS if field.kind == "filter" else MAX_CHARS)
 
 
 def _number(field: Field, value: Any) -> float:
@@ -215,9 +217,9 @@ def _number(field: Field, value: Any) -> float:
     return int(value) if field.kind == "count" else float(value)
 
 
-def _text(label: str, value: object) -> str:
-    if not isinstance(value, str) or len(value) > MAX_CHARS or not value.strip():
-        raise InvalidInputError(f"{label} must be a text of up to {MAX_CHARS:,} characters")
+def _text(label: str, value: object, most: int = MAX_CHARS) -> str:
+    if not isinstance(value, str) or len(value) > most or not value.strip():
+        raise InvalidInputError(f"{label} must be a text of up to {most:,} characters")
     return value.strip()
 
 

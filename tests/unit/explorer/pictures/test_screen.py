@@ -62,6 +62,7 @@ EXPECTED = {
     "RowGrid": ("rows 0 – 11 of 270", "id", "0 – 299"),
     "DiffView": ("main:5 → main:6", "Schema", "−1"),
     "EmbeddingMap": ("Map", "placed when the tab of the map is opened"),
+    "PictureWall": ("Pictures", "read when their tab is opened"),
     "StorageView": ("Fragments", "Deleted rows", "Advice", "Space"),
     "RefsManager": ("1 branch, 1 tag", "v1", "main:2"),
     "ExpectationsPanel": ("0 expectations", "the gate is open"),
