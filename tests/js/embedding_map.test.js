@@ -108,10 +108,12 @@ const COLUMNS = {
   ],
   keys: [{ raw: "id", label: "id" }],
   stable: true,
+  kept: [],
 };
 const LEGEND = [{ code: 0, label: HOSTILE, count: 2, x: 10, y: 10 }];
 const PLACED = {
-  key: "m1", column: "vector", num_points: 2, num_rows: 2, divisor: 1, without: 0, pieces: 1,
+  key: "m1", column: "vector", layout: "components",
+  num_points: 2, num_rows: 2, divisor: 1, without: 0, pieces: 1,
   low: [0, 0], high: [9, 9], words: "2 points of 2 rows",
   colouring: { column: "label", raw: "label", kind: "category", legend: LEGEND, low: "", high: "" },
 }; // biome-ignore format: one answer
@@ -133,7 +135,7 @@ async function map() {
 test("rows are placed, coloured by what looks like a label, and listed", async () => {
   const { kernel, el } = await map();
   assert.deepEqual(kernel.last("map.place").args, {
-    branch: null, version: 3, column: "vector", colour: "label",
+    branch: null, version: 3, column: "vector", colour: "label", layout: "components",
   }); // biome-ignore format: one line
   assert.match(shown(el), /2 points of 2 rows/);
   assert.ok(shown(el.querySelector(".lnb-map-side")).includes(HOSTILE));
@@ -156,6 +158,34 @@ test("the rows of a category are shown in the grid", async () => {
   await settled();
   assert.deepEqual(ctx.rows.wanted.within, { rows: "s1", label: "2 rows" });
   assert.deepEqual(ctx.went.at(-1)[0], "rows");
+});
+
+test("a layout is kept and forgotten; one that fails leaves the map as it was", async () => {
+  const { kernel, el } = await map();
+  const layout = el.querySelector("[aria-label=layout]");
+  const choose = async () => {
+    layout.selectedIndex = 1;
+    layout.value = "neighbours";
+    layout.dispatchEvent(new Event("change"));
+    await kernel.last("map.columns").answer(COLUMNS);
+  };
+  await choose();
+  assert.equal(kernel.last("map.place").args.layout, "neighbours");
+  await kernel.last("map.place").fail({ message: "it needs manifolds-rs" });
+  await settled();
+  assert.match(shown(el), /it needs manifolds-rs/);
+  assert.equal(layout.value, "components");
+  assert.equal(button(el, "Keep layout").hidden, true);
+  await choose();
+  await kernel.last("map.place").answer({ ...PLACED, key: "m2", layout: "neighbours" });
+  await kernel.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
+  await settled();
+  button(el, "Keep layout").click();
+  assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: true });
+  await kernel.last("map.keep").answer({ kept: true });
+  await settled();
+  button(el, "Forget layout").click();
+  assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: false });
 });
 
 test("what cannot be placed says why", async () => {

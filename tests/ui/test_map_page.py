@@ -180,6 +180,28 @@ def test_two_versions_show_what_came_went_moved_and_got_another_label(
     expect(status).to_contain_text("of 200")
 
 
+def test_a_layout_by_neighbours_is_compared_and_kept(
+    open_widget: OpenWidget,
+    screenshot: Screenshot,
+    dataset: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("manifolds_rs", reason="the extra maps is not installed")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    page, panel = open_map(open_widget, dataset, width=1300)
+    panel.get_by_label("layout").select_option("neighbours")
+    status = panel.locator(".lnb-map-status")
+    expect(status).to_contain_text("UMAP of 2,900 vectors of vector")
+    panel.get_by_role("button", name="A → B").click()
+    table = panel.get_by_role("table", name="main:3 → main:4")
+    expect(table).to_contain_text("+ arrived100")
+    expect(table).to_contain_text("→ moved0")
+    panel.get_by_role("button", name="Keep layout").click()
+    expect(panel.get_by_role("button", name="Forget layout")).to_be_visible()
+    screenshot(page)
+
+
 def test_a_version_without_vectors_has_no_map(open_widget: OpenWidget, tmp_path: Path) -> None:
     plain = lance_nb.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "plain.lance"))
     page = open_widget(Explorer(plain)).page

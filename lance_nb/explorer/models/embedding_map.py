@@ -1,7 +1,8 @@
 """Place the rows of a version on a plane by one of their vector columns.
 
 ============== =====================================================================
-Projection     the plane: the two principal components of a sample of the vectors, and
+Plane          what places vectors: a projection, or a layout by neighbours
+Projection     the plane of the two principal components of a sample of the vectors, and
                the box that coordinates are scaled to
 PointSet       one version on that plane: row ids and coordinates
 Colouring      a column as one code per point, and the legend of the codes
@@ -9,8 +10,8 @@ PointChanges   which points arrived, moved or were relabelled from one version t
 PlacedMap      the points of a version with their colours and changes
 ============== =====================================================================
 
-The projection is fitted once, to the first version that is shown. Other versions are placed on the
-same plane, so that a point moves only when its vector changes.
+A plane is fitted once, to the first version that is shown. Other versions are placed on the same
+plane, so that a point moves only when its vector changes.
 
 Layout: coordinates are uint16, 0 to 65535 over the box, x first; a point outside of the box stands
 on its edge. Codes are uint8: of categories the place in the legend, ``OTHER`` for the ones beside
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -78,6 +79,23 @@ def _is_vector(kind: pa.DataType) -> bool:
     )
 
 
+class Plane(Protocol):
+    """What places the vectors of a column, the same vector at the same place."""
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def words(self) -> str:
+        """Say what the plane is."""
+        ...
+
+    def place(self, vectors: npt.NDArray[np.float32]) -> Coordinates:
+        """Place vectors of the shape (rows, dimension)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """A plane: ``axes`` has the shape (dimension, 2); ``explained`` is its share of variance."""
@@ -90,6 +108,17 @@ class Projection:
     explained: float
     sampled: int
 
+    @property
+    def dimension(self) -> int:
+        """Return the length of a vector."""
+        return len(self.mean)
+
+    @property
+    def words(self) -> str:
+        """Say what the plane is."""
+        share = f"{100 * self.explained:.0f} %"
+        return f"2 principal components of {text.name(self.column)} with {share} of the variance"
+
     def place(self, vectors: npt.NDArray[np.float32]) -> Coordinates:
         """Place vectors of the shape (rows, dimension)."""
         flat = vectors @ self.axes - self.mean @ self.axes
@@ -98,14 +127,20 @@ class Projection:
         return placed
 
 
-def fit_projection(source: ScannedSource, column: str, progress: Progress) -> Projection:
-    """Fit the plane to a sample. Raises ColumnNotFoundError, NotSupportedError."""
+def vector_field(source: ScannedSource, column: str) -> pa.Field:
+    """Return the field of a column of vectors. Raises ColumnNotFoundError, NotSupportedError."""
     if column not in source.schema.names:
         raise ColumnNotFoundError(column, tuple(source.schema.names))
-    kind = source.schema.field(column).type
-    if not _is_vector(kind):
+    found = source.schema.field(column)
+    if not _is_vector(found.type):
         raise NotSupportedError(f"{column!r} has no vectors of a fixed length of 2 or more floats")
-    vectors, has_vector = _vectors(sample_rows(source, [column], progress)[column])
+    return found
+
+
+def fit_projection(source: ScannedSource, column: str, progress: Progress) -> Projection:
+    """Fit the plane to a sample. Raises ColumnNotFoundError, NotSupportedError."""
+    kind = vector_field(source, column).type
+    vectors, has_vector = read_vectors(sample_rows(source, [column], progress)[column])
     vectors = vectors[has_vector]
     mean = vectors.mean(0) if len(vectors) else np.zeros(kind.list_size, np.float32)
     axes, explained = _components(vectors - mean)
@@ -137,7 +172,7 @@ def _components(centred: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float3
     return axes.astype(np.float32), part / whole if whole else 0.0
 
 
-def _vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+def read_vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """Return vectors of the shape (rows, dimension), and which rows have a finite one."""
     import pyarrow.compute as pc
 
@@ -159,7 +194,7 @@ def _vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.
 class PointSet:
     """The rows of a version on a plane, in the order of a scan."""
 
-    projection: Projection
+    plane: Plane
     ids: Ids
     xy: Coordinates
     num_rows: int
@@ -199,27 +234,25 @@ def divisor_of(num_rows: int) -> int:
     return divisor
 
 
-def place_rows(
-    source: ScannedSource, projection: Projection, divisor: int, progress: Progress
-) -> PointSet:
+def place_rows(source: ScannedSource, plane: Plane, divisor: int, progress: Progress) -> PointSet:
     """Place the rows of a version."""
     ids, placed, chosen = [], [], []
-    column, num_rows = projection.column, source.stats().num_rows
+    column, num_rows = plane.column, source.stats().num_rows
     if column not in source.schema.names:
         raise ColumnNotFoundError(column, tuple(source.schema.names))
-    for batch in _chosen_batches(source, column, divisor, progress):
-        vectors, has_vector = _vectors(batch.column(0))
-        if vectors.shape[1] != len(projection.mean):
+    for batch in chosen_batches(source, column, divisor, progress):
+        vectors, has_vector = read_vectors(batch.column(0))
+        if vectors.shape[1] != plane.dimension:
             raise NotSupportedError(
                 f"{column!r} has vectors of {vectors.shape[1]} values in this version and of "
-                f"{len(projection.mean)} in the one that the map was made for"
+                f"{plane.dimension} in the one that the map was made for"
             )
         chosen.append(has_vector)
         ids.append(batch.column(1).to_numpy()[has_vector])
-        placed.append(projection.place(vectors if has_vector.all() else vectors[has_vector]))
+        placed.append(plane.place(vectors if has_vector.all() else vectors[has_vector]))
     mask = np.concatenate([np.zeros(0, np.bool_), *chosen])
     return PointSet(
-        projection,
+        plane,
         np.concatenate([np.zeros(0, np.uint64), *ids]).astype(np.uint64),
         np.concatenate([np.zeros((0, 2), np.uint16), *placed]),
         num_rows,
@@ -229,7 +262,7 @@ def place_rows(
     )
 
 
-def _chosen_batches(
+def chosen_batches(
     source: ScannedSource, column: str, divisor: int, progress: Progress
 ) -> Iterator[pa.RecordBatch]:
     """Scan a column and the row ids of the rows that are placed."""
@@ -348,7 +381,7 @@ def colour_points(
     if not _is_number(kind):
         raise NotSupportedError(f"points cannot be coloured by {column!r}, which is a {kind}")
     parts = [_numbers(batch.column(0))
-             for batch in _chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
+             for batch in chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
     numbers = np.concatenate([np.zeros(0), *parts])[points.has_vector]
     few = np.unique(numbers[: MAX_DISTINCT * 16])
     if pa.types.is_integer(kind) and few.size <= MAX_CATEGORIES:
@@ -400,7 +433,7 @@ def _categories(
 
     found: dict[Any, int] = {}
     parts = []
-    for batch in _chosen_batches(source, column, points.divisor, progress):
+    for batch in chosen_batches(source, column, points.divisor, progress):
         coded = cells.plain(batch.column(0)).dictionary_encode()
         values = coded.dictionary.to_pylist()  # distinct values of one step
         for value in values:
@@ -549,7 +582,7 @@ def point_keys(
     if not (pa.types.is_integer(kind) or cells.is_text(kind)):
         raise NotSupportedError(f"{column!r} cannot be a key: it is a {kind}")
     parts = [cells.plain(batch.column(0))
-             for batch in _chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
+             for batch in chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
     whole = pa.chunked_array(parts, type=parts[0].type if parts else kind).combine_chunks()
     return cells.plain(whole).filter(pa.array(points.has_vector))
 
@@ -571,14 +604,14 @@ class PlacedMap:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the points are as JSON-able values."""
-        points, projection = self.points, self.points.projection
+        points = self.points
         low, high = (
             np.quantile(points.xy, (0.005, 0.995), axis=0).astype(int).tolist()
             if points.num_points
             else ([0, 0], [0, 0])
         )
         return {
-            "column": projection.column,
+            "column": points.plane.column,
             "num_points": points.num_points,
             "num_rows": points.num_rows,
             "divisor": points.divisor,
@@ -592,11 +625,9 @@ class PlacedMap:
 
 
 def _words(points: PointSet) -> str:
-    projection = points.projection
-    share = f"{100 * projection.explained:.0f} %"
     said = (
         f"{text.plural(points.num_points, 'point')} of {text.plural(points.num_rows, 'row')}; "
-        f"2 principal components of {text.name(projection.column)} with {share} of the variance"
+        f"{points.plane.words}"
     )
     if points.divisor > 1:
         said += f"; a random sample of 1 row in {points.divisor}"

@@ -11,20 +11,28 @@ import { widget } from "../js/view.js";
 
 const HOVER_MS = 60;
 const CHANGED = 7; // the bits of all changes
+const COMPONENTS = "components";
+const NEIGHBOURS = "neighbours";
+const LAYOUTS = [
+  { raw: COMPONENTS, label: "principal components" },
+  { raw: NEIGHBOURS, label: "neighbours (UMAP)" },
+];
 
 /** @typedef {{raw: string, label: string}} Named */
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountEmbeddingMap(el, ctx) {
   /**
-   * @type {{columns: Lnb.Json, column: string, colour: string | null, match: string | null,
-   *   key: string, map: Lnb.Json, cloud: import("../js/point_cloud.js").PointCloud | null,
+   * @type {{columns: Lnb.Json, column: string, layout: string, colour: string | null,
+   *   match: string | null, key: string, map: Lnb.Json,
+   *   cloud: import("../js/point_cloud.js").PointCloud | null,
    *   turn: number, running: Lnb.Asked | null, compares: boolean, counts: Lnb.Json,
    *   chosen: Lnb.Json}}
    */
   const now = {
     columns: null,
     column: "",
+    layout: COMPONENTS,
     colour: null,
     match: null,
     key: "",
@@ -51,6 +59,11 @@ export function mountEmbeddingMap(el, ctx) {
     placed = null;
     load();
   });
+  const layouts = chooser("layout", (raw) => {
+    now.layout = raw ?? COMPONENTS;
+    load();
+  });
+  const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
   const colours = chooser("colour", (raw) => recolour(raw));
   const keys = chooser("rows matched by", (raw) => {
     now.match = raw;
@@ -97,6 +110,8 @@ export function mountEmbeddingMap(el, ctx) {
         "div",
         { class: "lnb-map-tools" },
         vectors.element,
+        layouts.element,
+        keep,
         colours.element,
         h("label", { class: "lnb-map-choice" }, "size", size),
         lasso,
@@ -116,6 +131,8 @@ export function mountEmbeddingMap(el, ctx) {
     ),
   );
   keys.element.hidden = true;
+  keep.hidden = true;
+  layouts.fill(LAYOUTS, null);
 
   /** @param {string} label @param {string} title @param {() => void} click */
   function button(label, title, click) {
@@ -159,14 +176,18 @@ export function mountEmbeddingMap(el, ctx) {
    */
   async function work(type, args) {
     now.running?.cancel();
-    const words = type === "map.place" ? "Placing the rows…" : "Reading…";
+    const inSteps = type !== "map.colour" && now.layout === NEIGHBOURS;
+    const words =
+      type !== "map.place" ? "Reading…" : inSteps ? "Computing the layout…" : "Placing the rows…";
     const bar = h("progress", { "aria-label": words });
     const label = h("span", {}, words);
     const running = ctx.kernel.ask(type, args, {
       progress: (done, total) => {
         bar.max = Math.max(1, total);
         bar.value = done;
-        label.textContent = `${words} ${count(done)} of ${count(total)} rows`;
+        label.textContent = inSteps
+          ? `${words} ${Math.floor((100 * done) / Math.max(1, total))} %`
+          : `${words} ${count(done)} of ${count(total)} rows`;
       },
     });
     now.running = running;
@@ -205,18 +226,54 @@ export function mountEmbeddingMap(el, ctx) {
         setText(status, "This version has no column of vectors of a fixed length.");
         return;
       }
-      const what = JSON.stringify([at, now.column]);
+      const what = JSON.stringify([at, now.column, now.layout]);
       if (what === placed) return;
-      const args = { ...at, column: now.column, colour: now.colour };
+      const { layout } = now;
+      const args = { ...at, column: now.column, colour: now.colour, layout };
       const { result } = await work("map.place", args);
       if (turn !== now.turn) return;
-      const isNew = now.map?.column !== result.column;
+      const isNew = now.map?.column !== result.column || now.map?.layout !== layout;
       placed = what;
       await take(result, turn, isNew);
       if (turn === now.turn && now.compares) compare();
     } catch (error) {
-      if (turn === now.turn) fail(error, load);
+      if (turn !== now.turn) return;
+      const again = () => load();
+      // What is shown stays, and the choice is again what is shown.
+      if (now.layout === NEIGHBOURS && now.map?.layout !== NEIGHBOURS) {
+        now.layout = COMPONENTS;
+        layouts.select.value = COMPONENTS;
+        if (!now.map) load();
+        fail(error, () => {
+          now.layout = NEIGHBOURS;
+          load();
+        });
+      } else fail(error, again);
     }
+  }
+
+  /** Keep the layout in a file, or remove that. */
+  async function keepLayout() {
+    const { key, column, columns } = now;
+    const on = !columns.kept.includes(column);
+    try {
+      const { result } = await ctx.kernel.ask("map.keep", { key, on });
+      const others = columns.kept.filter((/** @type {string} */ one) => one !== column);
+      columns.kept = result.kept ? [...others, column] : others;
+      ctx.announce(result.kept ? "The layout is kept" : "The layout is no longer kept");
+      paintKeep();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  function paintKeep() {
+    keep.hidden = now.map?.layout !== NEIGHBOURS;
+    const isKept = now.columns?.kept.includes(now.column);
+    keep.textContent = isKept ? "Forget layout" : "Keep layout";
+    keep.title = isKept
+      ? "remove the file with this layout; the next explorer begins with principal components"
+      : "keep this layout in a file of yours; the next explorer opens with it";
   }
 
   /** @param {Lnb.Json} columns */
@@ -228,6 +285,8 @@ export function mountEmbeddingMap(el, ctx) {
       list.some((one) => one.raw === raw);
     if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
     if (isFirst) now.colour = guess(others);
+    if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
+    layouts.select.value = now.layout;
     if (!has(others, now.colour)) now.colour = null;
     if (!has(keyed, now.match)) now.match = null;
     vectors.fill(names, null);
@@ -255,6 +314,7 @@ export function mountEmbeddingMap(el, ctx) {
     now.map = result;
     now.counts = null;
     now.chosen = null;
+    paintKeep();
     const cloud = pointCloud(result.num_points, result.pieces);
     for (let piece = 0; piece < result.pieces; piece += 1) {
       const { buffers } = await ctx.kernel.ask("map.piece", { key: result.key, piece });

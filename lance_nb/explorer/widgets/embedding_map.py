@@ -5,9 +5,11 @@ Its ES module is ``embedding_map.js``, its model ``models.embedding_map``. Reque
 ============= ===================================== ===============================================
 request       args                                  result
 ============= ===================================== ===============================================
-map.columns   branch, version                       vectors, colours, keys: {raw, label}, stable
-map.place     branch, version, column, colour       key, pieces, and what the points are, see
-              (long work)                           ``PlacedMap.to_json``
+map.columns   branch, version                       vectors, colours, keys: {raw, label}, stable,
+                                                    kept: vector columns whose layout is kept
+map.place     branch, version, column, colour,      key, pieces, layout, and what the points are,
+              layout (long work)                    see ``PlacedMap.to_json``
+map.keep      key, on                               kept; the layout is kept for later, or no more
 map.piece     key, piece                            + buffers: coordinates, codes
 map.colour    key, colour (long work)               colouring, + buffer: codes
 map.compare   key, branch, version, match (long     counts, words, + buffers: states, coordinates
@@ -17,6 +19,8 @@ map.group     key, kind, code                       see ``_chosen``
 map.point     key, index                            row_id, cells: {name, text}, mime, + picture
 ============= ===================================== ===============================================
 
+``layout`` is ``components`` or ``neighbours``; progress of the latter is in steps, not in rows.
+A kept layout is a file of the user's own below ``~/.cache/lance_nb/maps`` (or ``XDG_CACHE_HOME``).
 ``key`` names the points of one version: ``m3``. ``pieces``: points travel in so many parts, of
 which part ``p`` has the points ``p``, ``p + pieces``, ...: each is a sample of all. The version of
 ``map.compare`` is the earlier one; ``match`` is a key column, null for row ids. ``kind`` is
@@ -29,6 +33,7 @@ are shown.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -37,7 +42,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, NotFoundError, NotSupportedError
+from lance_nb.dataset.checks.cache import digest
+from lance_nb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    NotSupportedError,
+    StorageError,
+)
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, text
 from lance_nb.explorer.models.embedding_map import (
@@ -46,9 +57,9 @@ from lance_nb.explorer.models.embedding_map import (
     RELABELLED,
     Colouring,
     PlacedMap,
+    Plane,
     PointChanges,
     PointSet,
-    Projection,
     colour_columns,
     colour_points,
     compare_points,
@@ -58,6 +69,15 @@ from lance_nb.explorer.models.embedding_map import (
     plain_colouring,
     point_keys,
     vector_columns,
+    vector_field,
+)
+from lance_nb.explorer.models.neighbour_layout import (
+    FILE_BYTES,
+    STEPS,
+    NeighbourLayout,
+    fit_layout,
+    read_layout,
+    share_of,
 )
 from lance_nb.explorer.models.source import ScannedSource, scanned_source
 from lance_nb.explorer.pictures import screen
@@ -70,7 +90,10 @@ from lance_nb.explorer.session import (
     place_of,
 )
 from lance_nb.explorer.widget import LanceWidget
+from lance_nb.storage.private_folder import cache_folder
 
+COMPONENTS, NEIGHBOURS = LAYOUTS = ("components", "neighbours")
+FITTED = STEPS * 2 // 3  # what computing a layout takes of the steps; placing has the rest
 MAX_KEPT = 3
 MAX_CORNERS = 256
 MAX_MOVES = 2000
@@ -86,6 +109,7 @@ class MapHandlers(RequestHandlers):
     requests: ClassVar[Mapping[str, str]] = {
         "map.columns": "on_columns",
         "map.place": "on_place",
+        "map.keep": "on_keep",
         "map.piece": "on_piece",
         "map.colour": "on_colour",
         "map.compare": "on_compare",
@@ -96,9 +120,13 @@ class MapHandlers(RequestHandlers):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._projections: dict[str, tuple[Projection, int]] = {}
+        self._planes: dict[tuple[str, str], tuple[Plane, int]] = {}
         self._kept: OrderedDict[str, PlacedMap] = OrderedDict()
         self._made = 0
+        self._uri = session.dataset.uri
+        is_in_memory = self._uri.startswith("memory:")
+        place = os.environ.get("XDG_CACHE_HOME")
+        self._layouts = None if is_in_memory else cache_folder(place, "maps")
 
     def on_columns(self, args: Mapping[str, Any]) -> Answer:
         """Return the columns that a map can be made of."""
@@ -112,6 +140,7 @@ class MapHandlers(RequestHandlers):
                 "colours": _named(colour_columns(schema)),
                 "keys": _named(keys),
                 "stable": bool(getattr(source, "has_stable_row_ids", False)),
+                "kept": [name for name in vector_columns(schema) if self._is_kept(name)],
             }
         )
 
@@ -119,9 +148,12 @@ class MapHandlers(RequestHandlers):
         """Place the rows of a version, and colour them."""
         place, source = place_of(args), scanned_source(self.source(args))
         column, colour = words(args, "column", MAX_NAME), _optional(args, "colour")
+        layout = words(args, "layout", 20)
+        if layout not in LAYOUTS:
+            raise InvalidInputError(f"layout must be {' or '.join(LAYOUTS)}")
 
         def work(progress: Progress) -> Answer:
-            placed = self._placed(place, source, column, progress)
+            placed = self._placed(place, source, (column, layout), progress)
             placed.colouring = _coloured(source, placed, colour, self._known(column, colour),
                                          progress)  # fmt: skip
             self._made += 1
@@ -130,31 +162,75 @@ class MapHandlers(RequestHandlers):
             self.session.keep(RecentAnswers).placed_map = placed
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-            return Answer({"key": key, **placed.to_json()})
+            return Answer({"key": key, "layout": layout, **placed.to_json()})
 
         return Job(work)
 
     def _placed(
-        self, place: Place, source: ScannedSource, column: str, progress: Progress
+        self, place: Place, source: ScannedSource, which: tuple[str, str], progress: Progress
     ) -> PlacedMap:
-        for held in self._kept.values():
-            if held.place == place and held.points.projection.column == column:
-                return PlacedMap(place, held.points, held.colouring)
-        if column not in self._projections:
-            projection = fit_projection(source, column, progress)
-            self._projections[column] = projection, divisor_of(source.stats().num_rows)
-        projection, divisor = self._projections[column]
+        """Place the rows of a version by a column and a layout."""
+        if which in self._planes:
+            plane, divisor = self._planes[which]
+            for held in self._kept.values():
+                if held.place == place and held.points.plane is plane:
+                    return PlacedMap(place, held.points, held.colouring)
+        else:
+            column, layout = which
+            plane = self._fitted(source, column, progress) if layout == NEIGHBOURS else (
+                fit_projection(source, column, progress))  # fmt: skip
+            divisor = divisor_of(source.stats().num_rows)
+            self._planes[which] = plane, divisor
         divisor = max(divisor, divisor_of(source.stats().num_rows))
-        points = place_rows(source, projection, divisor, progress)
+        if isinstance(plane, NeighbourLayout):
+            progress = share_of(progress, FITTED, STEPS)
+        points = place_rows(source, plane, divisor, progress)
         return PlacedMap(place, points, plain_colouring(points))
+
+    def _fitted(self, source: ScannedSource, column: str, progress: Progress) -> NeighbourLayout:
+        """Return the layout that was kept, else compute it."""
+        dimension = vector_field(source, column).type.list_size
+        kept = None
+        if self._layouts is not None and self._is_kept(column):
+            data = self._layouts.read(self._file(column), FILE_BYTES)
+            kept = None if data is None else read_layout(data, column, dimension)
+        return kept or fit_layout(source, column, share_of(progress, 0, FITTED))
+
+    def _is_kept(self, column: str) -> bool:
+        try:
+            return self._layouts is not None and self._layouts.has(self._file(column))
+        except StorageError:  # not a folder of the user's own: nothing is read from it
+            return False
+
+    def _file(self, column: str) -> str:
+        return f"{digest(self._uri, column)}.arrow"
+
+    def on_keep(self, args: Mapping[str, Any]) -> Answer:
+        """Keep the layout of a map in a file of the user's own, or remove that."""
+        plane = self._at(args).points.plane
+        if not isinstance(plane, NeighbourLayout):
+            raise InvalidInputError("only a layout by neighbours is kept: others are made at once")
+        if self._layouts is None:
+            raise NotSupportedError("the layout of a dataset in memory cannot be kept")
+        is_kept = bool(args.get("on"))
+        if is_kept:
+            self._layouts.write(self._file(plane.column), plane.to_ipc())
+        else:
+            self._layouts.remove(self._file(plane.column))
+        return Answer({"kept": is_kept})
 
     def _known(self, column: str, colour: str | None) -> list[str]:
         """Return the categories that have colours, so that they keep them in other versions."""
         for held in reversed(self._kept.values()):
-            if held.colouring.column == colour and held.points.projection.column == column:
+            if held.colouring.column == colour and held.points.plane.column == column:
                 return [one.label for one in held.colouring.legend if one.code < len(
                     held.colouring.values)]  # fmt: skip
         return []
+
+    def _which(self, held: PlacedMap) -> tuple[str, str]:
+        """Return the column and the layout of a map."""
+        return next(which for which, (plane, _) in self._planes.items()
+                    if plane is held.points.plane)  # fmt: skip
 
     def _at(self, args: Mapping[str, Any]) -> PlacedMap:
         held = self._kept.get(words(args, "key", 24))
@@ -190,10 +266,10 @@ class MapHandlers(RequestHandlers):
         held, place, match = self._at(args), place_of(args), _optional(args, "match")
         before = scanned_source(self.session.open(place))
         after = scanned_source(self.session.open(held.place))
-        column, colour = held.points.projection.column, held.colouring
+        which, colour = self._which(held), held.colouring
 
         def work(progress: Progress) -> Answer:
-            earlier = self._placed(place, before, column, progress)
+            earlier = self._placed(place, before, which, progress)
             if match is not None and max(earlier.points.divisor, held.points.divisor) > 1:
                 raise NotSupportedError("a key column is compared where every row is placed")
             if earlier.points.divisor != held.points.divisor:

@@ -71,7 +71,7 @@ def test_the_plane_is_that_of_the_principal_components(tmp_path: Any, values: An
         found = np.corrcoef(points.xy[:, axis].astype(float), expected[:, axis])[0, 1]
         assert abs(found) > 0.9999
     share = float((sizes[:2] ** 2).sum() / (sizes**2).sum())
-    assert points.projection.explained == pytest.approx(share, abs=1e-3)
+    assert points.plane.explained == pytest.approx(share, abs=1e-3)
     assert points.num_points == points.num_rows == 300
 
 
@@ -201,7 +201,7 @@ def test_versions_differ_by_arrived_removed_moved_and_relabelled_points(
                       "vector": vectors_of(np.vstack([later[30:], values[:10]]))})  # fmt: skip
     b = lance_nb.write_dataset(table, str(tmp_path / "b"))
     before = placed(a)
-    after = place_rows(b, before.projection, 1, quiet)
+    after = place_rows(b, before.plane, 1, quiet)
     keys = point_keys(a, before, "id", quiet), point_keys(b, after, "id", quiet)
     colours = tuple(colour_points(one, points, "label", quiet)
                     for one, points in ((a, before), (b, after)))  # fmt: skip
@@ -225,7 +225,7 @@ def test_versions_differ_by_arrived_removed_moved_and_relabelled_points(
     "work",
     [
         lambda source, _points, progress: fit_projection(source, "vector", progress),
-        lambda source, points, progress: place_rows(source, points.projection, 1, progress),
+        lambda source, points, progress: place_rows(source, points.plane, 1, progress),
         lambda source, points, progress: colour_points(source, points, "id", progress),
     ],
 )

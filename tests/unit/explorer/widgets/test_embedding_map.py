@@ -9,6 +9,7 @@ import pytest
 import lance_nb
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models import embedding_map
+from lance_nb.explorer.models.neighbour_layout import NeighbourLayout
 from lance_nb.explorer.session import RecentAnswers, Session
 from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
 from lance_nb.explorer.widgets.rows import RowGrid
@@ -34,7 +35,8 @@ def ask(session: Session, request: str, /, **args: Any) -> tuple[dict[str, Any],
 
 
 def place(session: Session, **args: Any) -> dict[str, Any]:
-    return ask(session, "map.place", column="vector", colour="kind", **args)[0]
+    return ask(session, "map.place", column="vector", colour="kind",
+               **{"layout": "components"} | args)[0]  # fmt: skip
 
 
 def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: Any) -> None:
@@ -121,3 +123,37 @@ def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
     assert "480 points of 480 rows" in said
     assert "a (240)" in said
     assert svg.count("<rect") > 480
+
+
+def test_a_layout_is_kept_and_read_back(
+    session: Session, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    random = np.random.default_rng(1)
+    made = []
+
+    def fit(_source: Any, column: str, _progress: Any) -> NeighbourLayout:
+        made.append(column)
+        references = random.normal(size=(200, 4)).astype(np.float32)
+        return NeighbourLayout.of(column, references, references[:, :2])
+
+    monkeypatch.setattr("lance_nb.explorer.widgets.embedding_map.fit_layout", fit)
+    first = place(session, layout="neighbours")
+    assert (first["layout"], first["words"][:25]) == ("neighbours", "480 points of 480 rows; U")
+    assert ask(session, "map.columns")[0]["kept"] == []
+    refused = ask(session, "map.keep", key=place(session)["key"], on=True)[0]
+    assert "only a layout by neighbours" in refused["message"]
+    assert ask(session, "map.keep", key=first["key"], on=True)[0] == {"kept": True}
+    again = Session(session.dataset)
+    assert ask(again, "map.columns")[0]["kept"] == ["vector"]
+    second = place(again, layout="neighbours")
+    assert made == ["vector"]
+    pieces = [ask(one, "map.piece", key=key, piece=0)[1] for one, key in (
+        (session, first["key"]), (again, second["key"]))]  # fmt: skip
+    assert pieces[0] == pieces[1]
+    # An earlier version has the same layout.
+    compared, _ = ask(again, "map.compare", key=second["key"], version=1, match=None)
+    assert (compared["counts"]["removed"], compared["counts"]["moved"]) == (20, 0)
+    assert ask(again, "map.keep", key=second["key"], on=False)[0] == {"kept": False}
+    assert ask(again, "map.columns")[0]["kept"] == []
+    assert "layout must be" in place(session, layout="spiral")["message"]
