@@ -97,6 +97,7 @@ class Segment:
         """
         if not rows.size or not self.covered.size:
             return NO_ROWS
+        self._check_newest(int(rows[-1]))
         if not self.by_address:
             return self._live(self.places.addresses(rows, self.covered))
         if self.reuse is not None:
@@ -121,6 +122,7 @@ class Segment:
             for number, offsets in one.items():
                 fragment = places.get(number)
                 if fragment is None or not offsets:
+                    self._check_newest(number << 32)
                     continue
                 if number not in known:
                     count, deleted = self._rows_of(fragment)
@@ -136,6 +138,7 @@ class Segment:
         """Return the addresses of rows in any order, and which of them ``present`` would return."""
         if not rows.size or not self.covered.size:
             return rows, np.zeros(rows.size, np.bool_)
+        self._check_newest(int(rows.max()))
         if not self.by_address:
             found, is_known = self.places.addresses_of(rows, self.covered)
         elif self.reuse is not None:
@@ -198,6 +201,20 @@ class Segment:
         locations, known = self.snapshot.locations, self.snapshot.deletions
         vector = read_deletions(locations, known, fragment, count)
         return count, none if vector is None else vector.offsets()
+
+    def _check_newest(self, row: int) -> None:
+        """Refuse the greatest of rows where no row so new was ever written."""
+        manifest = self.snapshot.manifest
+        newest, found, what = manifest.next_row_id - 1, row, "row ids"
+        if self.by_address:
+            if manifest.max_fragment_id is None or row >> 32 <= manifest.max_fragment_id:
+                return
+            # Manifests of old releases may have a number that is too low.
+            newest = int(manifest.fragments.counts().ids.max(initial=manifest.max_fragment_id))
+            found, what = row >> 32, "fragments"
+        if found > newest:
+            place = f"_indices/{self.index.uuid}"
+            raise CorruptFileError(place, None, f"{what} up to {newest}", str(found))
 
     def _check(self, fragment_id: int, last: int, count: int) -> None:
         """Refuse a row that a fragment of ``count`` rows never had."""

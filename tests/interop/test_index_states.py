@@ -2,7 +2,7 @@
 
 A table is a kind, who built the index, addresses or stable row ids, what happened since, and by
 which engine. Answers with the index are compared with those without, in rows, order and distances,
-and with those of pylance by its own search. CI judges every 31st table; with
+and with those of pylance by its own search. CI judges every 61st table; with
 ``LANCE_NB_TEST_SCALE`` above 1 all of them are judged, one test each.
 """
 
@@ -236,7 +236,7 @@ def cases() -> Iterator[Case]:
 
 
 CASES = list(cases())
-JUDGED = CASES if SCALE > 1 else CASES[::31]
+JUDGED = CASES if SCALE > 1 else CASES[::61]
 
 
 @pytest.fixture(scope="module")

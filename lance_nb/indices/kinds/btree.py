@@ -165,6 +165,7 @@ class BTree:
             rows: U64s = numbers(ids, self._data.path)
             if not is_few:
                 return values, rows
+            _check_order(values, self._data.path)
             for place, page in enumerate(missing.tolist()):
                 part = slice(place * self._page_rows, (place + 1) * self._page_rows)
                 found[page] = values[part], rows[part]
@@ -228,6 +229,21 @@ class BTree:
         inside = np.searchsorted(wanted, lows) < np.searchsorted(wanted, highs, "right")
         found: Mask = (inside | _nan(low) | _nan(high)) & _true(high.is_valid())
         return found
+
+
+def _check_order(values: pa.Array, path: str) -> None:
+    """Refuse values that do not ascend. Raises CorruptFileError.
+
+    A changed value mostly breaks the order. Fractions are left out, as NaN is at either end.
+    """
+    import pyarrow.compute as pc
+
+    known = values.drop_null()
+    if pt.is_floating(known.type) or len(known) < 2:
+        return
+    is_ordered = pc.all(pc.less_equal(known[:-1], known[1:])).as_py()
+    if not is_ordered:
+        raise CorruptFileError(path, None, "values in order", "others")
 
 
 def _integer_bounds(low: pa.Array, high: pa.Array) -> tuple[Any, Any] | None:

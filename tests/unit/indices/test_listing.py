@@ -12,6 +12,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import CorruptFileError
+from lance_nb.indices import building
 from lance_nb.indices.vectors import writer
 
 ROWS, DIMENSION = 300, 4
@@ -31,7 +32,7 @@ VECTORS: dict[str, dict[str, Any]] = {
 }
 
 
-def written(path: Path) -> lance_nb.LanceDataset:
+def written(path: Path, *, stable: bool = False) -> lance_nb.LanceDataset:
     rng = np.random.default_rng(2)
     values = rng.random(ROWS * DIMENSION, np.float32)
     data = pa.table(
@@ -43,7 +44,8 @@ def written(path: Path) -> lance_nb.LanceDataset:
             "v": pa.FixedSizeListArray.from_arrays(values, DIMENSION),
         }
     )
-    return lance_nb.write_dataset(data, path, max_rows_per_file=ROWS // 2)
+    rows = ROWS // 2
+    return lance_nb.write_dataset(data, path, max_rows_per_file=rows, enable_stable_row_ids=stable)
 
 
 def built(ds: lance_nb.LanceDataset, kind: str) -> dict[str, Any]:
@@ -130,3 +132,54 @@ def test_a_vector_index_that_names_a_row_twice_is_not_used(
         with pytest.warns(UserWarning, match="a vector for each row"):
             found = ours.to_table(["id"], **search, **options)
         assert found.equals(ours.to_table(["id"], **exact, **options))
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("kind", ["BTREE", "BITMAP", "INVERTED", "IVF_FLAT"])
+def test_an_index_that_names_rows_of_the_future_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, *, stable: bool
+) -> None:
+    """A changed bit of a row leads to another row; where that cannot be, it is damage."""
+    ds = written(tmp_path / "d.lance", stable=stable)
+    batches = building.SegmentRows.batches
+
+    def damaged(rows: Any, *stage: str) -> Any:
+        for batch in batches(rows, *stage):
+            named = batch.column(1).to_numpy().copy()
+            named[7] |= 1 << 45
+            yield pa.record_batch([batch.column(0), pa.array(named)], schema=batch.schema)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(building.SegmentRows, "batches", damaged)
+        search = built(ds, kind)
+    if kind in FILTERS:
+        search = {"filter": f"n = {ds.take([7])['n'][0].as_py()}"}
+    expected = [7] if kind in FILTERS or kind == "INVERTED" else None
+    ours = lance_nb.dataset(ds.uri)
+    with pytest.warns(UserWarning, match="index 'x' cannot be used.* up to"):
+        found = ours.to_table(["id"], **search)["id"].to_pylist()
+    if expected is not None:
+        assert found == expected
+    if "filter" in search:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert ours.count_rows(search["filter"]) == 1
+
+
+@pytest.mark.parametrize("column", ["n", "text"])
+def test_a_btree_whose_values_do_not_ascend_is_not_used(tmp_path: Path, column: str) -> None:
+    ds = written(tmp_path / "d.lance")
+    ds.create_scalar_index(column, "BTREE", "x")
+    folder = Path(ds.uri) / "_indices" / ds.list_indices()[0]["uuid"]
+    data = lance_nb.LanceFileReader(str(folder / "page_data.lance")).read_all().to_table()
+    order = np.arange(ROWS)
+    order[[100, 200]] = 200, 100
+    with lance_nb.LanceFileWriter(str(folder / "new"), data.schema) as file:
+        file.write_batch(data.take(order))
+    (folder / "new").replace(folder / "page_data.lance")
+    value = data["values"][50].as_py()
+    ours = lance_nb.dataset(ds.uri)
+    text = f"{column} = {value!r}"
+    with pytest.warns(UserWarning, match="index 'x' cannot be used.*values in order"):
+        found = ours.to_table(["id"], filter=text)
+    assert found.equals(ours.to_table(["id"], filter=text, use_scalar_index=False))
