@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         delete,
         diff,
         diff_frame,
+        orphans,
         statistics,
         update,
         write,
@@ -77,6 +78,7 @@ __all__ = [
     "forget",
     "jobs",
     "merge",
+    "orphans",
     "plan_append",
     "plan_cast",
     "plan_clone",
@@ -115,7 +117,7 @@ _EXPORTS = {
     "merge_insert": "MergeRun merge plan_merge plan_upsert update_columns upsert",
     "operations": (
         "append backfill clone compact count create_index create_scalar_index delete diff "
-        "diff_frame statistics update write"
+        "diff_frame orphans statistics update write"
     ),
     "queries": "sql",
     "run": "choose explain resume run_edits",

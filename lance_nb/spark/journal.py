@@ -213,6 +213,27 @@ def unfinished() -> list[Entry]:
     return list(found.values())
 
 
+def recorded_files(pinned: PinnedVersion) -> dict[str, Entry]:
+    """Return the data files in records of unfinished operations on a dataset, each with its entry.
+
+    Paths begin at the folder of the branch. What needs credentials to be read is left out. Raises
+    StorageError.
+    """
+    uri = public_uri(pinned.uri)
+    found: dict[str, Entry] = {}
+    for entry in unfinished():
+        if entry.uri != uri or entry.problem or not entry.num_tasks:
+            continue
+        given = ResumeOptions(dict(pinned.storage_options))
+        try:
+            log = read_work(entry.operation_id, _TASKS, given).log
+        except InvalidInputError:  # removed meanwhile, or damaged: then it is listed as such
+            continue
+        if log is not None:
+            found |= dict.fromkeys(log.files(entry.num_tasks), entry)
+    return found
+
+
 def read_work(operation_id: str, suffix: str, given: ResumeOptions) -> KeptWork:
     """Read one file of an operation; ``given`` records what is missing.
 

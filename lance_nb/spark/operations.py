@@ -20,13 +20,16 @@ from lance_nb.dataset.opening import destination
 from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, RunCancelledError
 from lance_nb.indices.building import IndexProgress
+from lance_nb.spark import journal
 from lance_nb.spark.dataframes import clustered, dataframe_of_parts, is_dataframe, plan_frame
+from lance_nb.spark.plan import PinnedVersion
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
-from lance_nb.spark.run import RunOptions, run, run_edits, run_once
+from lance_nb.spark.run import RunOptions, run, run_edits, run_once, run_parts
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.spark.tasks.columns import Values, plan_columns
 from lance_nb.spark.tasks.files import Source, SourceSettings, plan_append, plan_write
 from lance_nb.spark.tasks.maintenance import (
+    in_parts,
     plan_clone,
     plan_compaction,
     plan_index,
@@ -114,10 +117,20 @@ def backfill(
 
 def compact(
     target: Destination, *, message: str | None = None, compaction: Mapping[str, Any] | None = None,
-    **options: Any,
+    parts: int = 1, **options: Any,
 ) -> LanceDataset:  # fmt: skip
-    """Compact fragments; ``compaction`` are the arguments of ``compact_files``."""
+    """Compact fragments; ``compaction`` are the arguments of ``compact_files``.
+
+    With ``parts``, it is committed in so many transactions, one after the other: what is committed
+    stays when a later part fails or is cancelled, and the same call goes on with the others. Other
+    options as in ``append``. Raises InvalidInputError.
+    """
     wanted = dict(compaction or {})
+    if parts != 1:
+        whole = plan_compaction(_opened(target), **wanted)
+        plans = in_parts(whole, parts)
+        how = RunOptions.of(message, options)
+        return run_parts(plans, how) if plans else whole.pinned.dataset()
     return run(
         _opened(target),
         lambda base: plan_compaction(base, **wanted),
@@ -348,6 +361,33 @@ def statistics(target: Destination, **options: Any) -> DataStatistics:
     """
     dataset = _opened(target)
     return sum_statistics(dataset, run_edits(plan_statistics(dataset), **options))
+
+
+def orphans(target: Destination) -> pa.Table:
+    """List the files that no version names, and which interrupted job of this user made them.
+
+    Columns: ``path`` (in the folder of the dataset), ``kind``, ``size_bytes``, ``job`` and
+    ``operation``. ``job`` is the id for ``resume`` of an interrupted job that has kept the result
+    with this file; resuming it puts the file into a version. It is null for files of attempts that
+    failed or lost a race, and of jobs that ``forget`` has removed: nobody needs these, but another
+    writer may be about to commit them. ``ds.cleanup_old_versions()`` removes them once they are
+    seven days old, with ``delete_unverified=True`` at once: only while nobody writes.
+
+    Raises DatasetNotFoundError, StorageError.
+    """
+    import pyarrow.compute as pc
+
+    dataset = _opened(target)
+    files = dataset.space().files
+    found = files.filter(pc.equal(files["state"], "orphan")).select(["path", "kind", "size_bytes"])
+    jobs = journal.recorded_files(PinnedVersion.of(dataset))
+    known = [jobs.get(one) for one in found["path"].to_pylist()]
+    for name, values in (
+        ("job", [None if one is None else one.operation_id for one in known]),
+        ("operation", [None if one is None else f"{one.verb} {one.detail}" for one in known]),
+    ):
+        found = found.append_column(name, pa.array(values, pa.string()))
+    return found
 
 
 def _is_files(source: Any) -> TypeGuard[Source]:

@@ -38,7 +38,9 @@ from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import commit_staged
 from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
-from lance_nb.table.index_search import Ids
+from lance_nb.indices.search import scalar_search
+from lance_nb.table.index_search import Ids, among, different
+from lance_nb.table.predicate import Filter
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
@@ -272,7 +274,7 @@ def fragment_groups(
     snapshot: Snapshot, task_bytes: int = TASK_BYTES
 ) -> Iterator[tuple[tuple[int, ...], int]]:
     """Group the fragments of a version for tasks of about ``task_bytes``: ids and total bytes."""
-    return group_fragments(snapshot, task_bytes, lambda ids: np.ones(len(ids), np.bool_))
+    return group_fragments(snapshot, task_bytes, may_pass(snapshot, None))
 
 
 # Tells by their ids which fragments are wanted.
@@ -296,6 +298,19 @@ def group_fragments(
         size += weight
     if group:
         yield tuple(group), size
+
+
+def may_pass(snapshot: Snapshot, condition: Filter | None) -> Wanted:
+    """Tell which fragments may have rows that pass a filter: all, unless an index knows better.
+
+    The index is searched once, here, so that tasks for fragments without such rows are not made.
+    """
+    search = None if condition is None else scalar_search(snapshot)
+    answer = None if search is None or condition is None else search.answer(condition)
+    if answer is None:
+        return lambda ids: np.ones(len(ids), np.bool_)
+    touched = different(answer.rows >> np.uint64(32)).astype(np.int64)
+    return lambda ids: ~among(ids, answer.covered) | among(ids, touched)
 
 
 def select_fragments(snapshot: Snapshot, ids: Collection[int]) -> list[Fragment]:
@@ -328,9 +343,10 @@ def plan_where(
 ) -> Plan:
     """Plan an operation on the rows that pass a filter. Raises PredicateError."""
     _, snapshot = dataset.opened
-    deleting.check(snapshot, predicate)
+    wanted = may_pass(snapshot, deleting.check(snapshot, predicate))
     pinned = PinnedVersion.of(dataset)
     tasks = tuple(
-        task(pinned, ids, predicate, size) for ids, size in fragment_groups(snapshot, task_bytes)
+        task(pinned, ids, predicate, size)
+        for ids, size in group_fragments(snapshot, task_bytes, wanted)
     )
     return Plan(what, f"where {predicate}", pinned, tasks)

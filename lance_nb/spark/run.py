@@ -51,6 +51,7 @@ from lance_nb.spark.background_jobs import (
     STARTING,
     Listener,
     ProgressReporter,
+    RunProgress,
 )
 from lance_nb.spark.engine import Engine, LocalEngine, Report, Stop, TaskProgress, rows_of
 from lance_nb.spark.journal_json import ResumeOptions
@@ -141,6 +142,56 @@ def _run_plan(
                 moved = make(newest), {}
             begun = Begun(*moved) if moved is not None else begun
     return commit_results(run_tasks(begun, options, watch), options, watch)
+
+
+def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
+    """Run plans one after the other, each with a commit of its own; return the last version.
+
+    The plans have one read version and do not touch the same fragments. After an error the parts
+    before are committed, and a note says how many.
+    """
+    num_tasks = sum(len(one.tasks) for one in plans)
+    before = TaskProgress(0, num_tasks, 0, sum(one.size_bytes for one in plans), 0)
+    made = plans[0].pinned.dataset()
+    for number, plan in enumerate(plans):
+        watch = ProgressReporter(_of_all(options.progress, before, number == len(plans) - 1))
+        try:
+            made = _run_plan(Begun(plan), None, options, watch)
+        except LanceError as error:
+            if number:
+                error.add_note(
+                    f"{number} of {len(plans)} parts are committed (version {made.version} is the "
+                    "last of them); do the same again for the others"
+                )
+            raise
+        before = replace(
+            before,
+            num_done=before.num_done + len(plan.tasks),
+            done_bytes=before.done_bytes + plan.size_bytes,
+            num_rows=before.num_rows + watch.now.num_rows,
+        )
+    return made
+
+
+def _of_all(listener: Listener | None, before: TaskProgress, is_last: bool) -> Listener | None:
+    """Return a listener that counts the parts before, and all tasks."""
+    if listener is None:
+        return None
+
+    def tell(now: RunProgress) -> None:
+        listener(
+            replace(
+                now,
+                phase=RUNNING if now.phase == DONE and not is_last else now.phase,
+                num_done=before.num_done + now.num_done,
+                num_tasks=before.num_tasks,
+                num_rows=before.num_rows + now.num_rows,
+                done_bytes=before.done_bytes + now.done_bytes,
+                total_bytes=before.total_bytes,
+            )
+        )
+
+    return tell
 
 
 def retry_on_conflict(dataset: LanceDataset, attempt: Callable[[LanceDataset], T]) -> T:

@@ -90,6 +90,11 @@ class TaskLog:
         run_all([partial(self._read, store, number, found) for number in there])
         return dict(sorted(found.items()))
 
+    def files(self, num_tasks: int) -> list[str]:
+        """List the data files of recorded results, relative to the folder of the branch."""
+        made = (one for found in self.results(num_tasks).values() for one in _new_fragments(found))
+        return [file.location() for one in made for file in one.files]
+
     def remove(self) -> None:
         """Remove all records. Raises StorageError."""
         store = self._store()

@@ -34,12 +34,13 @@ import numpy as np
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs import deleting
 from lance_nb.errors import InvalidInputError, NotSupportedError, VersionNotFoundError
 from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
-    fragment_groups,
     group_fragments,
+    may_pass,
 )
 from lance_nb.spark.source.options import TABLES, SourceOptions
 from lance_nb.spark.types import readable_schema, to_spark
@@ -114,11 +115,14 @@ class ReadPlan:
     def parts(self) -> list[tuple[int, ...]]:
         """Group the fragments into partitions of up to about 128 MB, enough for several cores.
 
-        There is always at least one, because Spark requires it.
+        Fragments without rows that pass the filter are left out as far as indices tell. There is
+        always at least one partition, because Spark requires it.
         """
         _, snapshot = self.pinned.open()
         part_bytes = min(TASK_BYTES, max(_PART_BYTES, _total_bytes(snapshot) // _PARTS))
-        return [ids for ids, _ in fragment_groups(snapshot, part_bytes)] or [()]
+        condition = None if self.filter is None else deleting.check(snapshot, self.filter)
+        wanted = may_pass(snapshot, condition)
+        return [ids for ids, _ in group_fragments(snapshot, part_bytes, wanted)] or [()]
 
     def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Read some fragments in the types of Spark."""

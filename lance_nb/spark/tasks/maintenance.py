@@ -19,9 +19,12 @@ lance_nb.table.data_statistics.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
@@ -29,6 +32,7 @@ from lance_nb.dataset.verbs import compaction, indexing
 from lance_nb.dataset.verbs.branching import clone_places
 from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.indexing import Wanted
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.building import ProgressCallback
@@ -117,6 +121,30 @@ def plan_compaction(dataset: LanceDataset, **options: Any) -> Plan:
     )
     finish, as_edits = CommitRewrites(wanted), StageRewrites(wanted)
     return Plan("compact", f"{len(tasks)} groups", pinned, tasks, finish, as_edits=as_edits)
+
+
+def in_parts(plan: Plan, parts: int) -> list[Plan]:
+    """Split a compaction into at most so many, of about the same bytes; none is empty.
+
+    Raises InvalidInputError for a number below 1.
+    """
+    if parts < 1:
+        raise InvalidInputError(f"parts must be at least 1, not {parts}")
+    ends = np.cumsum([one.size_bytes for one in plan.tasks])
+    number = ends * parts // (ends[-1] + 1) if len(ends) else ends
+    groups = [
+        tuple(task for task, at in zip(plan.tasks, number, strict=True) if at == part)
+        for part in range(parts)
+    ]
+    whole = len(plan.tasks)
+    return [
+        replace(
+            plan, tasks=tasks, detail=f"{len(tasks)} of {whole} groups",
+            operation_id=str(uuid.uuid4()),
+        )
+        for tasks in groups
+        if tasks
+    ]  # fmt: skip
 
 
 # Many segments slow down lookups, so a task gets more bytes than other tasks.

@@ -22,7 +22,8 @@ from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
     Plan,
-    fragment_groups,
+    group_fragments,
+    may_pass,
     plan_where,
     select_fragments,
 )
@@ -83,7 +84,7 @@ def plan_update(
 ) -> Plan:
     """Plan an update. Raises PredicateError, ColumnNotFoundError, InvalidInputError."""
     _, snapshot = dataset.opened
-    updating.check(snapshot, updates, where)
+    wanted = may_pass(snapshot, updating.check(snapshot, updates, where))
     shape_of(
         snapshot.manifest.schema, dict(updates)
     )  # raises for an expression that cannot be computed
@@ -91,7 +92,7 @@ def plan_update(
     said = tuple(updates.items())
     tasks = tuple(
         UpdateRows(pinned, ids, said, where, size)
-        for ids, size in fragment_groups(snapshot, task_bytes)
+        for ids, size in group_fragments(snapshot, task_bytes, wanted)
     )
     detail = ", ".join(updates) + (f" where {where}" if where else "")
     return Plan("update", detail, pinned, tasks)

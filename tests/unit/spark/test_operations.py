@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -136,3 +137,45 @@ def test_rows_stay_where_columns_are_written(tmp_path: Path) -> None:
     made.validate()
     with pytest.raises(MergeInsertError, match="every column"):
         spark.update_columns(dataset, table, "id")
+
+
+def test_a_compaction_is_committed_in_parts(dataset: LanceDataset) -> None:
+    dataset.delete("id % 10 = 3")
+    told: list[spark.RunProgress] = []
+    how = {"target_rows_per_fragment": 18}
+    made = spark.compact(
+        dataset.uri, parts=3, compaction=how, engine="local", message="smaller",
+        progress=told.append,
+    )  # fmt: skip
+    done = [one for one in made.history() if one.operation == "Rewrite"]
+    assert len(done) == 3
+    assert {made.version_info(one.version).message for one in done} == {"smaller"}
+    assert len(made.get_fragments()) == 5
+    assert sorted(lance.dataset(made.uri).to_table()["id"].to_pylist()) == [
+        one for one in range(100) if one % 10 != 3
+    ]
+    assert [one.phase for one in told].count("done") == 1
+    assert {one.num_tasks for one in told} == {5}
+    assert [one.num_done for one in told] == sorted(one.num_done for one in told)
+    assert spark.compact(made, parts=3, compaction=how, engine="local").version == made.version
+    with pytest.raises(InvalidInputError, match="at least 1"):
+        spark.compact(made, parts=0)
+
+
+def test_parts_that_are_committed_stay_after_a_cancel(dataset: LanceDataset) -> None:
+    stopped: list[bool] = []
+
+    def watch(now: spark.RunProgress) -> None:
+        if now.num_done == 3:
+            stopped.append(True)
+
+    how: dict[str, Any] = {"compaction": {"target_rows_per_fragment": 20}, "engine": "local"}
+    with pytest.raises(RunCancelledError) as caught:
+        spark.compact(dataset, parts=5, progress=watch, stop=lambda: bool(stopped), **how)
+    assert "of 5 parts are committed" in caught.value.__notes__[0]
+    there = lance.dataset(dataset.uri)
+    assert 5 < len(there.get_fragments()) < 10
+    made = spark.compact(dataset.uri, parts=5, **how)
+    assert len(made.get_fragments()) == 5
+    assert lance.dataset(dataset.uri).to_table().num_rows == 100
+    assert lance_nb.verify(made.uri).ok

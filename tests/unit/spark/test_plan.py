@@ -3,7 +3,9 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
+from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -16,6 +18,8 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotFoundError, PredicateError, SchemaMismatchError
 from lance_nb.spark.engine import LocalEngine
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_tasks
+from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.scan import ReadPlan
 from tests.unit.spark.conftest import rows
 
 
@@ -209,3 +213,28 @@ def test_every_task_is_in_one_partition_in_order(sizes: list[int], num_cores: in
 def test_no_partition_is_much_larger_than_a_task_may_be(sizes: list[int], num_cores: int) -> None:
     found = group_tasks(sizes, num_cores)
     assert max(weights(found, sizes)) <= 2 * TASK_BYTES
+
+
+def test_fragments_that_an_index_rules_out_get_no_task(dataset: LanceDataset) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    newer = dataset.insert(rows(100, 120)) or lance_nb.dataset(dataset.uri)
+    made = lance_nb.dataset(newer.uri)
+    scanned = [one.fragment_id for one in made.get_fragments()][-1:]
+    for plan in (
+        spark.plan_delete(made, "id IN (5, 6, 71)", task_bytes=1),
+        spark.plan_count(made, "id IN (5, 6, 71)", task_bytes=1),
+        spark.plan_update(made, {"name": "'x'"}, "id IN (5, 6, 71)", task_bytes=1),
+    ):
+        ids: list[Any] = [one for task in plan.tasks for one in task.fragment_ids]
+        assert ids[:2] == [0, 7]
+        assert set(ids) >= set(scanned)  # no index covers it
+        assert len(ids) < 10
+    options = SourceOptions.of({"path": made.uri, "filter": "id = 71"})
+    (part,) = ReadPlan.of(options).parts()
+    assert set(part) == {7, *scanned}
+    assert spark.count(made, "id = 71", engine="local") == 1
+    changed = spark.update(made, {"name": "'x'"}, "id IN (5, 6, 71, 110)", engine="local")
+    assert lance.dataset(made.uri).count_rows("name = 'x'") == 4
+    gone = spark.delete(changed, "id IN (5, 999)", engine="local")
+    assert lance.dataset(made.uri).count_rows() == 119
+    assert spark.delete(gone, "id = 999", engine="local").version == gone.version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -394,3 +395,27 @@ def test_tasks_of_a_backfill_do_not_look_at_other_fragments(
     monkeypatch.setattr(FragmentList, "__getitem__", counted)
     plan.tasks[3].run()
     assert set(decoded) == {3}
+
+
+def test_orphans_are_listed_with_their_job(dataset: LanceDataset) -> None:
+    assert spark.orphans(dataset).num_rows == 0
+    plan = spark.plan_update(dataset, {"name": "'x'"}, "id < 35", task_bytes=1)
+    spark.plan_update(dataset, {"name": "'y'"}, "id = 99", task_bytes=1).tasks[-1].run()
+    operation_id = interrupted(plan, 2)
+    found = spark.orphans(dataset.uri).to_pylist()
+    assert len(found) == 3
+    ours = [one for one in found if one["job"] is not None]
+    assert {(one["job"], one["operation"]) for one in ours} == {
+        (operation_id, "update name where id < 35")
+    }
+    assert len(ours) == 2
+    data = Path(dataset.uri)
+    assert all((data / one["path"]).stat().st_size == one["size_bytes"] for one in found)
+    made = spark.resume(operation_id, engine="local")
+    (left,) = spark.orphans(made).to_pylist()
+    assert (left["job"], left["path"]) == (None, next(
+        one["path"] for one in found if one["job"] is None
+    ))  # fmt: skip
+    made.cleanup_old_versions(older_than=timedelta(days=1), delete_unverified=True)
+    assert spark.orphans(made).num_rows == 0
+    assert lance.dataset(dataset.uri).count_rows("name = 'x'") == 35
