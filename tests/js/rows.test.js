@@ -214,6 +214,34 @@ test("a key sorts by the column: ascending, descending, as stored", async () => 
   assert.deepEqual(marks, ["ascending", "descending", ""]);
 });
 
+test("the recall of an index is compared on demand, and a search can be exact", async () => {
+  const { ctx, grid, el } = rows();
+  press(grid, "n");
+  await ctx.kernel.last("rows.like").answer({ like: "7", row: 2, column: "word" });
+  const answer = {
+    num_rows: 3,
+    num_columns: 3,
+    arranged: 7,
+    code: { python: "" },
+    words: "3 rows",
+  };
+  await ctx.kernel.last("rows.look").answer(answer);
+  nextFrame();
+  const near = el.querySelector(".lnb-near");
+  near.querySelector("button").click();
+  const recall = ctx.kernel.last("rows.recall");
+  assert.deepEqual([recall.args.near.like, recall.args.filter], ["7", null]);
+  await recall.answer({ words: "the index finds 9 of the 10 nearest" });
+  await settled();
+  assert.match(el.querySelector(".lnb-filter-said").textContent, /9 of the 10/);
+  const how = near.querySelector('[aria-label="how neighbours are found"]');
+  for (const one of how.querySelectorAll("option"))
+    one.toggleAttribute("selected", one.getAttribute("value") === "exact");
+  how.value = "exact";
+  how.dispatchEvent(new Event("change"));
+  assert.equal(ctx.kernel.last("rows.look").args.near.exact, true);
+});
+
 test("among neighbors the keyboard goes to the distance, the first column", async () => {
   const { ctx, grid, view } = rows();
   const place = () => grid.getAttribute("aria-activedescendant").split("-").slice(-2).join(":");

@@ -364,6 +364,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
           ...near,
           k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)),
           metric: metric.value,
+          exact: how.value === "exact",
         },
       });
     /** @type {HTMLInputElement} */
@@ -387,7 +388,43 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         h("option", { value: name, selected: name === near.metric }, name),
       ),
     );
-    return h("span", { class: "lnb-near" }, `to row ${near.row} by ${near.column}`, k, metric);
+    const how = h(
+      "select",
+      {
+        class: "lnb-input",
+        "aria-label": "how neighbours are found",
+        on: { change, keydown: (event) => event.stopPropagation() },
+      },
+      [
+        h("option", { value: "index", selected: !near.exact }, "by index, if there is one"),
+        h("option", { value: "exact", selected: Boolean(near.exact) }, "exact"),
+      ],
+    );
+    const recall = h(
+      "button",
+      {
+        class: "lnb-link",
+        type: "button",
+        title: "compare what the index finds with an exact search",
+        on: { click: () => compareIndex(near) },
+      },
+      "Recall",
+    );
+    const to = `to row ${near.row} by ${near.column}`;
+    return h("span", { class: "lnb-near" }, to, k, metric, how, recall);
+  }
+
+  /** @param {Lnb.Near} near */
+  async function compareIndex(near) {
+    const { branch, version } = ctx.screen();
+    setText(said, "comparing…");
+    try {
+      const { filter } = asked;
+      const { result } = await ctx.kernel.ask("rows.recall", { branch, version, filter, near });
+      setText(said, result.words);
+    } catch (error) {
+      setText(said, /** @type {Lnb.Failure} */ (error).message);
+    }
   }
 }
 

@@ -500,6 +500,8 @@ declare namespace Lnb {
     row: string;
     column: string;
     at: number;
+    /** Compare every vector, although there may be an index. */
+    exact?: boolean;
   }
   /** The two versions that are compared, and the columns that tell rows apart. */
   interface Pair {

@@ -14,7 +14,8 @@ fragment).
 
 Sorting scans the whole column and keeps the first ``MAX_ORDERED`` rows: of a longer dataset the
 grid shows these and says so. Nulls come last, NaN just before them, equal values in scan order.
-Neighbors are exact: every vector is compared.
+Neighbors come from an index on the column that has the metric, unless the request is for an exact
+search; without one every vector is compared.
 
 Data files of 2.x have no statistics of pages, so that a filter decodes its columns for every row;
 those of 0.1 have them, and whole pages are skipped. The other columns are decoded only for the
@@ -29,9 +30,10 @@ Not supported: sorting by nested or binary columns.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +59,12 @@ from lance_nb.table.projection import project
 from lance_nb.table.row_ids import live_ids
 from lance_nb.table.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from lance_nb.dataset import LanceDataset
+
 MAX_ORDERED = 100_000
 MAX_NEAR = 1000
+REFINE_FACTOR = 10  # candidates of an index for each row, which are compared exactly
 MAX_LISTED = 1000
 METRICS = ("l2", "cosine", "dot", "hamming")
 DISTANCE = "_distance"
@@ -256,13 +262,29 @@ def _merged(held: pa.Table | None, found: pa.Table, order: Sequence[SortOrder]) 
 
 @dataclass(frozen=True, slots=True)
 class NearestQuery:
-    """A search for the nearest neighbors of ``vector`` in ``column``; ``code`` reads the vector."""
+    """A search for the nearest neighbors of ``vector`` in ``column``; ``code`` reads the vector.
+
+    ``index`` is the name of the index that is searched, None to compare every vector.
+    """
 
     column: str
     vector: pa.Scalar
     code: Python
     k: int = 10
     metric: str = "l2"
+    index: str | None = None
+
+
+def index_for(dataset: Source, nearest: NearestQuery) -> str | None:
+    """Return the name of the index that a search uses: one on the column, of the metric."""
+    if not hasattr(dataset, "describe_indices"):
+        return None
+    for one in cast("LanceDataset", dataset).describe_indices():
+        if one.field_names == [nearest.column] and one.index_type.startswith("IVF"):
+            found = cast("LanceDataset", dataset).index_statistics(one.name)["indices"]
+            if found and found[0].get("metric_type") == nearest.metric:
+                return one.name
+    return None
 
 
 def nearest_rows(
@@ -270,6 +292,8 @@ def nearest_rows(
 ) -> SortedRows:
     """Find the rows whose vectors are nearest. Raises InvalidInputError, NotSupportedError."""
     vector = _checked_vector(nearest)
+    if nearest.index is not None:
+        return _indexed_rows(dataset, nearest, vector, filter)
     groups = scan_groups(dataset)
     total = sum(group.num_rows for group in groups)
     wanted = {
@@ -286,6 +310,46 @@ def nearest_rows(
         return SortedRows(np.zeros(0, np.uint64), 0, pa.array([], pa.float32()))
     best = parts[0]
     return SortedRows(best[_ROW_ID].to_numpy(), total, cells.plain(best[DISTANCE]))
+
+
+def _indexed_rows(
+    dataset: ScannedSource, nearest: NearestQuery, vector: Any, filter: str | None
+) -> SortedRows:
+    wanted = {
+        "column": nearest.column, "q": vector, "k": nearest.k, "metric": nearest.metric,
+        "refine_factor": REFINE_FACTOR,
+    }  # fmt: skip
+    scan = dataset.scanner(columns=[_ROW_ID], nearest=wanted, filter=filter, prefilter=True)
+    found = scan.to_table()
+    ids = found[_ROW_ID].to_numpy()
+    return SortedRows(ids, dataset.stats().num_rows, cells.plain(found[DISTANCE]))
+
+
+def recall_words(
+    dataset: ScannedSource, nearest: NearestQuery, filter: str | None, progress: Progress
+) -> str:
+    """Compare what an index finds with an exact search, and say how much of that it finds.
+
+    Raises InvalidInputError without an index.
+    """
+    name = index_for(dataset, nearest)
+    if name is None:
+        raise InvalidInputError(f"no index of {nearest.column!r} has the metric {nearest.metric}")
+    started = time.perf_counter()
+    found = nearest_rows(dataset, replace(nearest, index=name), filter, progress)
+    between = time.perf_counter()
+    exact = nearest_rows(dataset, replace(nearest, index=None), filter, progress)
+    ended = time.perf_counter()
+    same = int(np.isin(exact.ids, found.ids).sum())
+    return (
+        f"the index {text.name(name)} finds {text.count(same)} of the "
+        f"{text.count(exact.ids.size)} nearest (recall {same / max(1, exact.ids.size):.0%}): "
+        f"{_milliseconds(between - started)}, exact {_milliseconds(ended - between)}"
+    )
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(1000 * seconds)):,} ms"
 
 
 def _checked_vector(nearest: NearestQuery) -> Any:
@@ -396,7 +460,7 @@ def query_code(
             q=nearest.code,
             k=nearest.k,
             metric=nearest.metric,
-            use_index=False,
+            **({"use_index": False} if nearest.index is None else {"refine_factor": REFINE_FACTOR}),
         )
         if query.filter:
             asked["prefilter"] = True
@@ -461,13 +525,14 @@ class GridRequest:
     """A request for rows. Nearest neighbors are sorted by distance, whatever the order.
 
     ``within``: ascending row ids that the rows are chosen from, None for all. Nearest neighbors are
-    searched among all rows that pass the filter.
+    searched among all rows that pass the filter, by an index where ``allows_index``.
     """
 
     query: RowQuery
     order: tuple[SortOrder, ...] = ()
     nearest: NearestQuery | None = None
     within: npt.NDArray[np.uint64] | None = None
+    allows_index: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,7 +561,12 @@ class GridRows:
 
 def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> GridRows:
     """Find the rows. Raises LanceError when the filter is wrong or there is no such order."""
+    started = time.perf_counter()
+    if request.nearest is not None and request.allows_index and request.query.order is None:
+        name = index_for(dataset, request.nearest)
+        request = replace(request, nearest=replace(request.nearest, index=name))
     query = _ordered(dataset, request, progress)
+    spent = time.perf_counter() - started
     kept = query.order
     if kept is not None:
         num_rows = kept.num_rows
@@ -505,7 +575,7 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
     reads = None
     if query.filter is not None and hasattr(dataset, "opened"):
         reads = filter_cost(stored_source(dataset), query.filter)
-    said = _words(request, kept) if isinstance(kept, SortedRows) else ""
+    said = _words(request, kept, spent) if isinstance(kept, SortedRows) else ""
     within = None if request.nearest is not None else request.within
     code = query_code(dataset, query, request.order, request.nearest, within)
     num_columns, num_pinned = len(query.names(dataset)), query.num_pinned(dataset)
@@ -532,7 +602,7 @@ def _ordered(dataset: Source, request: GridRequest, progress: Progress) -> RowQu
     return request.query
 
 
-def _words(request: GridRequest, found: SortedRows) -> str:
+def _words(request: GridRequest, found: SortedRows, seconds: float) -> str:
     if request.nearest is not None:
         near = text.plural(found.num_rows, "row")
         among = (
@@ -540,7 +610,10 @@ def _words(request: GridRequest, found: SortedRows) -> str:
             if request.query.filter is None
             else "those that pass"
         )
-        return f"{near} nearest by {request.nearest.metric}, exact, of {among}"
+        name = request.nearest.index
+        how = "exact" if name is None else f"by the index {text.name(name)}"
+        said = f"{near} nearest by {request.nearest.metric}, {how}, of {among}"
+        return f"{said}, in {_milliseconds(seconds)}"
     if not request.order:
         return f"{text.plural(found.num_rows, 'row')} of {text.count(found.scanned)} chosen"
     over = f"sorted over {text.plural(found.scanned, 'row')}"

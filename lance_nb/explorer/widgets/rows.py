@@ -81,6 +81,7 @@ from lance_nb.explorer.models.row_query import (
     SortOrder,
     grid_rows,
     query_of,
+    recall_words,
 )
 from lance_nb.explorer.models.row_sample import SampleCache
 from lance_nb.explorer.models.schema_tree import type_label
@@ -115,6 +116,7 @@ class RowHandlers(RequestHandlers):
         "rows.look": "on_look",
         "rows.hold": "on_hold",
         "rows.like": "on_like",
+        "rows.recall": "on_recall",
         "rows.columns": "on_columns",
         "rows.names": "on_names",
         "rows.profile": "on_profile",
@@ -187,6 +189,20 @@ class RowHandlers(RequestHandlers):
             "column": text.name(name),
             "dimension": kind.list_size,
         })  # fmt: skip
+
+    def on_recall(self, args: Mapping[str, Any]) -> Job:
+        """Compare the neighbors that an index finds with those of an exact search."""
+        source = scanned_source(self.source(args))
+        request = grid_request_of(args, self.session.row_orders)
+        if request.nearest is None:
+            raise InvalidInputError("near must be an object {like, k, metric, exact}")
+        nearest = request.nearest
+
+        def work(progress: Progress) -> Answer:
+            said = recall_words(source, nearest, request.query.filter, progress)
+            return Answer({"words": said})
+
+        return Job(work)
 
     def _cell(self, args: Mapping[str, Any]) -> tuple[str, pa.Scalar]:
         """Read the value at a row and column of the grid."""
@@ -397,8 +413,9 @@ def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest
         found = replace(found, within=kept.chosen_rows(place_of(args), within.get("rows")))
     if near is not None:
         if not isinstance(near, Mapping):
-            raise InvalidInputError("near must be an object {like, k, metric}")
+            raise InvalidInputError("near must be an object {like, k, metric, exact}")
         k, metric = integer(near, "k", low=1, high=MAX_NEAR), words(near, "metric", 20)
+        found = replace(found, allows_index=near.get("exact") is not True)
         return replace(found, nearest=replace(kept.vector(near.get("like")), k=k, metric=metric))
     return replace(found, order=_sort_orders(order))
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from lance_nb.explorer.models.row_query import (
     nearest_rows,
     query_code,
     query_of,
+    recall_words,
     sorted_rows,
 )
 from lance_nb.explorer.session import RowOrderCache
@@ -251,7 +253,7 @@ def test_neighbours_have_a_distance_first_and_code(dataset_grid_look: Any) -> No
         {"near": {"like": key, "k": 3, "metric": "l2"}, "filter": "id > 7"}, kept
     )
     found = grid_rows(dataset_grid_look, look, quiet_grid_look)
-    assert found.words == "3 rows nearest by l2, exact, of those that pass"
+    assert found.words.startswith("3 rows nearest by l2, exact, of those that pass, in ")
     assert found.query.names(dataset_grid_look) == ["_distance", "id", "v"]
     assert run(found.code["python"])["id"].to_pylist() == [8, 9, 10]
     assert found.query.rows(dataset_grid_look, ["id"], 0, 9)["id"].to_pylist() == [8, 9, 10]
@@ -362,3 +364,37 @@ def test_the_code_of_many_columns_names_those_left_out(tmp_path: Path) -> None:
     names = run(found.code["python"]).column_names
     assert set(names) == set(found.query.names(dataset))
     assert names[0] == "c7"
+
+
+def test_neighbours_come_from_an_index_of_the_metric_and_its_recall_is_said(
+    tmp_path: Path,
+) -> None:
+    vectors = np.random.default_rng(4).normal(size=(600, 8)).astype(np.float32)
+    table = pa.table({"id": range(600), "v": pa.FixedSizeListArray.from_arrays(
+        pa.array(vectors.ravel()), 8)})  # fmt: skip
+    made = lance_nb.write_dataset(table, str(tmp_path / "indexed.lance"))
+    made.create_index("v", "IVF_FLAT", num_partitions=4, metric="cosine")
+    code = Python(f"lance_nb.dataset({made.uri!r}).take([7])['v'][0].as_py()")
+    kept = RowOrderCache()
+    near = {"like": kept.keep_vector(NearestQuery("v", made.take([7])["v"][0], code)), "k": 5}
+
+    def look(**how: Any) -> Any:
+        asked = grid_request_of({"near": near | how, "filter": "id < 500"}, kept)
+        return grid_rows(made, asked, quiet_grid_look)
+
+    by_index = look(metric="cosine")
+    assert by_index.words.startswith("5 rows nearest by cosine, by the index v_idx, of those that")
+    assert "use_index" not in by_index.code["python"]
+    exact = look(metric="cosine", exact=True)
+    assert exact.words.startswith("5 rows nearest by cosine, exact,")
+    for found in (by_index, exact):
+        shown = found.query.rows(made, ["id"], 0, 5)["id"].to_pylist()
+        assert shown[0] == 7
+        assert run(found.code["python"])["id"].to_pylist() == shown
+    assert "exact" in look(metric="l2").words  # the index is of another metric
+    asked = grid_request_of({"near": near | {"metric": "cosine"}}, kept)
+    said = recall_words(made, asked.nearest, None, quiet_grid_look)
+    assert re.match(r"the index v_idx finds \d of the 5 nearest \(recall \d+%\): \d+ ms", said)
+    asked = grid_request_of({"near": near | {"metric": "l2"}}, kept)
+    with pytest.raises(InvalidInputError, match="no index"):
+        recall_words(made, asked.nearest, None, quiet_grid_look)
