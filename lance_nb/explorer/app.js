@@ -49,12 +49,36 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   mountVersionDetail(pane.version, card);
   const mode = modeSwitch(card, () => host.active);
   paintMode = mode.paint;
-  parts.bar.append(mode.element, pane.toggle);
+  parts.bar.append(mode.element, pane.toggle, fullScreenButton(ctx));
   ctx.describe("tab", () => host.active);
   host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
   ctx.onScreen((_screen, patched) => patched || pane.clear());
   watchNews(el, card);
+}
+
+/** @param {Lnb.Context} ctx */
+function fullScreenButton(ctx) {
+  const isFull = () => ctx.root.matches(":fullscreen");
+  return h(
+    "button",
+    {
+      class: "lnb-button lnb-full-screen",
+      type: "button",
+      title: "Escape ends it",
+      hidden: !document.fullscreenEnabled,
+      on: {
+        click: async () => {
+          try {
+            await (isFull() ? document.exitFullscreen() : ctx.root.requestFullscreen());
+          } catch {
+            ctx.announce("The browser does not show this page in full screen.");
+          }
+        },
+      },
+    },
+    "Full screen",
+  );
 }
 
 export default switchingWidget((el, ctx) => mountExplorer(el, ctx), "Lance dataset explorer");

@@ -25,6 +25,10 @@ from tests.ui.waiting import eventually
 
 pytestmark = pytest.mark.ui
 
+# Pixels from the top of the card to the views in its tabs.
+ABOVE = """() => document.querySelector(".lnb-part-views").getBoundingClientRect().top
+  - document.querySelector(".lnb-card").getBoundingClientRect().top"""
+
 
 def test_it_shows_header_timeline_rows_and_detail(
     open_widget: OpenWidget, screenshot: Screenshot
@@ -33,6 +37,16 @@ def test_it_shows_header_timeline_rows_and_detail(
     expect(page.locator(".lnb-name")).to_have_text("fake.lance")
     expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
     expect(page.locator(".lnb-facts")).to_contain_text("rows 25")
+    # What stands above the views takes little room, and the details do not repeat it.
+    above = page.evaluate(ABOVE)
+    assert above <= 230, above  # two branches and flags beside main
+    expect(page.locator(".lnb-detail .lnb-counts dt")).to_have_text(
+        ["deleted rows", "data files", "deletion files"]
+    )
+    page.get_by_role("button", name="Legend").click()
+    expect(page.locator(".lnb-legend")).to_contain_text("+Append")
+    screenshot(page, "legend")
+    page.keyboard.press("Escape")
     expect(page.locator(".lnb-tl-bar")).to_have_count(6)
     expect(page.locator(".lnb-tl-flag")).to_contain_text("v1")
     expect(page.locator(".lnb-tl-name")).to_have_text(["main", "dev"])

@@ -20,16 +20,15 @@ export function mountOverview(el, ctx) {
   const whole = h(
     "div",
     { class: "lnb-overview-whole" },
+    h("div", { class: "lnb-title" }, name, here, marks, badge),
+    facts,
     h(
-      "div",
-      { class: "lnb-title" },
-      name,
-      here,
-      marks,
-      badge,
-      h("span", { class: "lnb-title-end" }, ctx.writes ? lockButton(ctx) : null, refPicker(ctx)),
+      "span",
+      { class: "lnb-title-end" },
+      ioMeter(ctx),
+      ctx.writes ? lockButton(ctx) : null,
+      refPicker(ctx),
     ),
-    h("div", { class: "lnb-figures" }, facts, ioMeter(ctx)),
   );
   el.append(h("header", { class: "lnb-overview" }, problem, whole));
 

@@ -4,6 +4,7 @@ import { branchLabels } from "../js/branch_labels.js";
 import { checkMarks } from "../js/check_marks.js";
 import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
 import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
+import { legendButton } from "../js/legend.js";
 import { mergeEdges } from "../js/merge_edges.js";
 import { lookOfOperation } from "../js/operations.js";
 import { playButton } from "../js/play.js";
@@ -15,7 +16,7 @@ import { widget } from "../js/view.js";
 
 const OVERSCAN = 8;
 const MAX_ASK = 64;
-const BAR = { main: 58, branch: 32 };
+const BAR = { main: 46, branch: 32 };
 const FLAG = 18;
 const PATIENCE_MS = 1000;
 const MAX_GAPS = 400;
@@ -59,6 +60,7 @@ export function mountTimeline(el, ctx) {
     readout,
     checks.element,
     retention.button,
+    legendButton(ctx),
   );
   el.append(
     h(

@@ -11,11 +11,18 @@ export function mountVersionDetail(el, ctx) {
   const open = { schema: true, transaction: false, properties: true };
   el.append(pane);
   ctx.onScreen(
-    ({ detail }) => {
-      if (detail)
-        pane.replaceChildren(
-          ...(detail.error ? [errorCard(detail.error)] : versionFacts(detail, open)),
-        );
+    ({ detail, card }) => {
+      if (!detail) return;
+      // What the header says of the same version is not repeated.
+      const said = new Set((card?.error ? [] : (card?.facts ?? [])).map(({ key }) => key));
+      pane.replaceChildren(
+        ...(detail.error
+          ? [errorCard(detail.error)]
+          : versionFacts(
+              { ...detail, counts: detail.counts.filter(({ label }) => !said.has(label)) },
+              open,
+            )),
+      );
     },
     ["detail"],
   );
