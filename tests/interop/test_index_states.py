@@ -21,6 +21,7 @@ import pytest
 
 import lance_nb
 from tests.interop.matrix import SCALE
+from tests.interop.test_vector_search import FINITE, assert_same
 from tests.support.requirements import require_pylance
 
 pytestmark = [
@@ -30,7 +31,6 @@ pytestmark = [
 
 ROWS, DIMENSION, PARTITIONS = 450, 8, 3
 WORDS = np.array(["river", "stone", "cloud", "fox", "running", "Straße"])
-FINITE = {"distance_range": (-1e30, 1e30)}  # rows with infinite vectors are in no partition
 FILTERS = {
     "BTREE": ("k = 7", "k < 3 OR k > 55", "k IN (1, 2, 59)", "k IS NULL", "NOT (k < 50)", "k = 99",
               "k IN (4, NULL)", "k > 55 AND id % 2 = 0"),
@@ -333,8 +333,8 @@ def check_vectors(ours: Any, theirs: Any, case: Case) -> None:
             assert nearest(ours, query, **options).num_rows == exact.num_rows
         if case.kind not in FOREIGN and is_alike(case):
             for probes in (1, 2):
-                found = (nearest(one, query, nprobes=probes) for one in (ours, theirs))
-                assert_same(*found, probes)
+                mine, other = (nearest(one, query, nprobes=probes) for one in (ours, theirs))
+                assert_same(mine, other, probes)
 
 
 def is_alike(case: Case) -> bool:
@@ -353,13 +353,3 @@ def nearest(dataset: Any, query: np.ndarray, **options: Any) -> pa.Table:
     scan = {name: options.pop(name) for name in ("filter", "prefilter") if name in options}
     search = {"column": "k", "q": query, "k": 10, **options}
     return dataset.to_table(columns=["id", "_distance"], nearest=search, **scan)
-
-
-def assert_same(found: pa.Table, wanted: pa.Table, where: object) -> None:
-    """Compare distances, and the rows that are nearer than the last ones."""
-    assert found.num_rows == wanted.num_rows, where
-    ours, theirs = (one["_distance"].to_numpy() for one in (found, wanted))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=3e-5, err_msg=str(where))
-    last = float(ours[-1]) if ours.size else 0.0
-    sure = ours < last - 1e-4 * max(abs(last), 1)
-    assert set(found["id"].to_numpy()[sure].tolist()) <= set(wanted["id"].to_pylist()), where

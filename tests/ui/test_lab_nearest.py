@@ -13,8 +13,11 @@ from tests.ui.lab_server import LabServer
 
 pytestmark = pytest.mark.ui
 CELLS = {
-    '%load_ext lance_nb\n%lance open "points.lance" as ds --no-display': "",
-    'ds.create_index("vector", "IVF_PQ", num_partitions=8, num_sub_vectors=4);': "",
+    '%load_ext lance_nb\n%lance open "points.lance" --no-display': "",
+    "%lance index create vector --type IVF_PQ --set num_partitions=8 --set num_sub_vectors=4": (
+        "IVF_PQ on vector"
+    ),
+    'import lance_nb\nds = lance_nb.dataset("points.lance")\n'
     'search = {"column": "vector", "q": [0.5] * 16, "k": 3, "nprobes": 4}\n'
     "print(ds.scanner(nearest=search).analyze_plan())": "index: 'vector_idx' (IVF_PQ)",
     "%lance like id=7 --by vector -n 5": "_distance",
