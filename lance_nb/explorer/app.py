@@ -32,7 +32,13 @@ from lance_nb.explorer.models.row_page import Window
 from lance_nb.explorer.models.source import Ref, Source
 from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.pictures.drawing import svg_of
-from lance_nb.explorer.registry import TABS, DatabaseTables, RetentionHandlers, ReviewHandlers
+from lance_nb.explorer.registry import (
+    TABS,
+    DatabaseTables,
+    RetentionHandlers,
+    ReviewHandlers,
+    RowEditHandlers,
+)
 from lance_nb.explorer.session import FIRST_WINDOW, Session, Target, check_target
 from lance_nb.explorer.static_rendering import StaticRendering
 from lance_nb.explorer.widget import LanceWidget
@@ -73,6 +79,7 @@ class Explorer(LanceWidget):
         own = {kind: do for tab in TABS for kind, do in tab.request_handlers(session).items()}
         simulator = session.keep(RetentionHandlers).handlers()
         own |= session.keep(ReviewHandlers).handlers()
+        own |= session.keep(RowEditHandlers).handlers()
         return own | simulator | {"views.load": _load_views}
 
     @property

@@ -272,6 +272,7 @@ LATE_VIEWS = (
     "widgets/picture_wall.js",
     "widgets/retention.js",
     "widgets/review.js",
+    "widgets/row_editor.js",
     "widgets/stage.js",
 )
 REGISTRATION = "js/view_registration.js"

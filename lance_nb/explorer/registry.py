@@ -26,6 +26,7 @@ from lance_nb.explorer.widgets.operations_log import OperationsLogView
 from lance_nb.explorer.widgets.picture_wall import PictureWall
 from lance_nb.explorer.widgets.retention import RetentionHandlers
 from lance_nb.explorer.widgets.review import ReviewHandlers
+from lance_nb.explorer.widgets.row_editor import RowEditHandlers
 from lance_nb.explorer.widgets.rows import RowGrid
 from lance_nb.explorer.widgets.stage import StagePanel
 from lance_nb.explorer.widgets.storage import DeletionMap, FragmentMap, SpaceView, StorageView
@@ -46,6 +47,7 @@ __all__ = [
     "RefsManager",
     "RetentionHandlers",
     "ReviewHandlers",
+    "RowEditHandlers",
     "RowGrid",
     "SchemaTree",
     "SpaceView",

@@ -11,6 +11,7 @@ import { mountOperationsLog } from "./widgets/operations_log.js";
 import { mountPictureWall } from "./widgets/picture_wall.js";
 import { mountRetention } from "./widgets/retention.js";
 import { mountReview } from "./widgets/review.js";
+import { mountRowEditor } from "./widgets/row_editor.js";
 import { mountStage } from "./widgets/stage.js";
 
 /** @type {Record<string, Lnb.Mount>} */
@@ -23,6 +24,7 @@ const LATE = {
   "widgets/picture_wall.js": mountPictureWall,
   "widgets/retention.js": mountRetention,
   "widgets/review.js": mountReview,
+  "widgets/row_editor.js": mountRowEditor,
   "widgets/stage.js": mountStage,
 };
 for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });

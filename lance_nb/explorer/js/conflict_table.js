@@ -27,8 +27,17 @@ const keyOf = (row, column) => JSON.stringify([row, column]);
 /**
  * @param {Lnb.Context} ctx
  * @param {(choices: Choice[]) => void} changed called a moment after the choices have changed
+ * @param {{cells: string, value: string, more?: Lnb.Args}} [requests] that read cells and check
+ *   values, and what goes with them
  */
-export function conflictTable(ctx, changed) {
+export function conflictTable(
+  ctx,
+  changed,
+  { cells: cellsRequest, value: valueRequest, more = {} } = {
+    cells: "refs.cells",
+    value: "refs.value",
+  },
+) {
   /** @type {Map<string, Choice>} */
   const choices = new Map();
   /** @type {Lnb.Json} the preview whose conflicts are shown */
@@ -274,9 +283,9 @@ export function conflictTable(ctx, changed) {
     });
     /** @param {string | null} text */
     const set = async (text) => {
-      const args = { plan: plan.plan, column: line.column, text };
+      const args = { ...more, plan: plan.plan, column: line.column, text };
       try {
-        const { result: found } = await ctx.kernel.ask("refs.value", args);
+        const { result: found } = await ctx.kernel.ask(valueRequest, args);
         if (!found.problem) {
           const { row, column } = line;
           return choose({ row, column, take: "value", value: text, shown: found.shown });
@@ -372,8 +381,8 @@ export function conflictTable(ctx, changed) {
     first = from;
     at = { line: 0, spot: 1 };
     request(
-      "refs.cells",
-      { plan: plan.plan, first, count: PAGE },
+      cellsRequest,
+      { ...more, plan: plan.plan, first, count: PAGE },
       ({ result: found }) => {
         lines = found.lines;
         paint();

@@ -11,6 +11,8 @@
  * @property {(row: number, column: number) => void} open the value
  * @property {(row: number) => void} openRow
  * @property {(by: number) => void} widen
+ * @property {(event: KeyboardEvent) => (() => void) | null | undefined} [first] asked before
+ *   the others
  * @property {Record<string, () => void>} letters actions by the key that starts them; `copy`, `all`
  */
 
@@ -21,7 +23,7 @@
 export function gridKeys(element, grid) {
   element.addEventListener("keydown", (event) => {
     if (event.target !== element || event.metaKey) return;
-    const act = action(event, grid);
+    const act = grid.first?.(event) ?? action(event, grid);
     if (!act) return;
     event.preventDefault();
     event.stopPropagation();
@@ -43,6 +45,14 @@ export const KEYS = [
   ["/", "filter"],
   ["Ctrl+A", "select all rows"],
   ["Ctrl+C", "copy the selection, or the cell"],
+  ["Shift+←/→, Shift and a click, drag", "select a block of cells; Ctrl+C copies it"],
+  ["F2, double click", "edit the cell, where writing is allowed"],
+  ["While editing: any letter", "type into the cell"],
+  ["Enter, Tab", "accept and go down, right; with Shift up, left"],
+  ["Delete, Ctrl+D, Ctrl+V", "set null, fill down, paste a block"],
+  ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
+  ["Escape", "leave the cell, then the editing"],
+  ["F1, ?", "these keys"],
   ["Alt+←/→", "width of the column"],
 ];
 
@@ -59,6 +69,7 @@ function action(
     const by = event.key === "ArrowLeft" ? -16 : event.key === "ArrowRight" ? 16 : 0;
     return by ? () => widen(by) : null;
   }
+  if (event.key === "F1") return letters["?"];
   if (event.key === "Enter" && event.shiftKey) return numRows ? () => openRow(row) : null;
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
   if (event.key === " " && event.ctrlKey) return () => chooseColumn(column);

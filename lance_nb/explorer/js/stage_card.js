@@ -12,6 +12,7 @@ import { sampleTable } from "./sample_table.js";
  * @property {(message: string, approval?: Lnb.Args) => void} commit
  * @property {(engine: string | null) => void} prepare
  * @property {() => void} rerun @property {() => void} look @property {() => void} remove
+ * @property {(edit: Lnb.Args) => void} drop @property {HTMLElement | null} conflicts
  * @property {() => void} earlier @property {() => void} undo @property {() => void} go
  * @typedef {(words: string, work: () => void, title?: string | null, kind?: string) => HTMLElement}
  *   MakeButton
@@ -78,6 +79,8 @@ export function stageCard(card, { first, locked }, act) {
         )
       : null,
     card.problem ? errorCard(card.problem) : null,
+    act.conflicts,
+    card.edits ? editList(card.edits, locked, act) : null,
     whereLine(card, open, locked, act),
     card.samples.length && card.state !== "committed"
       ? h("div", { class: "lnb-sg-samples" }, card.samples.map(sampleTable))
@@ -126,6 +129,58 @@ export function stageCard(card, { first, locked }, act) {
     body,
   );
   return shown;
+}
+
+/**
+ * The edits of a draft, each with its way back.
+ * @param {Lnb.Json} edits @param {boolean} locked @param {CardActions} act
+ */
+function editList({ cells, added, deleted, hidden }, locked, act) {
+  /** @param {string} sign @param {string} look @param {Lnb.Json} words @param {Lnb.Args} edit */
+  const line = (sign, look, words, edit) =>
+    h(
+      "li",
+      { class: look },
+      h("i", { "aria-hidden": "true" }, sign),
+      h("span", {}, words),
+      h(
+        "button",
+        {
+          class: "lnb-close",
+          type: "button",
+          "aria-label": "take this edit back",
+          disabled: locked,
+          on: { click: () => act.drop(edit) },
+        },
+        "×",
+      ),
+    );
+  const value = (/** @type {string | null} */ text) =>
+    text === null ? h("em", { class: "lnb-faint" }, "null") : text || h("em", {}, "empty");
+  return h(
+    "ul",
+    { class: "lnb-sg-edits", "aria-label": "edits" },
+    cells.map((/** @type {Lnb.Json} */ one) =>
+      line(
+        "~",
+        "lnb-sg-edited",
+        [
+          h("b", {}, `${one.name}, row id ${one.row}: `),
+          h("del", {}, value(one.before)),
+          " → ",
+          h("ins", {}, value(one.after)),
+        ],
+        { kind: "cell", row: one.row, column: one.column },
+      ),
+    ),
+    added.map((/** @type {Lnb.Json} */ one) =>
+      line("+", "lnb-sg-new", one.values || "a row of nulls", { kind: "added", row: one.row }),
+    ),
+    deleted.map((/** @type {string} */ row) =>
+      line("−", "lnb-sg-gone", `row id ${row} is deleted`, { kind: "deleted", row }),
+    ),
+    hidden ? h("li", { class: "lnb-faint" }, `and ${plural(hidden, "more edit")}`) : null,
+  );
 }
 
 /** The commit message in a card. @param {HTMLElement} card */

@@ -25,6 +25,7 @@ const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, a
  * @property {(row: number) => {text: string, look: string, words?: string,
  *   chosen?: boolean | null}} row its head
  * @property {(column: number) => boolean} [isChosen]
+ * @property {(row: number, column: number) => string} [mark] more classes of a cell
  * @property {(cell: Lnb.Recycled, value: Lnb.Cell | undefined, column: Lnb.Column | undefined,
  *   row: number, index: number) => {filled: boolean, look: string}} [cell] puts a value in a cell
  * @property {() => void} [before] called before each painting
@@ -32,7 +33,7 @@ const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, a
  *   columns: number[]}) => void} painted called after it; `columns` has the pinned ones, too
  * @property {(row: number, column: number) => string} said for screen readers
  * @property {Pick<import("./grid_keys.js").GridActions,
- *   "select" | "chooseColumn" | "open" | "openRow" | "letters">} keys
+ *   "select" | "chooseColumn" | "open" | "openRow" | "letters" | "first">} keys
  */
 
 /**
@@ -50,6 +51,7 @@ export function virtualGrid(
     titles,
     row: rowHead,
     isChosen = () => false,
+    mark = () => "",
     cell: fill = fillCell,
     before = () => {},
     painted,
@@ -270,7 +272,7 @@ export function virtualGrid(
     const here = row === state.row && index === state.column ? " lnb-here" : "";
     const stuck = isStuck ? " lnb-pinned" : "";
     const chosen = isChosen(index) ? " lnb-chosen" : "";
-    cell.className = `lnb-cell ${cell.lnb.look}${here}${chosen}${stuck}`;
+    cell.className = `lnb-cell ${cell.lnb.look}${here}${chosen}${stuck}${mark(row, index)}`;
   }
 
   /** Rows that fit whole. */

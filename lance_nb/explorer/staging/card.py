@@ -10,6 +10,10 @@ unknown    the outcome of the commit is not known: check again
 failed     a commit was refused: re-run it on the newest version, or remove it
 ========== ==============================================================================
 
+A card of edits in the grid has a ``draft`` (see cell_draft.py). Its files are written when it is
+prepared or committed. A newer version is met cell by cell: the draft is carried over to it, and a
+conflict leaves the card failed until it is decided.
+
 A card keeps the form it was made from, so that it can be re-run on a newer version.
 
 Tags, branches and clean-ups are not part of a transaction: they are an ``Action`` (see actions.py).
@@ -49,6 +53,7 @@ from lance_nb.explorer.staging.act_review import (
     review_of_edit,
 )
 from lance_nb.explorer.staging.actions import ACTION_VERBS, Action, action_of
+from lance_nb.explorer.staging.cell_draft import CellDraft
 from lance_nb.explorer.staging.edit_execution import (
     BY_ROWS,
     LOCAL,
@@ -58,7 +63,7 @@ from lance_nb.explorer.staging.edit_execution import (
     plan_of,
     stage_of,
 )
-from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
+from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, EditForm
 from lance_nb.explorer.staging.row_sources import Namespace
 
 if TYPE_CHECKING:
@@ -179,6 +184,7 @@ class Card:
         self.where = Placement()
         self.stage: Stage | None = None
         self.action: Action | None = None
+        self.draft: CellDraft | None = None
         self.review: ActReview | None = None
         self.is_outdated = False
         self.preview: StagePreview | None = None
@@ -204,6 +210,9 @@ class Card:
 
         Raises LanceError.
         """
+        if self.draft is not None:
+            self._prepare_draft(self.draft, reporter, run_large=run_large)
+            return
         if self.form.verb in ACTION_VERBS:
             self.action = action_of(self.dataset, self.form, reporter.count)
             self.review = self.action.review
@@ -216,6 +225,34 @@ class Card:
             self.state = PLANNED
             return
         self.adopt(self._done(reporter))
+
+    def _prepare_draft(
+        self, draft: CellDraft, reporter: ProgressReporter, *, run_large: bool
+    ) -> None:
+        """Write the files of edits in the grid, on the newest version."""
+        self.form = EditForm(EDITS, draft.form_args())
+        self.where = Placement(LOCAL, "runs in this process")
+        if not run_large:
+            self.discard()
+            self.stage = self.preview = self.problem = None
+            self.meetings, self.review = (), None
+            self.state = PLANNED
+            return
+        newest = self.dataset.checkout_version((self.dataset.branch, None))
+        is_clear = draft.rebase(newest)
+        self.dataset, self.form = draft.dataset, EditForm(EDITS, draft.form_args())
+        if not is_clear:
+            raise CommitConflictError(
+                f"{draft.conflicts_with} has other values where these edits change something; "
+                "nothing was committed. Decide the conflicts below"
+            )
+        self.adopt(newest.stage().edit(**draft.arguments(), progress=reporter.count))
+
+    def edited(self) -> None:
+        """Take note of a change of the draft: files that were written for it are deleted."""
+        if self.draft is not None:
+            self.dataset = self.draft.dataset
+            self._prepare_draft(self.draft, ProgressReporter(), run_large=False)
 
     def _done(self, reporter: ProgressReporter) -> Stage:
         """Execute the edit where it is to run, and return it staged."""
@@ -335,8 +372,15 @@ class Card:
         commit cannot begin.
         """
         was_planned = self.state == PLANNED
+        self.message = message or self.message
         if was_planned:
-            self.prepare(reporter, run_large=True)
+            try:
+                self.prepare(reporter, run_large=True)
+            except CommitConflictError as error:
+                if self.draft is None:
+                    raise
+                self.fail(error)
+                return
         if self.state not in (READY, UNKNOWN):
             raise InvalidInputError(f"this card is {self.state}: it cannot be committed")
         self.message = message or self.message
@@ -417,6 +461,14 @@ class Card:
         if self.form.verb == IN_CODE:
             raise InvalidInputError("this was staged in code: run that code again")
         newest = self.dataset.checkout_version((self.dataset.branch, None))
+        if self.draft is not None:
+            self.discard()
+            self.stage = self.preview = self.problem = None
+            try:
+                self._prepare_draft(self.draft, reporter, run_large=True)
+            except CommitConflictError as error:
+                self.fail(error)
+            return
         anew = Card(newest, self.form, self._namespace)
         anew.prepare(reporter, run_large=self.state != PLANNED)
         self.discard()

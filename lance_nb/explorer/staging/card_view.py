@@ -5,6 +5,7 @@ Layout of ``card_json``::
     {id, verb, title, on, branch, read_version, state, message, code, where: {name, reason, ..},
      lines: [text], has_rows, facts: [{label, value}], fragments: [{id, change, before, after}],
      num_fragments, samples: [{label, sign, columns, rows, cut, signs?}], meetings: [...],
+     edits, conflicts,
      checking, expectations, problem, outcome, review}
 
 A meeting is a version that somebody else committed since: version, operation, author, time,
@@ -16,9 +17,13 @@ are none. ``outcome`` is set when the card is committed: the version, and how to
 is that of an act that takes something away (see act_review.py), with ``outdated``: the dataset has
 changed since. Code is ``{python, magic}``.
 
-Limits: ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample, ``MAX_FRAGMENTS`` fragments,
-``MAX_MEETINGS`` meetings, ``MAX_BROKEN`` broken expectations. A verb that ``%lance`` lacks has the
-line that shows what is staged.
+``edits`` are those of a draft: ``{cells: [{row, column, name, before, after}], added: [{row,
+values}], deleted: [row], hidden}``, with texts, null for a null. ``conflicts`` is what
+js/conflict_table.js takes for a plan, null without any.
+
+Limits: ``MAX_EDITS`` edits are listed. ``MAX_ROWS`` rows and ``MAX_COLUMNS`` columns of a sample,
+``MAX_FRAGMENTS`` fragments, ``MAX_MEETINGS`` meetings, ``MAX_BROKEN`` broken expectations. A verb
+that ``%lance`` lacks has the line that shows what is staged.
 """
 
 from __future__ import annotations
@@ -40,7 +45,8 @@ from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.version_checks import gate_code, outcome_json, sample_json
 from lance_nb.explorer.staging.act_review import ActReview
 from lance_nb.explorer.staging.card import COMMITTED, Card
-from lance_nb.explorer.staging.edit_forms import IN_CODE, VECTOR, VERBS, EditForm
+from lance_nb.explorer.staging.cell_draft import CellDraft, draft_title
+from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, VECTOR, VERBS, EditForm
 from lance_nb.explorer.staging.row_sources import STREAMED
 from lance_nb.format.expectations import ConfiguredExpectations
 
@@ -58,6 +64,7 @@ MAX_COLUMNS = 8
 MAX_FRAGMENTS = 12
 MAX_MEETINGS = 20
 MAX_BROKEN = 5
+MAX_EDITS = 100
 CELL_CHARS = 60
 _VERDICTS = {
     "compatible": "is compatible with this card",
@@ -106,6 +113,12 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
 
 def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
     """Put one change on a stage."""
+    if verb == EDITS:
+        named = {"cells": Python("cells"), "add": Python("rows"), "delete": Python("row_ids")}
+        given = args.get("code", {})
+        code = {key: named[key] if one is None else one for key, one in given.items()}
+        cells = (code.pop("cells"),) if "cells" in code else ()
+        return stage.attribute("edit").call(*cells, **code)
     if verb in ("append", "overwrite"):
         return stage.attribute(verb).call(_rows_code(args["source"]))
     if verb == "upsert":
@@ -189,6 +202,8 @@ def _ref_code(ref: str) -> object:
 
 
 def _magic(verb: str, args: Mapping[str, Any]) -> str:
+    if verb == EDITS:
+        return PYTHON_ONLY
     if verb in ("append", "overwrite"):
         return magic("stage", verb, args["source"])
     if verb == "delete":
@@ -237,6 +252,8 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "fragments": [] if card.preview is None else _fragments(card.preview),
         "num_fragments": 0 if card.preview is None else card.preview.fragments.num_rows,
         "samples": _samples(card),
+        "edits": edits_json(card.draft) if card.draft is not None and card.is_open else None,
+        "conflicts": conflicts_json(card.draft) if card.draft and card.is_open else None,
         "meetings": [meeting_json(card, one) for one in card.meetings[-MAX_MEETINGS:]],
         "checking": card.is_stale(),
         "expectations": expectations_json(card),
@@ -257,6 +274,9 @@ def title_of(form: EditForm) -> str:
         return text.line(f"{args['action'].capitalize()} {form.verb} {text.name(args['name'])}")
     if form.verb == IN_CODE:
         return "Staged in code"
+    if form.verb == EDITS:
+        counts = ("num_cells", "num_rows", "num_added", "num_deleted")
+        return draft_title(*(args.get(one, 0) for one in counts))
     about = _about(form)
     colon = ":" if about and form.verb in ("compact", "cleanup") else ""
     label = _TITLES.get(form.verb, VERBS[form.verb].label)
@@ -403,6 +423,74 @@ def meeting_json(card: Card, meeting: Meeting) -> dict[str, Any]:
         "message": text.line(info.message or ""),
         "time": text.milliseconds(info.timestamp),
     }
+
+
+def _shown(value: pa.Scalar | None) -> str | None:
+    if value is None or not value.is_valid:
+        return None
+    return text.line(cells.scalar_text(value, CELL_CHARS))
+
+
+def edits_json(draft: CellDraft) -> dict[str, Any]:
+    """Describe the edits of a draft one by one."""
+    state = draft.state
+    changed = [
+        {"row": str(row), "column": column, "name": text.name(column),
+         "before": _shown(draft.before(row, column)), "after": _shown(value)}
+        for row, values in state.cells.items() for column, value in values.items()
+    ]  # fmt: skip
+    added = [
+        {"row": str(row), "values": ", ".join(
+            f"{text.name(name)}: {'null' if not one.is_valid else _shown(one)}"
+            for name, one in list(values.items())[:MAX_COLUMNS]
+        )}
+        for row, values in state.added.items()
+    ]  # fmt: skip
+    deleted = [str(row) for row in sorted(state.deleted)]
+    listed = len(changed) + len(added) + len(deleted)
+    changed, room = changed[:MAX_EDITS], max(0, MAX_EDITS - len(changed))
+    added, room = added[:room], max(0, room - len(added))
+    deleted = deleted[:room]
+    shown = len(changed) + len(added) + len(deleted)
+    return {"cells": changed, "added": added, "deleted": deleted, "hidden": listed - shown}
+
+
+def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
+    """Describe conflicts of a draft as the preview of a merge does; None without any."""
+    found = draft.conflicts
+    if not found:
+        return None
+    names = [one.column for one in found if one.column is not None]
+    return {
+        "plan": draft.conflict_number,
+        "base": {"label": "what you edited"},
+        "target": {"label": "your edit"},
+        "source": {"label": draft.conflicts_with},
+        "cells": {
+            "key": "row id", "total": len(found), "rows": len({one.row_id for one in found}),
+            "deleted_rows": sum(one.column is None for one in found), "hidden": 0,
+            "columns": [
+                {"name": name, "label": text.name(name), "count": names.count(name)}
+                for name in list(dict.fromkeys(names))[:MAX_COLUMNS]
+            ],
+        },
+    }  # fmt: skip
+
+
+def conflict_lines(draft: CellDraft, first: int, count: int) -> list[dict[str, Any]]:
+    """Return some conflicts as lines of the table."""
+    return [
+        {
+            "row": str(one.row_id), "label": text.count(one.row_id), "column": one.column,
+            "name": None if one.column is None else text.name(one.column),
+            "base": {"text": _shown(one.base)} if one.column is not None else {"text": "as before"},
+            "ours": None if one.column is None and one.theirs is not None
+            else {"text": _shown(one.ours) if one.column is not None else "edited"},
+            "theirs": None if one.theirs is None
+            else {"text": _shown(one.theirs) if one.column is not None else "changed"},
+        }
+        for one in draft.conflicts[first : first + count]
+    ]  # fmt: skip
 
 
 def expectations_json(card: Card) -> dict[str, Any] | None:

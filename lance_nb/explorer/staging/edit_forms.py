@@ -149,6 +149,8 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 # An edit that was staged in code has no form; its card holds the stage itself.
 IN_CODE = "in_code"
+# Edits of cells and rows in the grid: the card holds a draft (see cell_draft.py).
+EDITS = "edits"
 
 
 @dataclass(frozen=True, slots=True)

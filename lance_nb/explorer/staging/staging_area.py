@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs.stage_preview import StagePreview
 from lance_nb.dataset.verbs.staging import Stage
-from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError, NotFoundError
+from lance_nb.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    InternalError,
+    InvalidInputError,
+    LanceError,
+    NotFoundError,
+)
 from lance_nb.explorer.staging.card import (
     COMMITTED,
     FAILED,
@@ -29,14 +36,20 @@ from lance_nb.explorer.staging.card import (
     Running,
 )
 from lance_nb.explorer.staging.card_view import stage_code, title_of
-from lance_nb.explorer.staging.edit_forms import IN_CODE, EditForm
+from lance_nb.explorer.staging.cell_draft import CellDraft
+from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, EditForm
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.row_sources import Namespace
 from lance_nb.explorer.staging.undo import RestoreUndo
+from lance_nb.transactions.branch_merge.choices import CellChoice
 
 MAX_CARDS = 50
 KEPT_DONE = 5
 MAX_AREAS = 32
+_OTHER_VALUES = (
+    "the newest version has other values where your edits change something: decide the conflicts "
+    "in the Stage tab first"
+)
 _AREAS: OrderedDict[str, StagingArea] = OrderedDict()
 
 
@@ -94,6 +107,57 @@ class StagingArea:
             card = Card(LanceDataset.from_opened(*stage.opened), EditForm(IN_CODE, {}), {})
             card.adopt(stage)
             self.cards.append(card)
+            return card
+
+    def edits(self, branch: str | None) -> Card | None:
+        """Return the card that collects the edits of the grid on a branch, None without any."""
+        for one in self.open_cards:
+            if one.draft is not None and one.dataset.branch == branch:
+                return one
+        return None
+
+    def edit(self, dataset: LanceDataset, change: Callable[[CellDraft], object]) -> Card:
+        """Change the edits of the grid on a branch; their card is added with the first one.
+
+        ``dataset`` is at the version that was looked at, which the edits are moved to. Raises
+        LanceError; the edits are as they were then.
+        """
+        with self.alone(ProgressReporter()):
+            card = self.edits(dataset.branch)
+            if card is None:
+                self._put_away()
+                if len(self.cards) >= MAX_CARDS:
+                    raise InvalidInputError(f"{MAX_CARDS} cards are staged: commit some first")
+                card = Card(dataset, EditForm(EDITS, {}), {})
+                card.draft = CellDraft(dataset)
+            draft = card.draft
+            if draft is None:
+                raise InternalError("a card of edits has no draft")
+            if dataset.version > draft.dataset.version and not draft.rebase(dataset):
+                card.edited()
+                card.fail(CommitConflictError(_OTHER_VALUES))
+                raise CommitConflictError(_OTHER_VALUES)
+            if dataset.version < draft.dataset.version:
+                raise InvalidInputError(
+                    f"the edits are based on version {draft.dataset.version}: go there to edit"
+                )
+            change(draft)
+            card.edited()
+            if draft.is_empty and card in self.cards and not draft.num_redo and not draft.num_undo:
+                self.cards.remove(card)
+            elif card not in self.cards:
+                self.cards.append(card)
+            return card
+
+    def resolve(self, card_id: str, number: int, choices: Sequence[CellChoice]) -> Card:
+        """Decide conflicts of a card's edits with a newer version. Raises InvalidInputError."""
+        with self.alone(ProgressReporter()):
+            card = self.card(card_id)
+            if card.draft is None:
+                raise InvalidInputError("this card has no conflicts")
+            card.draft.resolve(number, choices)
+            if not card.draft.conflicts:
+                card.edited()
             return card
 
     def _put_away(self) -> None:

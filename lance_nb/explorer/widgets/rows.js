@@ -9,6 +9,7 @@ import { count, h, plural, setText } from "../js/dom.js";
 import { errorCard } from "../js/error_card.js";
 import { exportPane } from "../js/export_pane.js";
 import { gridActions } from "../js/grid_actions.js";
+import { gridEdits } from "../js/grid_edits.js";
 import { isWhole } from "../js/message_buffers.js";
 import { pageStore } from "../js/page_store.js";
 import { rowDetail } from "../js/row_detail.js";
@@ -19,6 +20,7 @@ import { widget } from "../js/view.js";
 import { virtualGrid } from "../js/virtual_grid.js";
 
 const HEAD = 62;
+const EDITS_MS = 300; // the rows come first
 
 /** @param {Event} event */
 const targetOf = (event) => /** @type {Element} */ (event.target);
@@ -95,11 +97,15 @@ export function mountRows(el, ctx) {
     gutter: 56,
     head: HEAD,
     isChosen: selection.column,
-    cell: thumbs.fill,
+    cell: (cell, value, column, row, index) =>
+      edits.fill(cell, column, row) ?? thumbs.fill(cell, value, column, row, index),
+    mark: (row, column) => edits.mark(row, column),
     before: paintNote,
     row(row) {
       const chosen = selection.row(row);
-      return { text: count(row), look: chosen ? "lnb-chosen" : "", chosen };
+      const gone = edits.isDeleted(row);
+      const look = `${chosen ? "lnb-chosen" : ""}${gone ? " lnb-row-gone" : ""}`;
+      return { text: count(row), look, chosen, words: gone ? `${row}, to be deleted` : "" };
     },
     painted({ first, last, from, columns }) {
       ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
@@ -107,11 +113,13 @@ export function mountRows(el, ctx) {
       if (columns.length) profiles.want(columns, state.numRows);
       thumbs.want(first, last, columns);
       paintStatus(first, last);
+      edits.seen(first, last);
     },
     said: (row, column) =>
       `row ${row}, ${store.column(column)?.name ?? "column"}: ` +
       (store.cell(row, column)?.text ?? "loading"),
     keys: {
+      first: (event) => edits.key(event),
       select: selection.select,
       chooseColumn: selection.toggleColumn,
       openRow,
@@ -132,6 +140,7 @@ export function mountRows(el, ctx) {
     cancel: ctx.rows.cancel,
     brushed: profiles.brush,
   });
+  const edits = gridEdits(ctx, { grid: () => grid, store, fail: bar.fail });
   const actions = gridActions(ctx, {
     state,
     store,
@@ -199,7 +208,18 @@ export function mountRows(el, ctx) {
       { class: "lnb-rows" },
       bar.element,
       h("div", { class: "lnb-grid-place" }, scroller, note),
-      h("div", { class: "lnb-grid-foot" }, status, copies, exports, thumbs.toggle, keys, more),
+      edits.bar,
+      h(
+        "div",
+        { class: "lnb-grid-foot" },
+        status,
+        copies,
+        exports,
+        thumbs.toggle,
+        edits.button,
+        keys,
+        more,
+      ),
       peek.element,
     ),
   );
@@ -277,6 +297,7 @@ export function mountRows(el, ctx) {
     const chosen = Boolean(asked.near || asked.within);
     profiles.reset({ ...place, ...look }, bar.conditions(), chosen);
     thumbs.reset({ ...place, ...look });
+    edits.reset();
     const { numRows, numColumns } = ctx.rows;
     grid.size(numRows, numColumns, {
       anew: true,
@@ -284,13 +305,29 @@ export function mountRows(el, ctx) {
       gutter: Math.max(44, 18 + 8 * count(numRows).length),
     });
     if (page) grid.learn(page);
+    setTimeout(edits.look, EDITS_MS);
     ctx.code(result && !same(asked, allRows()) ? result.code : null);
     if (!result) return;
     if (!stays) grid.scrollTo({ top: 0 });
     bar.say(result);
   }
 
+  /** @param {Event} event @returns {Lnb.Recycled | null} */
+  const cellOf = (event) => targetOf(event).closest(".lnb-cell");
+  /** @type {{row: number, index: number} | null} */
+  let pressed = null;
+  let dragged = false; // a block of cells was selected with it
+  let held = false; // the mouse button is down in a cell
   body.addEventListener("mousedown", (event) => {
+    if (event.button) return;
+    const cell = cellOf(event);
+    if (cell) {
+      held = true;
+      dragged = false;
+      pressed = { row: cell.lnb.row, index: cell.lnb.index };
+      if (event.shiftKey) event.preventDefault(); // it would select text
+      return;
+    }
     if (!targetOf(event).closest(".lnb-grid-number")) return;
     event.preventDefault(); // Shift and a click would select text
     scroller.focus({ preventScroll: true });
@@ -302,15 +339,42 @@ export function mountRows(el, ctx) {
         extend: event.shiftKey,
         add: event.ctrlKey || event.metaKey,
       });
-    /** @type {Lnb.Recycled | null} */
-    const cell = targetOf(event).closest(".lnb-cell");
-    if (cell) grid.moveTo(cell.lnb.row, cell.lnb.index);
+    const cell = cellOf(event);
+    if (!cell) return;
+    const { row, index } = cell.lnb;
+    if (event.shiftKey) edits.drag(row, index);
+    else if (dragged) dragged = false;
+    else {
+      edits.clear();
+      grid.moveTo(row, index);
+    }
   });
   body.addEventListener("dblclick", (event) => {
-    /** @type {Lnb.Recycled | null} */
-    const cell = targetOf(event).closest(".lnb-cell");
-    if (cell) peek.open(cell.lnb.row, cell.lnb.index);
+    const cell = cellOf(event);
+    if (!cell) return;
+    const { row, index } = cell.lnb;
+    if (edits.edits) edits.open(row, index);
+    else peek.open(row, index);
   });
+  body.addEventListener("mousemove", (event) => {
+    const cell = held && event.buttons === 1 ? cellOf(event) : null;
+    if (!cell) return;
+    const { row, index } = cell.lnb;
+    if (!dragged && pressed && row === pressed.row && index === pressed.index) return;
+    if (!dragged && pressed) {
+      edits.clear();
+      grid.moveTo(pressed.row, pressed.index);
+      getSelection()?.removeAllRanges();
+      scroller.focus({ preventScroll: true });
+    }
+    dragged = true;
+    edits.drag(row, index);
+  });
+  const release = () => {
+    held = false;
+  };
+  window.addEventListener("mouseup", release);
+  ctx.onClose(() => window.removeEventListener("mouseup", release));
   ctx.describe("rows", () => ({ ...look, row: top }));
   ctx.onClose(
     ctx.rows.on({
@@ -330,6 +394,7 @@ export function mountRows(el, ctx) {
   const { branch, version, rows: part } = ctx.screen();
   if (part) begin({ place: { branch, version }, result: null, before: null, part });
   return {
+    shown: edits.look,
     /**
      * Come from elsewhere: to a row, or to the rows that pass a filter.
      * @param {{row?: number, filter?: string}} target

@@ -1,5 +1,6 @@
 // The stage: changes as cards, looked at before they happen, committed, undone.
 
+import { conflictTable } from "../js/conflict_table.js";
 import { bytes, count, h, plural, setText, show } from "../js/dom.js";
 import { lockButton } from "../js/lock_button.js";
 import { isOpen, stageCard } from "../js/stage_card.js";
@@ -347,8 +348,67 @@ export function mountStage(el, ctx) {
       : "The lock is shut: changes can be entered and checked. Open the lock to stage them.";
   }
 
+  /** @type {Map<string, {table: ReturnType<typeof conflictTable>, element: HTMLElement}>} */
+  const tables = new Map();
+
+  /** The conflicts of edits with what others committed, and the way to decide them. */
+  function conflictsOf(/** @type {Lnb.Json} */ card) {
+    if (!card.conflicts) {
+      tables.delete(card.id);
+      return null;
+    }
+    const known = tables.get(card.id);
+    if (known) {
+      known.table.put(card.conflicts);
+      return known.element;
+    }
+    /** @type {Lnb.Json[]} */
+    let choices = [];
+    const apply = h(
+      "button",
+      {
+        class: "lnb-button lnb-sg-go",
+        type: "button",
+        disabled: true,
+        on: {
+          click: () =>
+            change("edit.resolve", { id: card.id, plan: card.conflicts.plan, choices }).then(() =>
+              tables.delete(card.id),
+            ),
+        },
+      },
+      "Apply choices",
+    );
+    const table = conflictTable(
+      ctx,
+      (found) => {
+        choices = found;
+        apply.toggleAttribute("disabled", !found.length || locked());
+      },
+      { cells: "edit.lines", value: "edit.value", more: { id: card.id } },
+    );
+    table.put(card.conflicts);
+    const element = h("div", { class: "lnb-sg-conflicts" }, table.element, h("p", {}, apply));
+    tables.set(card.id, { table, element });
+    return element;
+  }
+
+  /** Change the edits of a card. @param {string} type @param {Lnb.Args} args */
+  async function change(type, args) {
+    show(problem);
+    try {
+      await ctx.kernel.ask(type, args);
+    } catch (error) {
+      show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+    }
+    await look();
+  }
+
   /** @param {Lnb.Json} card @returns {import("../js/stage_card.js").CardActions} */
   const actions = (card) => ({
+    conflicts: conflictsOf(card),
+    drop: (edit) =>
+      change("edit.drop", { branch: card.branch, version: card.read_version, ...edit }),
     commit: (words, approval = {}) =>
       act("stage.commit", { id: card.id, message: words, ...approval }),
     prepare: (engine) => act("stage.prepare", { id: card.id, engine }),
