@@ -71,7 +71,7 @@ def summarize_transaction(data: bytes | memoryview, path: str = "") -> Transacti
         operation,
         description,
         details,
-        shorten_map(message.transaction_properties),
+        dict(sorted(message.transaction_properties.items())),  # values that programs read: whole
         shorten(message.tag),
     )
 

@@ -12,6 +12,7 @@ Source: ``DataFrame.mapInArrow`` of PySpark 4.3.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -230,7 +231,7 @@ def read(
     """
     session = spark or find_session() or start_session()
     wanted: Mapping[str, Any] = {
-        "columns": None if columns is None else ",".join(columns),
+        "columns": None if columns is None else json.dumps(columns),
         "filter": filter,
         **options,
     }

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import lance_nb
@@ -94,6 +95,14 @@ def test_metadata_is_read_as_tables(session: SparkSession, old: str) -> None:
 
 def planned(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan())
+
+
+def test_columns_whose_names_hold_commas_are_read(session: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"a,b": [1], " c": [2], "[d]": [3]})
+    made = lance_nb.write_dataset(table, tmp_path / "commas.lance")
+    for target in (made, made.uri):
+        frame = spark.read(target, spark=session, columns=["[d]", "a,b"])
+        assert [tuple(row) for row in frame.collect()] == [(3, 1)]
 
 
 def test_a_frame_stays_at_its_version_and_spark_count_reads_no_rows(

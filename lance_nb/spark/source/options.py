@@ -7,7 +7,7 @@ option                  meaning
 ``version``             a version number (also ``versionAsOf``)
 ``timestampAsOf``       the newest version at that time (main branch)
 ``branch``, ``tag``     a branch (with ``version``, a version of it), or a tag
-``columns``             column names, separated by commas: only these are read
+``columns``             column names, separated by commas, or a JSON list: only these are read
 ``filter``              SQL filter, evaluated by lance_nb before rows reach Spark
 ``withRowId``           "true" adds ``_rowid``; ``withRowAddress`` adds ``_rowaddr``
 ``table``               read a metadata table instead of the rows: history, fragments, files,
@@ -121,21 +121,24 @@ class SourceOptions:
         return None if self.get("columns") is None else list(self.names("columns"))
 
     def names(self, key: str) -> tuple[str, ...]:
-        """Return the names of an option, separated by commas."""
-        return tuple(one.strip() for one in (self.get(key) or "").split(",") if one.strip())
+        """Return the names of an option, separated by commas, or as a JSON list of them.
 
-    def bases(self) -> tuple[str, ...]:
-        """Return option ``allowBases``: folders separated by commas, or a JSON list of them."""
-        text = (self.get("allowbases") or "").strip()
+        Raises InvalidInputError for a list that is not JSON, or not one of names.
+        """
+        text = (self.get(key) or "").strip()
         if not text.startswith("["):
-            return self.names("allowbases")
+            return tuple(one.strip() for one in text.split(",") if one.strip())
         try:
             found = json.loads(text)
-        except json.JSONDecodeError as exc:
-            raise InvalidInputError(f"allowBases {text!r} is not a JSON list: {exc}") from exc
+        except ValueError as error:
+            raise InvalidInputError(f"{key} {text!r} is not a JSON list: {error}") from error
         if not all(isinstance(one, str) for one in found):
-            raise InvalidInputError(f"allowBases {text!r} is not a list of folders")
+            raise InvalidInputError(f"{key} {text!r} is not a list of names")
         return tuple(found)
+
+    def bases(self) -> tuple[str, ...]:
+        """Return option ``allowBases``: the folders."""
+        return self.names("allowbases")
 
     def number(self, key: str) -> int | None:
         """Return an option as a positive number. Raises InvalidInputError."""

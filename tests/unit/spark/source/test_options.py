@@ -19,6 +19,26 @@ def test_tables_of_a_catalog_are_refused_with_what_works() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
+        ("id, name,", ("id", "name")),
+        ('["a,b", " c", "[d]"]', ("a,b", " c", "[d]")),
+        ("", ()),
+        ("[]", ()),
+    ],
+)
+def test_names_are_separated_by_commas_or_a_json_list(text: str, wanted: tuple[str, ...]) -> None:
+    options = SourceOptions.of({"columns": text, "allowBases": text})
+    assert options.names("columns") == options.bases() == wanted
+
+
+@pytest.mark.parametrize("text", ["[id]", "[1]", '["a"', '["a"], "b"'])
+def test_lists_of_names_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="columns"):
+        _ = SourceOptions.of({"columns": text}).columns
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
         ("emb=384, face=128", {"emb": 384, "face": 128}),
         ("a=b=2", {"a=b": 2}),
         ('{"a,b": 2, "c": "3"}', {"a,b": 2, "c": 3}),
