@@ -153,7 +153,11 @@ class IndexedRows:
         outcome = (
             "changed value" if wrong else "error" if failed else "warning" if said else "right"
         )
-        return f"{self._names[file.parent.name]}/{file.name}", outcome
+        return self.name_of(file), outcome
+
+    def name_of(self, file: Path) -> str:
+        """Return the name of a file, with that of its index."""
+        return f"{self._names[file.parent.name]}/{file.name}"
 
 
 def _mutated(data: bytes, chance: random.Random) -> bytes:
