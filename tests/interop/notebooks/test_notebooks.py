@@ -60,8 +60,8 @@ def test_it_is_saved_as_people_read_it(path: Path) -> None:
     assert "\x1b[" not in said
 
 
-def test_the_eight_are_there_and_the_tour_leads_to_the_others() -> None:
-    assert [one.stem[:2] for one in NOTEBOOKS] == [f"0{at}" for at in range(1, 9)]
+def test_the_nine_are_there_and_the_tour_leads_to_the_others() -> None:
+    assert [one.stem[:2] for one in NOTEBOOKS] == [f"0{at}" for at in range(1, 10)]
     last = nbformat.read(NOTEBOOKS[0], as_version=4).cells[-1].source
     links = re.findall(r"\((\w+\.ipynb)\)", last)
     assert links == [one.name for one in NOTEBOOKS[1:]]
