@@ -48,6 +48,10 @@ test("states are set by bit, in the order of the kernel", () => {
     chosen().sort((a, b) => a - b),
     [0, 2, 9],
   );
+  cloud.data.xy.set([5, 6, 1, 1, 9, 2], 0);
+  cloud.data.count = 3;
+  assert.deepEqual(cloud.boxOf(CHOSEN), { low: [1, 1], high: [5, 6] });
+  assert.equal(cloud.boxOf(4), null);
   cloud.mark(bytes(1, 0, 0, 0, 0, 0, 0, 0, 0, 2), 7);
   assert.equal(cloud.data.states[0], CHOSEN | 1);
   cloud.choose(null, CHOSEN);
@@ -115,7 +119,8 @@ const PLACED = {
   key: "m1", column: "vector", layout: "components",
   num_points: 2, num_rows: 2, divisor: 1, without: 0, pieces: 1,
   low: [0, 0], high: [9, 9], words: "2 points of 2 rows",
-  colouring: { column: "label", raw: "label", kind: "category", legend: LEGEND, low: "", high: "" },
+  colouring: { column: "label", raw: "label", kind: "category", legend: LEGEND,
+    names: LEGEND, low: "", high: "" },
 }; // biome-ignore format: one answer
 
 async function map() {
@@ -186,6 +191,30 @@ test("a layout is kept and forgotten; one that fails leaves the map as it was", 
   await settled();
   button(el, "Forget layout").click();
   assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: false });
+});
+
+test("changes are counted by label, also of labels that are gone", async () => {
+  const { kernel, ctx, el } = await map();
+  ctx.range.set({ a: { branch: null, version: 1 } });
+  button(el, "A → B").click();
+  const counts = { arrived: 3, removed: 5, moved: 0, relabelled: 0, same: 1 };
+  const groups = {
+    0: { arrived: 3, removed: 4, moved: 0, relabelled: 0 },
+    12: { arrived: 0, removed: 1, moved: 0, relabelled: 0 },
+  };
+  const buffers = [bytes(1, 1), pairs([3, 3]), pairs()];
+  const result = { counts, groups, words: "by key", a: "main:1", b: "main:3" };
+  await kernel.last("map.compare").answer(result, buffers);
+  await settled();
+  const [, table] = el.querySelectorAll(".lnb-map-side table");
+  const cells = [...table.querySelectorAll("tr")].map((line) =>
+    [...line.children].map((cell) => cell.textContent),
+  );
+  assert.deepEqual(cells, [
+    ["", "rows", "+", "−", "→", "≠", ""],
+    [HOSTILE, "2", "3", "4", "", "", "Rows"],
+    ["other values", "0", "", "1", "", "", "Rows"],
+  ]);
 });
 
 test("what cannot be placed says why", async () => {

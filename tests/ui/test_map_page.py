@@ -146,6 +146,9 @@ def test_an_outline_filters_the_grid(
     expect(status).to_contain_text("rows in the outline on the map")
     chosen = (status.text_content() or "").split()[0]
     screenshot(page)
+    before = picture(panel)
+    panel.get_by_role("button", name="Zoom to them").click()
+    eventually(page, lambda: picture(panel) != before)
     panel.get_by_role("button", name="Show in Rows").click()
     rows = page.locator(".lnb-panel-rows")
     expect(rows.locator(".lnb-grid-status")).to_contain_text(f"of {chosen}")
@@ -170,6 +173,10 @@ def test_two_versions_show_what_came_went_moved_and_got_another_label(
     for words in ("+ arrived100", "− removed200", "→ moved150", "≠ relabelled90"):
         expect(table).to_contain_text(words)
     expect(panel.locator(".lnb-map-status")).to_contain_text("stable row ids")
+    by_label = panel.get_by_role("table", name="label")
+    # Rows; arrived, removed, moved, relabelled.
+    expect(by_label.get_by_role("row", name="cat")).to_contain_text("cat801100503823")
+    expect(by_label.get_by_role("columnheader", name="relabelled")).to_have_text("≠")
     screenshot(page)
     table.get_by_role("button", name="→ moved").click()
     status = page.locator(".lnb-panel-rows .lnb-grid-status")

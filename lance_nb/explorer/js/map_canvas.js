@@ -10,7 +10,7 @@ import { onTheme } from "./canvas.js";
 import { h, perFrame } from "./dom.js";
 import { changeColours } from "./map_colours.js";
 import { simplified } from "./point_cloud.js";
-import { pointRenderer } from "./point_renderer.js";
+import { CHOSEN, pointRenderer } from "./point_renderer.js";
 
 const WHOLE = 65535;
 const ZOOM = 1.25;
@@ -60,7 +60,8 @@ export function mapCanvas(ctx, hands) {
       role: "application",
       "aria-label":
         "map of the rows: arrow keys move, plus and minus zoom, 0 shows all, Enter reads the " +
-        "point in the middle, S selects the points in sight, Escape ends a selection",
+        "point in the middle, S selects the points in sight, Z shows the selection as large as " +
+        "possible, Escape ends a selection",
     },
     points,
     above,
@@ -270,14 +271,20 @@ export function mapCanvas(ctx, hands) {
     moved();
   }
 
-  function fit() {
-    const [left, low] = box.low;
-    const [right, high] = box.high;
+  /** Show a part of the map as large as possible. @param {typeof box} part */
+  function fitBox({ low: [left, low], high: [right, high] }) {
     view.x = (left + right) / 2;
     view.y = (low + high) / 2;
-    view.scale =
-      0.92 * Math.min(width() / Math.max(1, right - left), height() / Math.max(1, high - low));
+    const scale = Math.min(width() / Math.max(1, right - left), height() / Math.max(1, high - low));
+    view.scale = Math.min(4, 0.92 * scale);
     moved();
+  }
+
+  const fit = () => fitBox(box);
+
+  /** Show the chosen points as large as possible, all if there are none. */
+  function fitChosen() {
+    fitBox((look.dims && cloud?.boxOf(CHOSEN)) || box);
   }
 
   function resize() {
@@ -371,6 +378,7 @@ export function mapCanvas(ctx, hands) {
     else if (event.key === "+" || event.key === "=") zoom(ZOOM);
     else if (event.key === "-") zoom(1 / ZOOM);
     else if (event.key === "0") fit();
+    else if (event.key === "z" || event.key === "Z") fitChosen();
     else if (event.key === "Enter") pointInTheMiddle();
     else if (event.key === "s" || event.key === "S") selectInSight();
     else if (event.key === "Escape" && (look.dims || pointed >= 0)) {
@@ -413,6 +421,7 @@ export function mapCanvas(ctx, hands) {
     look,
     refresh,
     fit,
+    fitChosen,
     zoom,
     get sight() {
       const [left, top] = toMap(0, 0);

@@ -77,6 +77,20 @@ export function pointCloud(total, pieces) {
         data.states[place] = on ? data.states[place] | bit : data.states[place] & ~bit;
       });
     },
+    /** The box around the points with a bit, null without one. @param {number} bit */
+    boxOf(bit) {
+      const low = [Infinity, Infinity];
+      const high = [-Infinity, -Infinity];
+      for (let at = 0; at < data.count; at += 1) {
+        if (!(data.states[at] & bit)) continue;
+        for (const axis of [0, 1]) {
+          const value = data.xy[2 * at + axis];
+          if (value < low[axis]) low[axis] = value;
+          if (value > high[axis]) high[axis] = value;
+        }
+      }
+      return low[0] <= high[0] ? { low, high } : null;
+    },
     /**
      * The point nearest to a place, within a reach; -1 without one.
      * @param {number} x @param {number} y @param {number} reach in coordinates

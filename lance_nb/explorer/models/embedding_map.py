@@ -23,7 +23,8 @@ hashed row id is below it, so that the same rows are chosen at every version. Ro
 vector are counted and left out.
 
 Limits: ``MAX_POINTS`` points, about 20 bytes each; a step reads ``STEP_BYTES`` of vectors.
-Categories have at most ``MAX_DISTINCT`` values, of which ``MAX_CATEGORIES`` get a colour.
+Categories have at most ``MAX_DISTINCT`` values, of which ``MAX_CATEGORIES`` get a colour and
+``MAX_NAMES`` a name on the map.
 Source: Halko, Martinsson, Tropp, "Finding structure with randomness", algorithm 4.4, for the
 components.
 """
@@ -51,6 +52,8 @@ SCALE = 65_535
 MARGIN = 0.25  # of the sample's box, on each side, for points that come later
 MAX_CATEGORIES = 12
 MAX_DISTINCT = 4096
+MAX_NAMES = 60
+NAMED_SHARE = 500  # a category of fewer than one point in so many has no name on the map
 OTHER = MAX_CATEGORIES
 MISSING = 255
 NUMBER_MAX = 254
@@ -316,6 +319,7 @@ class Colouring:
     kind: str  # "plain", "category" or "number"
     codes: Codes
     legend: tuple[LegendEntry, ...] = ()
+    names: tuple[LegendEntry, ...] = ()  # of dense groups, also of those without a colour
     low: str = ""
     high: str = ""
     values: tuple[str, ...] = ()  # of a category: by code of ``labels``
@@ -328,6 +332,7 @@ class Colouring:
             "raw": self.column,
             "kind": self.kind,
             "legend": [one.to_json() for one in self.legend],
+            "names": [one.to_json() for one in self.names],
             "low": self.low,
             "high": self.high,
         }
@@ -478,7 +483,16 @@ def _category_colouring(
     for code, label in ((OTHER, "other values"), (MISSING, "null")):
         number = int((codes == code).sum())
         legend += [LegendEntry(code, label, number)] if number else []
-    return Colouring(column, "category", codes, tuple(legend), values=tuple(values), labels=labels)
+    least = max(1, points.num_points // NAMED_SHARE)
+    order = np.argsort(labels, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    names = [
+        LegendEntry(int(table[at]), values[at], int(counts[at]),
+                    *_densest(points.xy[order[ends[at] : ends[at + 1]]]))
+        for at in by_count[:MAX_NAMES] if counts[at] >= least
+    ]  # fmt: skip
+    return Colouring(column, "category", codes, tuple(legend), tuple(names),
+                     values=tuple(values), labels=labels)  # fmt: skip
 
 
 def _densest(xy: Coordinates) -> tuple[int, int]:
@@ -551,6 +565,29 @@ def compare_points(
     removed = np.ones(a.num_points, np.bool_)
     removed[origin[is_old]] = False
     return PointChanges(states, np.flatnonzero(removed), origin)
+
+
+def changes_by_code(found: PointChanges, a: Colouring, b: Colouring) -> dict[str, dict[str, int]]:
+    """Count the changes from A to B by the codes of B; removed points by the label they had."""
+    if a.labels is None or b.labels is None:
+        return {}
+    code_of = dict(zip(b.values, _codes_of(b), strict=True))
+    codes = np.array([*(code_of.get(value, OTHER) for value in a.values), MISSING], np.uint8)
+    had = np.minimum(a.labels[found.removed], len(a.values))  # null is the last one
+    counts = {
+        kind: np.bincount(b.codes[found.states & bit > 0], minlength=256)
+        for kind, bit in (("arrived", ARRIVED), ("moved", MOVED), ("relabelled", RELABELLED))
+    } | {"removed": np.bincount(codes[had], minlength=256)}
+    some = np.flatnonzero(sum(counts.values()))
+    return {str(code): {kind: int(of[code]) for kind, of in counts.items()} for code in some}
+
+
+def _codes_of(colouring: Colouring) -> Codes:
+    """Return the code of each value."""
+    codes = np.full(MAX_DISTINCT + 1, OTHER, np.uint8)
+    if colouring.labels is not None:
+        codes[colouring.labels] = colouring.codes
+    return codes[: len(colouring.values)]
 
 
 def _relabelled(

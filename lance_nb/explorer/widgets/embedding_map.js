@@ -3,7 +3,14 @@
 
 import { count, h, plural, setText, show } from "../js/dom.js";
 import { mapCanvas } from "../js/map_canvas.js";
-import { CHANGES, codeColours, colourOf, gradient, stateColours } from "../js/map_colours.js";
+import {
+  CHANGES,
+  codeColours,
+  colourOf,
+  gradient,
+  OTHER,
+  stateColours,
+} from "../js/map_colours.js";
 import { bytesOf, numbers, pointCloud } from "../js/point_cloud.js";
 import { CHOSEN } from "../js/point_renderer.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
@@ -341,12 +348,7 @@ export function mountEmbeddingMap(el, ctx) {
     canvas.look.colours = now.counts
       ? stateColours(el)
       : codeColours(map.colouring.kind, cloud.total > 20000 ? 0.75 : 0.92);
-    canvas.label(
-      map.colouring.kind === "category"
-        ? map.colouring.legend.filter((/** @type {Lnb.Json} */ one) => one.code < 12)
-            .sort((/** @type {Lnb.Json} */ a, /** @type {Lnb.Json} */ b) => b.count - a.count)
-        : [],
-    ); // biome-ignore format: one list
+    canvas.label(map.colouring.names);
     canvas.refresh();
   }
 
@@ -442,7 +444,17 @@ export function mountEmbeddingMap(el, ctx) {
       { class: "lnb-link", type: "button", on: { click: () => forget(true) } },
       "Clear",
     );
-    show(status, `${result.label}. `, go, go && " · ", end);
+    const zoom = h(
+      "button",
+      {
+        class: "lnb-link",
+        type: "button",
+        title: "show the selected points as large as possible (z)",
+        on: { click: canvas.fitChosen },
+      },
+      "Zoom to them",
+    );
+    show(status, `${result.label}. `, go, go && " · ", zoom, " · ", end);
   }
 
   /** End the selection. @param {boolean} tells whether the grid is to show all rows */
@@ -509,9 +521,15 @@ export function mountEmbeddingMap(el, ctx) {
           ),
         ),
       );
-    /** @param {string} caption @param {HTMLElement[]} rows */
-    const table = (caption, rows) =>
-      h("table", { class: "lnb-map-table" }, h("caption", {}, caption), h("tbody", {}, rows));
+    /** @param {string} caption @param {HTMLElement[]} rows @param {HTMLElement} [head] */
+    const table = (caption, rows, head) =>
+      h(
+        "table",
+        { class: "lnb-map-table" },
+        h("caption", {}, caption),
+        head && h("thead", {}, head),
+        h("tbody", {}, rows),
+      );
     const changed = counts
       ? table(
           `${counts.a} → ${counts.b}`,
@@ -520,16 +538,43 @@ export function mountEmbeddingMap(el, ctx) {
           ),
         )
       : null;
-    const groups = colouring.legend.length
-      ? table(
-          colouring.column,
-          colouring.legend.map((/** @type {Lnb.Json} */ one) =>
-            row(colourOf("category", one.code), one.label, one.count, () =>
-              group("code", one.code),
-            ),
-          ),
+    const changes = counts?.groups ?? {};
+    const isChanged = Object.keys(changes).length > 0;
+    // A label that only removed rows had is among the others.
+    const others = changes[OTHER] && !colouring.legend.some(
+      (/** @type {Lnb.Json} */ one) => one.code === OTHER,
+    ); // biome-ignore format: one condition
+    const entries = others
+      ? [...colouring.legend, { code: OTHER, label: "other values", count: 0 }]
+      : colouring.legend;
+    /** @param {Lnb.Json} one */
+    const entry = (one) => {
+      const line = row(colourOf("category", one.code), one.label, one.count, () =>
+        group("code", one.code),
+      );
+      if (isChanged)
+        CHANGES.forEach(({ kind }, at) => {
+          const number = changes[one.code]?.[kind] ?? 0;
+          line.insertBefore(h("td", {}, number ? count(number) : ""), line.children[2 + at]);
+        });
+      return line;
+    };
+    /** @param {string} sign @param {string} word */
+    const title = (sign, word) => h("th", { scope: "col", title: word, "aria-label": word }, sign);
+    const head = isChanged
+      ? h(
+          "tr",
+          {},
+          h("td", {}),
+          title("rows", "rows"),
+          CHANGES.map(({ kind, glyph }) => title(glyph, kind)),
+          h("td", {}),
         )
+      : undefined;
+    const groups = colouring.legend.length
+      ? table(colouring.column, entries.map(entry), head)
       : null;
+    side.classList.toggle("lnb-map-wide", isChanged);
     const bar = h("i", { class: "lnb-map-ramp" });
     bar.style.background = gradient();
     const ramp =

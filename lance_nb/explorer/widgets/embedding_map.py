@@ -12,8 +12,9 @@ map.place     branch, version, column, colour,      key, pieces, layout, and wha
 map.keep      key, on                               kept; the layout is kept for later, or no more
 map.piece     key, piece                            + buffers: coordinates, codes
 map.colour    key, colour (long work)               colouring, + buffer: codes
-map.compare   key, branch, version, match (long     counts, words, + buffers: states, coordinates
-              work)                                 of removed points, ends of moves
+map.compare   key, branch, version, match (long     counts, groups: counts by code, words,
+              work)                                 + buffers: states, coordinates of removed
+                                                    points, ends of moves
 map.lasso     key, polygon                          see ``_chosen``, + buffer: a bit for each point
 map.group     key, kind, code                       see ``_chosen``
 map.point     key, index                            row_id, cells: {name, text}, mime, + picture
@@ -60,6 +61,7 @@ from lance_nb.explorer.models.embedding_map import (
     Plane,
     PointChanges,
     PointSet,
+    changes_by_code,
     colour_columns,
     colour_points,
     compare_points,
@@ -285,6 +287,7 @@ class MapHandlers(RequestHandlers):
             held.changes, held.earlier = found, earlier
             result = {
                 "counts": found.to_json(),
+                "groups": changes_by_code(found, *both) if both else {},
                 "words": _matching(after, match),
                 "a": text.ref_label(*place),
                 "b": text.ref_label(*held.place),

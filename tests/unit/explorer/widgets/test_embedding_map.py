@@ -93,6 +93,9 @@ def test_groups_are_rows_of_the_version_that_has_them(session: Session) -> None:
     }  # fmt: skip
     assert found["words"] == "rows matched by their stable row ids"
     assert [len(one) for one in buffers] == [480, 80, 0]
+    assert found["groups"] == {
+        code: {"arrived": 0, "moved": 0, "relabelled": 0, "removed": 10} for code in ("0", "1")
+    }
     removed, _ = ask(session, "map.group", key=key, kind="removed")
     assert (removed["num_rows"], removed["version"]) == (20, 1)
     by_key, _ = ask(session, "map.compare", key=key, version=1, match="id")
