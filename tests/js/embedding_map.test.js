@@ -154,6 +154,21 @@ test("a version that was placed is not placed again when its tab is shown", asyn
   assert.equal(kernel.count("map.place"), 1);
 });
 
+test("back at a version before another was placed, the versions are compared again", async () => {
+  const { kernel, ctx, el, view } = await map();
+  ctx.range.set({ a: { branch: null, version: 3 } });
+  button(el, "A → B").click();
+  assert.match(shown(el), /no earlier version/);
+  assert.equal(kernel.count("map.compare"), 0);
+  ctx.range.set({ a: { branch: null, version: 1 } });
+  await kernel.last("map.compare").fail({ message: "cancelled" });
+  view.shown();
+  await kernel.last("map.columns").answer(COLUMNS);
+  await settled();
+  assert.equal(kernel.count("map.compare"), 2);
+  assert.equal(kernel.count("map.place"), 1);
+});
+
 test("the rows of a category are shown in the grid", async () => {
   const { kernel, ctx, el } = await map();
   button(el.querySelector(".lnb-map-side"), "Rows").click();

@@ -234,7 +234,12 @@ export function mountEmbeddingMap(el, ctx) {
         return;
       }
       const what = JSON.stringify([at, now.column, now.layout]);
-      if (what === placed) return;
+      if (what === placed) {
+        // Back at what is shown, before another version was placed.
+        now.running?.cancel();
+        if (now.compares && !now.counts) compare();
+        return;
+      }
       const { layout } = now;
       const args = { ...at, column: now.column, colour: now.colour, layout };
       const { result } = await work("map.place", args);
