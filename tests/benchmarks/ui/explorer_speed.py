@@ -10,6 +10,7 @@ lance_nb and opened a small dataset before. "First screen" begins when the cell 
 floor    JupyterLab's own time for a cell that shows one word, to compare
 versions 1,000 versions: first screen, switch from one to another
 rows     10 million rows: first screen, the wheel, jumps
+brush    5 million rows: a histogram is brushed, and the others, the count and the grid follow
 map      1 million vectors of 128: see map_speed
 ======== ===================================================================
 """
@@ -35,6 +36,7 @@ REPEATS = 40
 BATCH = 500_000
 VERSIONS = 1000
 ROWS = 10_000_000
+BRUSHED_ROWS = 5_000_000
 # A person looks at rows before jumping on. Without a pause most answers wait up to 40 ms in
 # Jupyter's server: it leaves Nagle's algorithm on (tornado's HTTP1Connection), so behind the status
 # message of the kernel an answer waits until the browser's machine has acknowledged that one.
@@ -86,6 +88,32 @@ async ([timerText, share, pixels]) => {
   const jump = () => { grid.scrollTop = share * grid.scrollHeight; };
   return timer(pixels ? wheel : jump,
     () => status.textContent !== from && !waiting());
+}
+"""
+
+
+# A drag over the histogram of x: until another histogram follows while it moves, and from its end
+# until the exact count and the grid are there.
+BRUSH = """
+async ([timerText, from, to]) => {
+  const timer = eval(timerText);
+  const live = [...document.querySelectorAll(".lnb-live")].at(-1);
+  const profile = (name) => [...live.querySelectorAll(".lnb-grid-column:not([hidden])")]
+    .find((head) => head.querySelector("b").textContent === name).querySelector(".lnb-profile");
+  const [bars, other] = [profile("x"), profile("id")];
+  bars.setPointerCapture = () => {};
+  const box = bars.getBoundingClientRect();
+  const fire = (type, share) => bars.dispatchEvent(new PointerEvent(type, {
+    clientX: box.left + share * box.width, button: 0, pointerId: 1, bubbles: true }));
+  const [drawn, status] = [other.firstChild, live.querySelector(".lnb-grid-status")];
+  const before = status.textContent;
+  fire("pointerdown", from);
+  const moved = await timer(() => fire("pointermove", to), () => other.firstChild !== drawn);
+  const said = live.querySelector(".lnb-filter-said");
+  const ended = await timer(() => fire("pointerup", to), () => status.textContent !== before
+    && /^[0-9,]+ pass$/.test(said.textContent)
+    && !live.querySelector(".lnb-waiting:not([hidden])"));
+  return [moved, ended];
 }
 """
 
@@ -189,10 +217,29 @@ def _jumps(long: NotebookPage, shares: Sequence[float], pause_ms: int) -> list[f
     return found
 
 
+def measure_brush(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+    """Take the figures of a histogram that is brushed."""
+    five = open_notebook(lab, "five.ipynb", f"lance_nb.explore({str(data / 'five.lance')!r})")
+    first_screens(five, 1)
+    five.page.locator(".lnb-live").last.locator(".lnb-profile-number").nth(1).wait_for()
+    moved, ended = [], []
+    with spent_in(five.page, lab.process_id, repeats) as spent:
+        for at in range(repeats):
+            start = 0.1 + 0.03 * (at % 11)
+            both = five.page.evaluate(BRUSH, [TIMER, start, start + 0.2 + 0.01 * at])
+            moved.append(float(both[0]))
+            ended.append(float(both[1]))
+            five.page.wait_for_timeout(PAUSE_MS)
+    five.close()
+    yield Figure("a brush moves: other histograms, by a sample", moved, 95, 200, spent)
+    yield Figure("a brush ends: exact count and grid", ended, 95, 200)
+
+
 PARTS = {
     "floor": measure_floor,
     "versions": measure_versions,
     "rows": measure_rows,
+    "brush": measure_brush,
     "map": measure_map,
 }
 
@@ -201,6 +248,8 @@ def write(folder: Path, names: Sequence[str]) -> None:
     """Write what is not there yet."""
     if "versions" in names and not (folder / "many.lance").exists():
         write_versions(folder / "many.lance", VERSIONS)
+    if "brush" in names and not (folder / "five.lance").exists():
+        write_rows(folder / "five.lance", BRUSHED_ROWS)
     if "rows" in names and not (folder / "long.lance").exists():
         write_rows(folder / "long.lance", ROWS)
     if "map" in names and not (folder / MAP).exists():
