@@ -12,7 +12,7 @@ import { mountStorage } from "../../lance_nb/explorer/widgets/storage.js";
 import { mountValue } from "../../lance_nb/explorer/widgets/value.js";
 import { mountVersionDetail } from "../../lance_nb/explorer/widgets/version_detail.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
-import { button, nextFrame, observers, send, shown } from "./light_page.js";
+import { button, nextFrame, observers, send, shown, texts } from "./light_page.js";
 
 beforeEach(() => mock.timers.enable({ apis: ["setTimeout", "setInterval"] }));
 afterEach(() => {
@@ -203,6 +203,23 @@ test("a schema and a version are shown, or why they cannot be", () => {
     "+|Append|main:3|then|Schema|3|id|int64|required{never null}|name|string|and 1 more",
   );
   assert.equal(version.el.querySelector("details").hasAttribute("open"), true);
+  const message = (text) => {
+    version.ctx.show({ detail: { ...detail, message: text } });
+    return version.el.querySelector(".lnb-message");
+  };
+  assert.equal(message("short").tagName.toLowerCase(), "blockquote");
+  const long = message(`first ${"x".repeat(300)}\nlast`);
+  assert.equal(long.hasAttribute("open"), false);
+  assert.match(long.querySelector("summary").textContent, /^first x{114}… whole message, 311 /);
+  assert.match(long.querySelector("p").textContent, /\nlast$/);
+  assert.equal(message("\na\nb\nc\nd").querySelector("summary").firstChild.textContent, "a");
+  const counts = [
+    { label: "rows", value: "3" },
+    { label: "data files", value: "1" },
+  ];
+  const facts = [{ key: "rows", value: "3", title: "" }];
+  version.ctx.show({ detail: { ...detail, counts }, card: { facts } });
+  assert.deepEqual(texts(version.el, ".lnb-counts dt"), ["data files"]); // the header has the rows
   for (const { ctx, el } of [schema, version]) {
     ctx.show({ detail: { error: ERROR } });
     assert.equal(shown(el), "!|Damaged|m");

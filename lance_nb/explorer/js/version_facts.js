@@ -43,7 +43,7 @@ export function versionFacts(detail, open, ...acts) {
       h("strong", {}, detail.operation),
       h("span", {}, detail.label),
     ),
-    detail.message ? h("blockquote", { class: "lnb-message" }, detail.message) : null,
+    detail.message ? messageBlock(detail.message) : null,
     detail.description ? h("p", { class: "lnb-description" }, detail.description) : null,
     h(
       "p",
@@ -71,6 +71,25 @@ export function versionFacts(detail, open, ...acts) {
         )
       : null,
   ].filter((part) => part !== null);
+}
+
+const FOLDED_CHARS = 240;
+const FOLDED_LINES = 4;
+const SHOWN_CHARS = 120;
+
+/** A commit message; a long one is folded to its beginning. @param {string} message */
+function messageBlock(message) {
+  const lines = message.split("\n");
+  if (message.length <= FOLDED_CHARS && lines.length <= FOLDED_LINES)
+    return h("blockquote", { class: "lnb-message" }, message);
+  const first = lines.find((line) => line.trim()) ?? "";
+  const shown = first.length > SHOWN_CHARS ? `${first.slice(0, SHOWN_CHARS)}…` : first;
+  return h(
+    "details",
+    { class: "lnb-message lnb-message-long" },
+    h("summary", {}, shown, h("small", {}, ` whole message, ${count(message.length)} characters`)),
+    h("p", {}, message),
+  );
 }
 
 /** @param {Lnb.Entry} entry */
