@@ -14,7 +14,7 @@ The other levels of a diff are small tables, sent in windows as well:
 transactions  version, side (of a fork), operation, what it did, message, time; newest first
 schema        column, type, nullable, field id, metadata
 fragments     fragment, rows, deleted rows, files, bytes, what differs
-deletions     fragment, stored rows, deleted rows, newly deleted, restored
+deletions     fragment, stored rows, deleted before and after, newly deleted, restored
 indices       index, type, columns, fragments covered, uuid
 config        where, key, value
 ============  =================================================================================
@@ -468,7 +468,9 @@ def _deletions(diff: Diff, span: slice, _kinds: object) -> Level:
     columns = [
         _Column("fragment", lambda row: str(row["fragment_id"]), numeric=True),
         _Column("stored rows", lambda row: text.count(row["physical_rows"] or 0), numeric=True),
-        _Column("deleted", *_counts("deleted"), numeric=True),
+        # No change of one cell: more deletions would be marked as if something was added.
+        _Column("deleted before", lambda row: text.count(row["deleted_before"]), numeric=True),
+        _Column("deleted after", lambda row: text.count(row["deleted_after"]), numeric=True),
         _Column("newly deleted", lambda row: text.count(row["rows_deleted"]), numeric=True),
         _Column("restored", lambda row: text.count(row["rows_undeleted"]), numeric=True),
     ]
