@@ -37,7 +37,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from lance_nb.explorer import assets
 from lance_nb.explorer.app import Explorer
-from lance_nb.explorer.html_export import PAGE_STYLE, content_hash, plain_json
+from lance_nb.explorer.html_export import PAGE_STYLE, plain_json
+from lance_nb.explorer.page_policy import page_policy
 
 ENTRY = "browser_app.js"
 HOST = "127.0.0.1"
@@ -149,11 +150,8 @@ def _page(explorer: Explorer, given: Mapping[str, Any]) -> str:
     module, style = assets.texts(ENTRY)
     script = f"{module.replace('export default ', 'const START = ')}\nSTART(document);\n"
     style = f"{PAGE_STYLE}{style}"
-    policy = (
-        f"default-src 'none'; script-src '{content_hash(script)}'; style-src "
-        f"'{content_hash(style)}'; connect-src 'self'; img-src blob: data:; media-src blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    sources = "connect-src 'self'; img-src blob: data:; media-src blob:"
+    policy = page_policy(style, sources, script=script)
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(given, ensure_ascii=True).replace("<", "\\u003c")
     return (

@@ -20,7 +20,6 @@ Not supported: writing, and whatever reads data beyond the first rows.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -36,6 +35,7 @@ from lance_nb.explorer.models.ref_list import MAX_HEADS
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, Window
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.versions import version_bars
+from lance_nb.explorer.page_policy import page_policy
 from lance_nb.explorer.pictures.drawing import dark_rules
 from lance_nb.explorer.session import Place, Session
 from lance_nb.explorer.widget import HeaderHandlers
@@ -248,11 +248,7 @@ def html_page(title: str, picture: str, snapshot: dict[str, Any], height: int) -
     style = f"{PAGE_STYLE}{dark}{style}"
     # Backslash forms, so that no text within can end the block or begin another.
     data = json.dumps(snapshot | {"height": height}, ensure_ascii=True).replace("<", "\\u003c")
-    policy = (
-        f"default-src 'none'; script-src '{content_hash(script)}'; "
-        f"style-src '{content_hash(style)}'; img-src blob: data:; base-uri 'none'; "
-        "form-action 'none'"
-    )
+    policy = page_policy(style, "img-src blob: data:", script=script)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -262,9 +258,3 @@ def html_page(title: str, picture: str, snapshot: dict[str, Any], height: int) -
         f'<script type="application/json" id="snapshot">{data}</script>\n'
         f'<script type="module">{script}</script></body></html>\n'
     )
-
-
-def content_hash(content: str) -> str:
-    """Return the hash by which a content security policy allows a script or a style sheet."""
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

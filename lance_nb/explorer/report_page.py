@@ -12,8 +12,6 @@ Limits: as for pictures; ``MAX_DETAILS`` versions described on the timeline.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -21,6 +19,7 @@ from pathlib import Path
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.source import Source
 from lance_nb.explorer.models.versions import timeline
+from lance_nb.explorer.page_policy import page_policy
 from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.pictures.drawing import Panel, dark_rules, svg_of
 from lance_nb.explorer.session import Session
@@ -74,10 +73,7 @@ def report_page(dataset: Source) -> str:
         links.append(f'<a href="#{name}">{_text(title)}</a>')
     script = f"{_script()}\npanAndZoom(document);\n"
     style = _style()
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    policy = page_policy(style, "img-src data:", script=script)
     made = f"{text.moment(datetime.now(UTC))} · {text.line(dataset.uri)}"
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -100,8 +96,3 @@ def _style() -> str:
 
 def _text(value: str) -> str:
     return escape(visible(value), quote=True)
-
-
-def _hash(content: str) -> str:
-    digest = hashlib.sha256(content.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -10,7 +10,6 @@ Its sections are those of ``models/review.py``, which the page in the explorer s
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from lance_nb.errors import LanceError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.review import MAX_ROWS, Json, ReviewSections
+from lance_nb.explorer.page_policy import page_policy
 from lance_nb.shown_text import visible_lines
 
 if TYPE_CHECKING:
@@ -50,11 +50,7 @@ img { display: block; max-width: 220px; max-height: 220px; }
 
 def review_page(review: Review) -> str:
     """Return the page as one file."""
-    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
-    )
+    policy = page_policy(_STYLE, "img-src data:")
     title = _text(f"Review of {review.branch} into {review.into}: {review.source.name}")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
