@@ -29,7 +29,12 @@ from lance_nb.spark.engine import RESULT_DDL, TaskProgress, result_batch, result
 from lance_nb.spark.plan import PinnedVersion, Plan
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions
-from lance_nb.spark.sessions import find_session, is_connect, start_session
+from lance_nb.spark.sessions import (
+    find_session,
+    is_connect,
+    no_pandas_warning,
+    start_session,
+)
 from lance_nb.spark.source.options import SourceOptions
 from lance_nb.spark.source.scan import ReadPart, ReadPlan
 from lance_nb.spark.spark_engine import RowCounter, SparkJob
@@ -75,7 +80,8 @@ def plan_frame(
 
     def run_job(options: RunOptions, watch: ProgressReporter) -> list[Any]:
         counter = RowCounter(frame.sparkSession)
-        job = frame.mapInArrow(WritePartition(rows, counter), RESULT_DDL)
+        with no_pandas_warning():
+            job = frame.mapInArrow(WritePartition(rows, counter), RESULT_DDL)
         return collect_results(job, counter, options, watch)
 
     return replace(rows.plan(wanted.mode, "a DataFrame"), run_job=run_job)
@@ -144,7 +150,8 @@ def dataframe_of_parts(
     numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
     if not is_connect(spark) and (size_bytes is None or size_bytes > BROADCAST_BYTES):
         numbers = _without_statistics(numbers)
-    return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
+    with no_pandas_warning():
+        return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
 
 
 def _without_statistics(frame: DataFrame) -> DataFrame:

@@ -60,7 +60,7 @@ from lance_nb.spark.plan import (
 )
 from lance_nb.spark.row_writer import Destination
 from lance_nb.spark.run import Begun, RunOptions, commit_results, retry_on_conflict, run_tasks
-from lance_nb.spark.sessions import find_session, is_connect, num_cores
+from lance_nb.spark.sessions import find_session, is_connect, no_pandas_warning, num_cores
 from lance_nb.spark.spark_engine import RowCounter
 from lance_nb.spark.types import cast_to_dataset, dataset_fields
 from lance_nb.table.projection import ROW_ADDRESS
@@ -146,7 +146,9 @@ class MergeRun(MergeClauseBuilder):
         """Read the source into a table, once."""
         if self._table is None:
             if is_dataframe(self._source):
-                self._table = cast_to_dataset(self._source.toArrow(), self._dataset.schema)
+                with no_pandas_warning():
+                    found = self._source.toArrow()
+                self._table = cast_to_dataset(found, self._dataset.schema)
             else:
                 self._table = reader_of(self._source, None).read_all()
         return self._table
@@ -162,7 +164,8 @@ class MergeRun(MergeClauseBuilder):
         session = how.spark if how.spark is not None else find_session()
         if is_small or how.engine == "local" or session is None:
             return None
-        return session.createDataFrame(self._source_table())
+        with no_pandas_warning():
+            return session.createDataFrame(self._source_table())
 
 
 def _counts(results: list[MergePlan]) -> dict[str, int]:
@@ -437,7 +440,8 @@ def merge_buckets(
     def merged(source: pa.Table, target: pa.Table) -> pa.Table:  # PySpark requires a plain function
         return merge(source, target)
 
-    job = both.applyInArrow(merged, RESULT_DDL)
+    with no_pandas_warning():
+        job = both.applyInArrow(merged, RESULT_DDL)
     found = collect_results(job, counter, options, watch)
     _, snapshot = pinned.open()
     made = united_plans(found) if found else without_rows(snapshot, clauses)

@@ -18,7 +18,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +79,21 @@ def start_session(name: str = "lance_nb", **config: str) -> SparkSession:
     own = {} if is_remote else {"spark.master": "local[*]", **_LOCAL}
     for key, value in {**own, **wanted}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with no_pandas_warning():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def no_pandas_warning() -> Iterator[None]:
+    """Leave out the warning of PySpark that it does not fully support pandas 3.
+
+    It is about functions of pandas; lance_nb exchanges Arrow with Spark.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "PySpark does not yet fully support pandas", category=FutureWarning
+        )
+        yield
 
 
 def why_not() -> str | None:

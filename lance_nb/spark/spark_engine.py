@@ -54,7 +54,7 @@ from lance_nb.spark.engine import (
     run_task,
 )
 from lance_nb.spark.plan import Task, group_tasks
-from lance_nb.spark.sessions import is_connect, num_cores
+from lance_nb.spark.sessions import is_connect, no_pandas_warning, num_cores
 from lance_nb.storage.sync_later import synced_together
 
 if TYPE_CHECKING:
@@ -244,7 +244,8 @@ class SparkEngine:
 
             packed = pack_groups([[(at, tasks[at]) for at in group] for group in wave])
             numbers = self._spark.range(0, len(wave), 1, numPartitions=len(wave))
-            job = numbers.mapInArrow(RunTasks(*packed, counter), from_arrow_schema(_SCHEMA))
+            with no_pandas_warning():
+                job = numbers.mapInArrow(RunTasks(*packed, counter), from_arrow_schema(_SCHEMA))
             what = f"lance_nb: {int(ends[-1])} x {name}"
             rows = SparkJob(self._spark, what, job.collect).finish(counter, tell_tasks, stop)
             for row in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,3 +137,15 @@ def test_a_change_feed_is_read_in_parts(
         row["_change_type"]: row["count"] for row in frame.groupBy("_change_type").count().collect()
     }
     assert counts == {"update_preimage": 100, "update_postimage": 100, "delete": 100}
+
+
+def test_jobs_give_no_warnings_of_packages(session: SparkSession, uri: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        assert spark.count(uri, "id < 9", engine="spark", spark=session) == 9
+        found = spark.sql("SELECT sum(id) FROM t", tables={"t": uri}, spark=session).head()
+        spark.write(session.range(5), f"{uri}-new", spark=session)
+        changed = session.range(2).selectExpr("id")
+        spark.upsert(f"{uri}-new", changed, "id", form="shuffle", spark=session)
+    assert found[0] == sum(range(NUM_ROWS))
+    assert ids_of(f"{uri}-new") == list(range(5))
