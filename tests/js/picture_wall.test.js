@@ -197,11 +197,16 @@ test("a list is found by a job, and all groups but the first rows can be staged"
     { title: "3 near duplicates", first: 0, count: 3, edit: { keep: 1 } },
     { title: "2 near duplicates", first: 3, count: 2, edit: { keep: 1 } },
   ];
-  await kernel
-    .last("wall.duplicates")
-    .answer({ arranged: "w1", sections, words: "5 rows in 2 groups", more: 0 });
+  await kernel.last("wall.duplicates").answer({
+    arranged: "w1",
+    sections,
+    words: "5 rows in 2 groups",
+    more: 0,
+    code: { python: "p" },
+  });
   await settled();
   assert.equal(status(), "5 rows in 2 groups");
+  assert.deepEqual(context.codes.at(-1), { python: "p" });
   const button = el.querySelector(".lnb-wall-acts button");
   assert.equal(button.textContent, "Stage: keep the first of 2 groups");
   button.dispatchEvent(new Event("click"));

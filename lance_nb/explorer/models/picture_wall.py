@@ -196,7 +196,7 @@ class Section:
 class Sections:
     """Rows in an order, divided. ``more`` sections were left out."""
 
-    order: SortedRows | None
+    order: SortedRows
     sections: tuple[Section, ...]
     words: str
     more: int = 0

@@ -328,6 +328,7 @@ export function mountPictureWall(el, ctx) {
       sectionOf(one, "wall.tiles", args),
     );
     take(sections, result.more ? `${result.words}; ${result.more} groups more` : result.words);
+    ctx.code(result.code ?? null);
     if (now.mode === "duplicates" && sections.length && ctx.has("stage")) {
       const some = sections.slice(0, MOST_RANGES);
       show(
@@ -379,6 +380,7 @@ export function mountPictureWall(el, ctx) {
     now.sections = sections;
     now.at = { section: 0, at: 0 };
     now.words = words;
+    ctx.code(null);
     closeLarge();
     tiles.forget();
     clear();

@@ -12,7 +12,7 @@ wall.columns     place                         pictures, captions, groups, vecto
 wall.tiles       place, lens, column, caption, tiles, at (of the column), + the pictures
                  row, count
 wall.changed     a, b, key, column, row, count pairs: [before, after] tiles, + the pictures
-wall.groups      place, lens, column (long     arranged, and see ``Sections.to_json``
+wall.groups      place, lens, column (long     arranged, code, and see ``Sections.to_json``
                  work)
 wall.duplicates  place, filter, vectors,       the same
                  threshold (long work)
@@ -33,10 +33,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from lance_nb.code_lines import magic, offered
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
-from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models.change_summary import DiffCache, key_of
 from lance_nb.explorer.models.held_rows import row_ids_at
 from lance_nb.explorer.models.picture_wall import (
@@ -149,7 +150,14 @@ class WallHandlers(RequestHandlers):
             found = source.near_duplicates(
                 vectors, threshold=threshold, filter=query.filter, progress=progress
             )
-            return self._kept(args, duplicate_sections(found, vectors))
+            given = {"threshold": threshold, "filter": query.filter}
+            given = {name: one for name, one in given.items() if one is not None}
+            python = refs.opened(source).attribute("near_duplicates").call(vectors, **given)
+            flags = {"--by": vectors, "--where": query.filter}
+            if threshold is not None:
+                flags["--threshold"] = str(threshold)
+            code = offered(python, magic("duplicates", options=flags))
+            return self._kept(args, duplicate_sections(found, vectors), code)
 
         return Job(work)
 
@@ -160,15 +168,19 @@ class WallHandlers(RequestHandlers):
 
         def work(progress: Progress) -> Answer:
             found = source.label_doubts(vectors, label, filter=query.filter, progress=progress)
-            return self._kept(args, doubt_sections(found, label))
+            given = {} if query.filter is None else {"filter": query.filter}
+            python = refs.opened(source).attribute("label_doubts").call(vectors, label, **given)
+            flags = {"--by": vectors, "--where": query.filter}
+            code = offered(python, magic("doubts", label, options=flags))
+            return self._kept(args, doubt_sections(found, label), code)
 
         return Job(work)
 
-    def _kept(self, args: Mapping[str, Any], found: Sections) -> Answer:
-        if found.order is None:
-            return Answer(found.to_json() | {"arranged": None})
+    def _kept(
+        self, args: Mapping[str, Any], found: Sections, code: dict[str, str] | None = None
+    ) -> Answer:
         key = self.session.row_orders.keep_sections(place_of(args), found.order)
-        return Answer(found.to_json() | {"arranged": key})
+        return Answer(found.to_json() | {"arranged": key, "code": code})
 
     def on_changes(self, args: Mapping[str, Any]) -> Job:
         """Find pictures that arrived, were removed or changed between two versions."""

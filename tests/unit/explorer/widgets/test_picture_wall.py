@@ -144,6 +144,8 @@ def test_too_many_rows_and_groups_are_refused(
 def test_near_duplicates_are_groups_of_which_all_but_one_can_go(session: Session) -> None:
     found, _ = ask(session, "wall.duplicates", vectors="v", threshold=0.0001)
     assert [(one["first"], one["count"]) for one in found["sections"]] == [(0, 2), (2, 2)]
+    assert ".near_duplicates('v', threshold=0.0001)" in found["code"]["python"]
+    assert found["code"]["magic"] == "%lance duplicates --by v --threshold 0.0001"
     lens = {"arranged": found["arranged"]}
     rest, _ = ask(session, "wall.condition", ranges=[[1, 2], [3, 4]], **lens)
     assert rest == {"where": "_rowid IN (58, 59)", "rows": 2}
@@ -156,6 +158,7 @@ def test_near_duplicates_are_groups_of_which_all_but_one_can_go(session: Session
 
 def test_doubtful_labels_are_sections_with_the_literal_that_mends_them(session: Session) -> None:
     found, _ = ask(session, "wall.doubts", vectors="v", label="label")
+    assert found["code"]["magic"] == "%lance doubts label --by v"
     (section,) = found["sections"]
     assert (section["title"], section["count"]) == ("c → a'b", 1)
     assert section["edit"] == {"column": "label", "value": "'a''b'", "label": "a'b"}
