@@ -688,7 +688,8 @@ test("neighbours are asked for by number and metric", () => {
   const plan = bar.element.querySelector(".lnb-filter-plan");
   assert.equal(
     shown(plan),
-    "to row 5 by v|<how many neighbours: 10>|<metric: cosine>|[Back to all rows]",
+    "to row 5 by v|<how many neighbours: 10>|<metric: cosine>|<how neighbours are found: index>" +
+      "|[Recall]{compare what the index finds with an exact search}|[Back to all rows]",
   );
   assert.doesNotMatch(shown(bar.element), /pass/);
   const [k, metric] = plan.querySelectorAll("input, select");
@@ -700,7 +701,7 @@ test("neighbours are asked for by number and metric", () => {
   assert.deepEqual(wanted, [20, 10, 1000, 1, 10]);
   metric.value = "dot";
   send(metric, "change");
-  assert.deepEqual(calls.pop(), { near: { ...near, metric: "dot" } });
+  assert.deepEqual(calls.pop(), { near: { ...near, exact: false, metric: "dot" } });
   assert.equal(send(k, "keydown", { key: "a" }).cancelBubble, true);
 });
 
