@@ -16,6 +16,7 @@ from lance_nb.explorer.pictures.drawing import MARGIN, Panel, width_of
 
 MAX_POINTS = 1800
 HEIGHT = 360
+NAME_ROOM = 16
 SIDE = 2.4  # of a point, in pixels
 TILE = 96
 _CATEGORIES = ("replace", "change", "add", "remove", "schema", "fork", "flag", "accent", "upkeep",
@@ -38,9 +39,32 @@ def draw_map(placed: PlacedMap, box: Sequence[int]) -> Panel:
     y = first + (top - xy[inside, 1]) / max(1, top - bottom) * (HEIGHT - SIDE)
     for at, across, down in zip(inside, x.tolist(), y.tolist(), strict=True):
         panel.rect(across, down, SIDE, SIDE, _colour(placed.colouring.kind, int(codes[at])))
+    _names(panel, placed, box, (MARGIN, first, width))
     panel.height = first + HEIGHT + 8
     _legend(panel, placed)
     return panel
+
+
+def _names(
+    panel: Panel, placed: PlacedMap, box: Sequence[int], frame: tuple[float, float, float]
+) -> None:
+    """Write the names of categories where most of their points are, unless they would overlap."""
+    left, bottom, right, top = box
+    x, y, width = frame
+    taken: list[tuple[float, float, float]] = []
+    for one in placed.colouring.names:
+        if not (left <= one.x <= right and bottom <= one.y <= top):
+            continue
+        reach = width_of(one.label) / 2
+        middle = x + (one.x - left) / max(1, right - left) * width
+        line = y + (top - one.y) / max(1, top - bottom) * HEIGHT + 4
+        overlaps = (abs(across - middle) < wide + reach and abs(down - line) < NAME_ROOM
+                    for across, down, wide in taken)  # fmt: skip
+        if middle - reach < x or middle + reach > x + width or any(overlaps):
+            continue
+        taken.append((middle, line, reach))
+        panel.rect(middle - reach - 2, line - 11, 2 * reach + 4, 14, "panel")
+        panel.text(middle - reach, line, one.label, width=2 * reach + 4)
 
 
 def _colour(kind: str, code: int) -> str:

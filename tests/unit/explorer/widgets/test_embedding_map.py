@@ -126,6 +126,7 @@ def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
     assert "480 points of 480 rows" in said
     assert "a (240)" in said
     assert svg.count("<rect") > 480
+    assert {"a", "b"} & set(texts_of(svg))  # a name on the map; the legend has counts
 
 
 def test_a_layout_is_kept_and_read_back(
