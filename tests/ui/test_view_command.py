@@ -61,3 +61,26 @@ def test_the_main_flows_work_without_a_notebook(
             process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert process.stdout.read().endswith("ended\n")
+
+
+def test_a_folder_of_tables_opens_as_cards(page: Page, tmp_path: Path) -> None:
+    worn_dataset(tmp_path / "db" / "worn.lance")
+    command = [sys.executable, "-m", "lance_nb.magic.command_line", "view", str(tmp_path / "db")]
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    with subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://\S+", process.stdout.readline())
+            assert found is not None
+            page.goto(found.group())
+            expect(page).to_have_title("db")
+            page.get_by_role("button", name="worn,").click()
+            expect(page.locator(".lnb-here-ref")).to_have_text("main:6")
+            page.get_by_role("button", name="All tables").click()
+            expect(page.get_by_role("button", name="worn,")).to_be_focused()
+            assert said == []
+        finally:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
