@@ -52,6 +52,12 @@ def _edit(place: str) -> None:
     dataset.edit({ids[0]: {"n": 100}, ids[30]: {"n": 101}}, add=rows(100), delete=ids[3:5])
 
 
+def _edit_in_a_stage(place: str) -> None:
+    dataset = opened(place)
+    ids = dataset.to_table(columns=["id"], with_row_id=True)["_rowid"].to_pylist()
+    dataset.stage().edit({ids[1]: {"n": 102}}, delete=ids[6:7]).commit()
+
+
 def _insert_missing(place: str) -> None:
     opened(place).merge_insert("id").when_not_matched_insert_all().execute(rows(25, 20))
 
@@ -253,6 +259,7 @@ ROWS_VERBS: dict[str, Verb] = {
     "delete of blobs": Verb(lambda place: _blobs(place).delete("id < 2"), with_blobs, at="-blobs"),
     "update": Verb(lambda place: opened(place).update({"n": "n + 100"}, where="id < 5")),
     "edit of cells": Verb(_edit),
+    "edit of cells in a stage": Verb(_edit_in_a_stage),
     "update of columns": Verb(
         lambda place: opened(place).update({"n": "id + 100"}, where="id < 5", mode="columns")
     ),
