@@ -18,13 +18,6 @@ of which the task      the same task in this process, without Spark
 All fragments name the same data file, so the table is about plans, descriptors and manifests, and
 not about the disk. ``--sizes 100,1000`` chooses others. Files go below ``tests/benchmarks/data``
 and are removed again.
-
-On two cores of a shared machine under load (Spark 4.3.0):
-
-=========  ======  ======  ==============  =========  ======  =====  ===========  =================
-fragments  plan s  pack s  bytes per task  driver MB  JVM MB  job s  ms per task  of which the task
-=========  ======  ======  ==============  =========  ======  =====  ===========  =================
-=========  ======  ======  ==============  =========  ======  =====  ===========  =================
 """
 
 from __future__ import annotations
