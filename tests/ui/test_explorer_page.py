@@ -65,7 +65,7 @@ def test_ages_are_updated_without_asking_the_kernel(page: Page, open_widget: Ope
     page.clock.fast_forward("02:00:00")
     expect(age).to_contain_text("3 hours ago")
     later = [one["type"] for one in bare.requests[len(asked) :]]
-    assert set(later) <= {"news", "ready", "rows.profile", "checks.state"}, later
+    assert set(later) <= {"news", "ready", "rows.profile", "checks.state", "edit.marks"}, later
 
 
 def test_a_click_on_an_older_version_travels_there(open_widget: OpenWidget) -> None:
