@@ -7,6 +7,7 @@ export function fakeKernel() {
   const kernel = {
     state: "live",
     isLost: false,
+    isWorking: false,
     /** @type {any[]} every request, in order */
     asked: [],
     cancelled: 0,

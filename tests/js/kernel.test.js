@@ -45,6 +45,21 @@ test("the callbacks of a probe fit Jupyter, which reads them, and marimo, which 
   kernel.close();
 });
 
+test("the kernel is working while an answer that somebody waits for has not come", async () => {
+  const model = fakeModel();
+  const kernel = openKernel(model);
+  assert.equal(kernel.isWorking, false); // the probe does not count
+  const quiet = kernel.ask("news", {}, { quiet: true });
+  assert.equal(kernel.isWorking, false);
+  const asked = kernel.ask("rows.page", {});
+  assert.equal(kernel.isWorking, true);
+  model.answer(model.of("rows.page")[0]);
+  model.answer(model.of("news")[0]);
+  await Promise.all([asked, quiet]);
+  assert.equal(kernel.isWorking, false);
+  kernel.close();
+});
+
 /** Remember how a promise ends. */
 function outcome(promise) {
   const found = { value: undefined, card: undefined };

@@ -418,6 +418,10 @@ export function openKernel(model, { isVisible = null } = {}) {
     get isLost() {
       return isLost;
     },
+    /** Whether an answer that somebody waits for has not come yet. */
+    get isWorking() {
+      return waiting().some((entry) => entry !== probe && !entry.quiet);
+    },
     /** Hear what each answer cost: `listener({requests, bytes, ms}, quiet)`. */
     onCost(listener) {
       costListeners.add(listener);

@@ -1,9 +1,11 @@
 // Plays the history: travels from version to version until the newest, or until somebody
-// interferes.
+// interferes. A version stays until the views have read what they show of it.
 
 import { h } from "./dom.js";
 
 const FRAME_MS = 450;
+const LOOK_MS = 100;
+const MOST_WAIT_MS = 20000; // work that goes on longer, such as a write, does not hold the play up
 
 /**
  * @param {Lnb.Context} ctx @param {() => Lnb.LaneMap|null} mapNow @param {HTMLElement} plane
@@ -41,7 +43,12 @@ export function playButton(ctx, mapNow, plane) {
     else next();
   }
 
-  function next() {
+  /** @param {number} [waited] milliseconds */
+  function next(waited = 0) {
+    if (ctx.kernel.isWorking && waited < MOST_WAIT_MS) {
+      timer = setTimeout(() => next(waited + LOOK_MS), LOOK_MS);
+      return;
+    }
     const map = mapNow();
     const to = map?.step("ArrowRight", map.here);
     if (!map || !to || to.version === map.here.version) stop();
@@ -65,7 +72,7 @@ export function playButton(ctx, mapNow, plane) {
   ctx.onScreen((_screen, patched) => {
     if (!playing || patched) return;
     clearTimeout(timer);
-    timer = setTimeout(next, FRAME_MS);
+    timer = setTimeout(() => next(), FRAME_MS);
   });
   ctx.onClose(stop);
   return button;

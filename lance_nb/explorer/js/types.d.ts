@@ -64,6 +64,7 @@ declare namespace Lnb {
   interface Kernel {
     readonly state: State;
     readonly isLost: boolean;
+    readonly isWorking: boolean;
     ask(type: string, args?: Args, options?: Options): Asked;
     line(options?: Options): Queue;
     onCost(listener: (io: Cost, quiet: boolean) => void): () => void;
