@@ -136,7 +136,7 @@ def test_every_extra_that_is_promised_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert set(project["optional-dependencies"]) == {
-        "azure", "dev", "docs", "dynamodb", "gcs", "lab", "mutation", "postgres", "redis",
+        "azure", "dev", "docs", "dynamodb", "gcs", "lab", "maps", "mutation", "postgres", "redis",
         "release", "s3", "spark", "sql", "test", "test-tools", "text",
     }  # fmt: skip
 

@@ -33,7 +33,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, StorageError
+from lance_nb.errors import InvalidInputError, LanceError, StorageError
 
 # Some spreadsheets take the wide forms of = + - @ for the same.
 _FORMULA = r"^([=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
@@ -174,6 +174,8 @@ def write_file(
         else:
             _write_batches(work, counted, formulas=formulas)
         _publish(work, path, overwrite=overwrite)
+    except LanceError:
+        raise  # of the rows that are read; some are an OSError too
     except OSError as error:
         raise StorageError(str(path), str(error)) from error
     except pa.ArrowException as error:

@@ -172,7 +172,7 @@ def test_help_lists_every_verb_and_says_more_about_each(lance: Lance) -> None:
     ("line", "words"),
     [
         ("opne fake", "did you mean 'open'"),
-        ("frobnicate", "verbs: open, tables, show"),
+        ("xyzzy", "verbs: open, tables, show"),
         ("open", "usage: %lance open URI"),
         ("open fake as", "usage: %lance open URI"),
         ("open fake as 3x", "'3x' is not a variable name"),
