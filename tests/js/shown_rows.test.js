@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { allRows } from "../../lance_nb/explorer/js/shown_rows.js";
-import { fakeContext } from "./fake_context.js";
+import { fakeContext, settled } from "./fake_context.js";
 
 const PART = { num_rows: 10, num_columns: 2, page: null, buffers: [] };
 
@@ -141,4 +141,49 @@ test("rows that cannot be followed are said to be lost", async () => {
   ctx.show({ version: 5, rows: PART });
   await ctx.kernel.last("rows.hold").fail({ message: "damaged" });
   assert.equal(ctx.announced.at(-1), "The selected rows were not found again: damaged");
+});
+
+test("rows that stay held are looked for once in each version and filter", async () => {
+  const { ctx, rows, last } = followed();
+  let row = 6;
+  const found = [];
+  rows.followRow(() => row || null);
+  rows.on({
+    held: (what) => {
+      found.push([what.row, what.words]);
+      row = what.row ?? row;
+    },
+  });
+  rows.selection.select(4);
+  const held = () => ctx.kernel.count("rows.hold");
+  // The same version once more: nothing moved.
+  ctx.show({ rows: { ...PART } });
+  assert.equal(held(), 0);
+  assert.deepEqual(rows.selection.wanted().ranges, [[4, 5]]);
+  ctx.show({ version: 5, rows: PART });
+  const words = "1 of 1 rows does not exist in version main:5.";
+  await ctx.kernel.last("rows.hold").answer({ row: 0, ranges: [], words });
+  assert.equal(rows.selection.rows, 0);
+  row = 6; // as where the row of the keyboard is not found, and another has its place
+  await settled();
+  ctx.show({ version: 3, rows: PART });
+  assert.equal(held(), 2); // the keyboard is elsewhere: the rows of version 3 are not those of now
+  await ctx.kernel.last("rows.hold").answer({ row: 2, ranges: [[8, 9]], words: "" });
+  for (const version of [5, 3, 5, 3]) ctx.show({ version, rows: PART });
+  assert.equal(held(), 2);
+  assert.deepEqual(found.slice(-2), [[6, ""], [2, ""]]); // biome-ignore format: pairs
+  assert.deepEqual(rows.selection.wanted().ranges, [[8, 9]]);
+  // A filter, and back.
+  rows.look({ filter: "x" });
+  await last().answer({ num_rows: 3, num_columns: 2, arranged: null });
+  await ctx.kernel.last("rows.hold").answer({ row: 1, ranges: [[1, 2]], words: "" });
+  rows.look({ filter: null });
+  await last().answer({ num_rows: 10, num_columns: 2, arranged: null });
+  assert.equal(held(), 3);
+  assert.deepEqual([row, rows.selection.wanted().ranges], [2, [[8, 9]]]);
+  // Another row of the keyboard is looked for anew.
+  row = 7;
+  ctx.show({ version: 5, rows: PART });
+  assert.equal(held(), 4);
+  assert.equal(ctx.kernel.last("rows.hold").args.row, 7);
 });

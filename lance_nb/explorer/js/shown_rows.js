@@ -3,6 +3,8 @@
 
 import { gridSelection } from "./grid_selection.js";
 
+const MAX_PLACES = 64; // grids in which the held rows are known
+
 /** @returns {Lnb.Look} every row and column, as stored */
 export const allRows = () => ({
   filter: null,
@@ -26,6 +28,13 @@ export function sameRows(one, other) {
   return same(rows(one), rows(other));
 }
 
+/**
+ * The grid of a lens of a version: equal names have the same rows at the same positions.
+ * @param {Lnb.Args} grid
+ */
+const nameOf = ({ branch, version, filter, arranged }) =>
+  JSON.stringify([branch ?? null, version, filter, arranged]);
+
 /** @param {Lnb.Context} ctx @returns {Lnb.ShownRows} */
 export function shownRows(ctx) {
   const asked = allRows();
@@ -46,6 +55,15 @@ export function shownRows(ctx) {
   let origin = null;
   /** @type {Lnb.Asked | null} */
   let holding = null;
+  /**
+   * Where the held rows are, in each grid in which they were looked for: as long as other rows are
+   * not selected and the keyboard stays, the kernel is not asked twice. `cursor` is where the
+   * keyboard then was, also when its row was not found.
+   * @typedef {{ranges: [number, number][], row: number | null, words: string,
+   *   cursor: number | null}} Held
+   * @type {Map<string, Held>}
+   */
+  let known = new Map();
   let unasked = false; // another version is shown, and what was asked is still to be asked of it
   /** @type {Lnb.Place | null} */
   let place = null;
@@ -93,7 +111,25 @@ export function shownRows(ctx) {
     const { ranges } = selection.wanted();
     const row = cursor();
     if (!place || ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
-    return { before: { ...place, ...shownLens }, ranges, row };
+    const before = { ...place, ...shownLens };
+    const held = known.get(nameOf(before));
+    if (!held || held.cursor !== row || !same(held.ranges, ranges)) {
+      known = new Map();
+      keep(before, { ranges, row, words: "", cursor: row });
+    }
+    return { before, ranges, row };
+  }
+
+  /** @param {Lnb.Args} grid @param {Held} held */
+  function keep(grid, held) {
+    known.set(nameOf(grid), held);
+    if (known.size > MAX_PLACES) known.delete(/** @type {string} */ (known.keys().next().value));
+  }
+
+  /** @param {Omit<Held, "cursor">} held */
+  function take({ ranges, row, words }) {
+    selection.restore(ranges);
+    notify((one) => one.held?.({ row, words }));
   }
 
   /** Select and show the same rows among those that are shown now. */
@@ -101,13 +137,21 @@ export function shownRows(ctx) {
     const wanted = origin;
     if (!wanted) return;
     const { branch, version } = ctx.screen();
-    const answer = ctx.kernel.ask("rows.hold", { branch, version, ...lens, ...wanted });
+    const grid = { branch, version, ...lens };
+    const there = known.get(nameOf(grid));
+    if (there) {
+      holding = null;
+      take(there);
+      origin = null;
+      return;
+    }
+    const answer = ctx.kernel.ask("rows.hold", { ...grid, ...wanted });
     holding = answer;
     try {
       const { result } = await answer;
       if (origin !== wanted || holding !== answer) return;
-      selection.restore(result.ranges);
-      notify((one) => one.held?.(result));
+      take(result);
+      keep(grid, { ...result, ranges: selection.wanted().ranges, cursor: cursor() });
     } catch (error) {
       const { message } = /** @type {Error} */ (error);
       if (holding === answer) ctx.announce(`The selected rows were not found again: ${message}`);
