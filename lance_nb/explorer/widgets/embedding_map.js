@@ -13,6 +13,7 @@ import {
 } from "../js/map_colours.js";
 import { bytesOf, numbers, pointCloud } from "../js/point_cloud.js";
 import { CHOSEN } from "../js/point_renderer.js";
+import { toolSelect } from "../js/tool_select.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
@@ -25,7 +26,7 @@ const LAYOUTS = [
   { raw: NEIGHBOURS, label: "neighbours (UMAP)" },
 ];
 
-/** @typedef {{raw: string, label: string}} Named */
+/** @typedef {import("../js/tool_select.js").Named} Named */
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountEmbeddingMap(el, ctx) {
@@ -56,23 +57,23 @@ export function mountEmbeddingMap(el, ctx) {
   const place = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
 
   const status = h("p", { class: "lnb-map-status", role: "status" });
-  const busy = h("div", { class: "lnb-map-busy", role: "status", hidden: true });
+  const busy = h("div", { class: "lnb-tool-busy", role: "status", hidden: true });
   const problem = h("div", { class: "lnb-map-problem" });
   const tip = h("div", { class: "lnb-map-tip", hidden: true });
   const side = h("div", { class: "lnb-map-side" });
   const canvas = mapCanvas(ctx, { hover, outline, clear: () => forget(true), moved: repaint });
-  const vectors = chooser("vector column", (raw) => {
+  const vectors = toolSelect("vector column", (raw) => {
     now.column = raw ?? "";
     placed = null;
     load();
   });
-  const layouts = chooser("layout", (raw) => {
+  const layouts = toolSelect("layout", (raw) => {
     now.layout = raw ?? COMPONENTS;
     load();
   });
   const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
-  const colours = chooser("colour", (raw) => recolour(raw));
-  const keys = chooser("rows matched by", (raw) => {
+  const colours = toolSelect("colour", (raw) => recolour(raw));
+  const keys = toolSelect("rows matched by", (raw) => {
     now.match = raw;
     compare();
   });
@@ -115,12 +116,12 @@ export function mountEmbeddingMap(el, ctx) {
       { class: "lnb-map" },
       h(
         "div",
-        { class: "lnb-map-tools" },
+        { class: "lnb-tools lnb-map-tools" },
         vectors.element,
         layouts.element,
         keep,
         colours.element,
-        h("label", { class: "lnb-map-choice" }, "size", size),
+        h("label", { class: "lnb-tool" }, "size", size),
         lasso,
         button("Fit", "show all points (0)", canvas.fit),
         compares,
@@ -139,42 +140,11 @@ export function mountEmbeddingMap(el, ctx) {
   );
   keys.element.hidden = true;
   keep.hidden = true;
-  layouts.fill(LAYOUTS, null);
+  layouts.fill(LAYOUTS, null, now.layout);
 
   /** @param {string} label @param {string} title @param {() => void} click */
   function button(label, title, click) {
     return h("button", { class: "lnb-button", type: "button", title, on: { click } }, label);
-  }
-
-  /** @param {string} label @param {(raw: string | null) => void} changed */
-  function chooser(label, changed) {
-    /** @type {HTMLSelectElement} */
-    const select = h("select", {
-      class: "lnb-input",
-      "aria-label": label,
-      on: {
-        change: () => changed(select.selectedIndex ? select.value : firstOf(select)),
-        keydown: (event) => event.stopPropagation(),
-      },
-    });
-    const element = h("label", { class: "lnb-map-choice" }, label, select);
-    return {
-      element,
-      select,
-      /** @param {Named[]} names @param {string | null} first what none of them is called */
-      fill(names, first) {
-        select.replaceChildren(
-          ...(first === null ? [] : [h("option", { value: "", "data-none": true }, first)]),
-          ...names.map(({ raw, label: name }) => h("option", { value: raw }, name)),
-        );
-      },
-    };
-  }
-
-  /** @param {HTMLSelectElement} select */
-  function firstOf(select) {
-    const option = select.options[0];
-    return option && !option.hasAttribute("data-none") ? option.value : null;
   }
 
   /**
@@ -254,7 +224,7 @@ export function mountEmbeddingMap(el, ctx) {
       // What is shown stays, and the choice is again what is shown.
       if (now.layout === NEIGHBOURS && now.map?.layout !== NEIGHBOURS) {
         now.layout = COMPONENTS;
-        layouts.select.value = COMPONENTS;
+        layouts.choose(COMPONENTS);
         if (!now.map) load();
         fail(error, () => {
           now.layout = NEIGHBOURS;
@@ -298,15 +268,12 @@ export function mountEmbeddingMap(el, ctx) {
     if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
     if (isFirst) now.colour = guess(others);
     if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
-    layouts.select.value = now.layout;
+    layouts.choose(now.layout);
     if (!has(others, now.colour)) now.colour = null;
     if (!has(keyed, now.match)) now.match = null;
-    vectors.fill(names, null);
-    vectors.select.value = now.column;
-    colours.fill(others, "one colour");
-    colours.select.value = now.colour ?? "";
-    keys.fill(keyed, stable ? "stable row ids" : "row addresses");
-    keys.select.value = now.match ?? "";
+    vectors.fill(names, null, now.column);
+    colours.fill(others, "one colour", now.colour);
+    keys.fill(keyed, stable ? "stable row ids" : "row addresses", now.match);
     vectors.element.hidden = names.length < 2;
   }
 

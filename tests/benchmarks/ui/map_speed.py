@@ -28,7 +28,7 @@ async (timerText) => {
   const timer = eval(timerText);
   const live = [...document.querySelectorAll(".lnb-live")].at(-1);
   const drawn = () => Number(live.querySelector(".lnb-map-canvas")?.dataset.drawn ?? 0);
-  const busy = () => live.querySelector(".lnb-map-busy");
+  const busy = () => live.querySelector(".lnb-map .lnb-tool-busy");
   const until = (done) => new Promise((resolve) => {
     const look = () => done() ? resolve(performance.now()) : requestAnimationFrame(look);
     look();

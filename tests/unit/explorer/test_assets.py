@@ -34,6 +34,7 @@ WITHOUT_STATE = {
     "consequence_card.js",
     "long_action.js",
     "sample_table.js",
+    "tool_select.js",
     "write_guard.js",
 }  # several late views hold a copy
 WIDGETS = {"Explorer": Explorer, **VIEWS}
