@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,22 @@ from tests.ui.bare_page import Screenshot
 pytestmark = pytest.mark.ui
 
 
+def started(command: list[str]) -> subprocess.Popen[str]:
+    """Start a command that Ctrl-C ends, also where a shell in the background ignores it."""
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed)  # noqa: PLW1509
+
+
+def interrupted(process: subprocess.Popen[str]) -> int:
+    """End a command by Ctrl-C and return its status; one that goes on is killed."""
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def test_the_main_flows_work_without_a_notebook(
     page: Page, screenshot: Screenshot, tmp_path: Path
 ) -> None:
@@ -28,7 +45,7 @@ def test_the_main_flows_work_without_a_notebook(
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with started(command) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
@@ -58,8 +75,8 @@ def test_the_main_flows_work_without_a_notebook(
             assert said == []
             assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in asked), asked
         finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+            status = interrupted(process)
+        assert status == 0
         assert process.stdout.read().endswith("ended\n")
 
 
@@ -69,7 +86,7 @@ def test_a_folder_of_tables_opens_as_cards(page: Page, tmp_path: Path) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    with subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True) as process:
+    with started([*command, "--no-browser"]) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://\S+", process.stdout.readline())
@@ -82,5 +99,5 @@ def test_a_folder_of_tables_opens_as_cards(page: Page, tmp_path: Path) -> None:
             expect(page.get_by_role("button", name="worn,")).to_be_focused()
             assert said == []
         finally:
-            process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+            status = interrupted(process)
+        assert status == 0
