@@ -155,7 +155,7 @@ def test_the_simulator_shows_what_a_rule_removes_and_stages_it(
     lance = require_pylance()
     lance.dataset(uri).create_branch("trial", 4)
     page = open_widget(Explorer(lance_nb.dataset(uri)), dark=dark).page
-    page.locator(".lnb-tl-clean").click()
+    page.get_by_role("button", name="Clean-up…").click()
     panel = page.get_by_role("region", name="clean-up simulator")
     expect(panel).to_contain_text("Nothing would be removed")
     faded = page.locator(".lnb-tl-bar.lnb-tl-goes")
@@ -187,6 +187,6 @@ def test_the_simulator_shows_what_a_rule_removes_and_stages_it(
     stage.click()
     card = page.locator(".lnb-panel-stage .lnb-sg-card")
     expect(card.get_by_role("button", name="Remove 14 versions")).to_be_visible()
-    page.locator(".lnb-tl-clean").click()
+    page.get_by_role("button", name="Clean-up…").click()
     expect(faded).to_have_count(0)
     assert len(lance.dataset(uri).versions()) == 21

@@ -90,7 +90,7 @@ def test_a_notebook_executed_without_a_browser_shows_its_first_screen(
 def test_errors_of_every_kind_are_readable_cards(lab: LabServer, screenshot: Screenshot) -> None:
     lab.write(
         "errors.ipynb",
-        "import lance_nb, pathlib, shutil\nlance_nb.explore('data')",
+        "import lance_nb, pathlib, shutil\nlance_nb.explore('nowhere')",
         "lance_nb.explore('data/demo.lance', version=99)",
         "lance_nb.explore('data/demo.lance', version='no-such-tag')",
         "shutil.copytree('data/demo.lance', 'data/cut.lance', dirs_exist_ok=True)\n"
