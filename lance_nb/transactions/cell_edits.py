@@ -38,7 +38,7 @@ from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.projection import ROW_ID, project
 from lance_nb.table.row_ids import choose_positions, live_offsets, positions_of_ids
-from lance_nb.table.scan_tasks import live_counts
+from lance_nb.table.scan_tasks import row_ends
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.table.take import take_rows
 from lance_nb.transactions.cell_values import given_values
@@ -146,7 +146,7 @@ def _places(snapshot: Snapshot, row_ids: Sequence[int]) -> list[tuple[Fragment, 
     positions = np.asarray(choose_positions(snapshot, ids, None, None))
     order = np.argsort(positions, kind="stable")
     positions, ids = positions[order], ids[order]
-    ends = np.cumsum(live_counts(snapshot))
+    ends = row_ends(snapshot)
     owners = ends.searchsorted(positions, side="right")
     found = []
     for number in np.unique(owners).tolist():

@@ -21,7 +21,7 @@ export function legendButton(ctx) {
   return h(
     "button",
     {
-      class: "lnb-button lnb-tl-clean",
+      class: "lnb-button lnb-tl-tool",
       type: "button",
       title: "what the signs and colours mean",
       on: { click: () => ctx.detail.show({ title: "Legend", content: legend(), focus: true }) },

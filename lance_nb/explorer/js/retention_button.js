@@ -18,7 +18,7 @@ export function retentionButton(ctx, repaint) {
   const button = h(
     "button",
     {
-      class: "lnb-button lnb-tl-clean",
+      class: "lnb-button lnb-tl-tool",
       type: "button",
       hidden: true,
       "aria-expanded": "false",

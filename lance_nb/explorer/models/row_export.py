@@ -27,7 +27,6 @@ from lance_nb.dataset.verbs.exporting import batch_rows, size_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs
 from lance_nb.explorer.models.row_query import (
-    DISTANCE,
     MAX_LISTED,
     MAX_ORDERED,
     Progress,
@@ -154,7 +153,7 @@ def _arguments(dataset: LanceDataset, request: ExportRequest) -> dict[str, Any] 
         branch, version = request.since
         return {"since": version if branch == dataset.branch else (branch, version)}
     query, ranges = request.query, request.ranges
-    names = [name for name in query.names(dataset) if name != DISTANCE]
+    names = query.stored_names(dataset)
     asked: dict[str, Any] = {} if names == dataset.schema.names else {"columns": names}
     if query.filter is not None:
         asked["filter"] = query.filter

@@ -386,6 +386,10 @@ class RowQuery:
         chosen = known if self.columns is None else self.columns.names(known)
         return [DISTANCE, *chosen] if self._is_near else chosen
 
+    def stored_names(self, dataset: Source) -> list[str]:
+        """Return the columns without the distance of a search, which stands first."""
+        return self.names(dataset)[int(self._is_near) :]
+
     def known_names(self, dataset: Source) -> list[str]:
         """Return the columns that may be chosen from, in the order of the dataset."""
         return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
@@ -474,7 +478,7 @@ def query_code(
 
 def _columns_code(dataset: Source, query: RowQuery) -> list[str] | Python:
     """Write the columns shown: by name, or where they are many by those that are left out."""
-    shown = [name for name in query.names(dataset) if name != DISTANCE]
+    shown = query.stored_names(dataset)
     there = set(shown)
     hidden = [name for name in dataset.schema.names if name not in there]
     if len(shown) <= MAX_NAMES or len(hidden) > MAX_NAMES or query.columns is None:
@@ -562,7 +566,7 @@ class GridRows:
 def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> GridRows:
     """Find the rows. Raises LanceError when the filter is wrong or there is no such order."""
     started = time.perf_counter()
-    if request.nearest is not None and request.allows_index and request.query.order is None:
+    if request.nearest is not None and request.allows_index:
         name = index_for(dataset, request.nearest)
         request = replace(request, nearest=replace(request.nearest, index=name))
     query = _ordered(dataset, request, progress)

@@ -147,6 +147,7 @@ def test_headers_are_found_in_spans_too() -> None:
         CHUNK[:2] + u16(60_000) + CHUNK[4:],
         CHUNK[:4] + u16(60_000) + CHUNK[6:],
         CHUNK[:6] + u32(2**32 - 1) + CHUNK[10:],
+        CHUNK[:6] + u32(40) + CHUNK[10:],  # the bytes are there, but belong to the next chunk
         CHUNK[:8],
     ],
 )

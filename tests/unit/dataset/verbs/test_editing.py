@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
+from lance_nb.transactions.cell_edits import CellEdits, carried_over
 from lance_nb.transactions.operations.update import Update
 
 STABLE = pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
@@ -219,3 +221,16 @@ def test_a_stage_holds_an_edit(tmp_path: Path) -> None:
     assert 100 in found
     assert 2 not in found
     assert (found[1]["size"], found[30]["size"]) == (1.25, 0)
+
+
+def test_a_row_is_not_taken_for_another_one_that_has_its_address(tmp_path: Path) -> None:
+    """Somebody deletes the folder and writes another dataset there, with the same fragment ids."""
+    ds = made(tmp_path, stable=False)
+    row, other = ids_of(ds)[3], ds.to_table().slice(10, 20)
+    shutil.rmtree(ds.uri)
+    lance_nb.write_dataset(other, ds.uri)
+    newest = lance_nb.write_dataset(other, ds.uri, mode="append")
+    assert row in newest.to_table(with_row_id=True)["_rowid"].to_pylist()
+    edits = CellEdits({row: {"size": pa.scalar(other["size"][3].as_py())}})
+    left, (conflict,) = carried_over(ds.opened[1], newest.opened[1], edits)
+    assert (left.cells, conflict.column, conflict.theirs) == ({}, None, None)

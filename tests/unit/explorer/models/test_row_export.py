@@ -26,11 +26,16 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     monkeypatch.chdir(tmp_path)
     ds = lance_nb.write_dataset(TABLE, "d.lance", max_rows_per_file=20)
     ds.delete("id = 7")
+    return asking(ds)
+
+
+def asking(ds: lance_nb.LanceDataset) -> Ask:
+    """Return what asks the grid of a dataset."""
     session = Session(ds)
     handlers = session.handlers() | RowGrid.request_handlers(session)
 
     def send(kind: str, **args: Any) -> Any:
-        place = {"branch": None, "version": 2}
+        place = {"branch": None, "version": ds.version}
         reply, _ = handle({"id": "1", "type": kind, "args": place | args}, handlers)
         return reply["result"] if reply["ok"] else reply["error"]
 
@@ -98,3 +103,14 @@ def test_only_new_files_in_the_working_folder_are_written(ask: Ask, tmp_path: Pa
     for wrong in ({"what": "all"}, {"what": "changes"}, {"what": 3}):
         assert "must be" in ask("rows.export", **{"name": "b.csv", **wrong})["message"]
     assert "working folder" in ask("rows.export", what="shown", name="../b.csv")["message"]
+
+
+def test_a_stored_distance_is_a_column_like_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"_distance": [3.5, 1.5], "id": [1, 2]})
+    ask = asking(lance_nb.write_dataset(table, "far.lance"))
+    found = ask("rows.export", what="shown", name="far.parquet")
+    assert parquet.read_table("far.parquet").equals(table)
+    same_by_code(found, tmp_path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,19 @@ def test_neighbours_have_a_distance_first_and_code(dataset_grid_look: Any) -> No
     assert found.query.names(dataset_grid_look) == ["_distance", "id", "v"]
     assert run(found.code["python"])["id"].to_pylist() == [8, 9, 10]
     assert found.query.rows(dataset_grid_look, ["id"], 0, 9)["id"].to_pylist() == [8, 9, 10]
+
+
+def test_neighbours_that_are_known_from_before_name_their_index_too(
+    dataset_grid_look: Any,
+) -> None:
+    ds = dataset_grid_look.create_index("v", "IVF_FLAT", "v_idx", metric="l2", num_partitions=2)
+    kept = RowOrderCache()
+    key = kept.keep_vector(NearestQuery("v", ds.take([7])["v"][0], Python("vector")))
+    look = grid_request_of({"near": {"like": key, "k": 3, "metric": "l2"}}, kept)
+    found = grid_rows(ds, look, quiet_grid_look)
+    again = replace(look, query=replace(look.query, order=found.query.order))
+    assert "v_idx" in found.words
+    assert "v_idx" in grid_rows(ds, again, quiet_grid_look).words
 
 
 def test_a_filter_tells_what_it_reads(dataset_grid_look: Any) -> None:

@@ -197,6 +197,8 @@ def test_a_conflict_is_shown_and_decided(take: str) -> None:
     (line,) = conflict_lines(draft, 0, 10)
     sides = [line[side]["text"] for side in ("base", "ours", "theirs")]
     assert sides == ["3.0", "90.0", "77.0"]
+    with pytest.raises(InvalidInputError, match="are others now"):
+        area.resolve(card.id, 0, [CellChoice(take, 3, "price")])
     newest = made.checkout_version((None, None))
     with pytest.raises(InvalidInputError, match="in conflict"):
         area.edit(newest, lambda draft: draft.set_cells([(5, "price", price(50))]))
