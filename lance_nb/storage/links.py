@@ -45,6 +45,11 @@ KNOWN_MAX = 4096
 _REMEDY_CHARS = 300
 _IS_LINK = {errno.ELOOP, errno.ENOTDIR}  # of opening with O_NOFOLLOW
 _OPENED = "/proc/self/fd/%d"
+REPLACED_TRIES = 100
+
+
+class _ReplacedError(StorageError):
+    """What was opened is not what its path leads to now, which is below the root."""
 
 
 def how_to_allow(allowed: Sequence[str], place: str, root: str | None = None) -> str:
@@ -127,8 +132,15 @@ class Boundary:
     def open_file(self, path: str) -> int:
         """Open a file that belongs to the store for reading; return its descriptor.
 
-        It may be no regular file; opening does not wait for a FIFO. Raises as ``open_folder``.
+        It may be no regular file; opening does not wait for a FIFO. One that is replaced meanwhile
+        is opened again. Raises as ``open_folder``.
         """
+        for _ in range(REPLACED_TRIES - 1):
+            with suppress(_ReplacedError):
+                return self._open_once(path)
+        return self._open_once(path)
+
+    def _open_once(self, path: str) -> int:
         try:
             descriptor = os.open(path, FILE_FLAGS | NO_LINKS)
         except OSError as error:
@@ -231,7 +243,8 @@ class Boundary:
         if self._holds(resolved) and is_opened(resolved):
             return
         self.check_path(path)
-        raise StorageError(path, "it was moved, or linked to another place, while it was opened")
+        kind = _ReplacedError if os.path.exists(resolved) else StorageError
+        raise kind(path, "it was moved, replaced or linked to another place while it was opened")
 
     def check_path(self, path: str) -> None:
         """Refuse a path with a link that leads away, also to something that is not there.

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,8 @@ pytestmark = pytest.mark.ui
 
 
 def started(command: list[str]) -> subprocess.Popen[str]:
-    """Start a command that Ctrl-C ends, also where a shell in the background ignores it."""
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=heed)  # noqa: PLW1509
+    """Start a command. Without ``preexec_fn``: a fork is a warning once pylance is loaded."""
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def interrupted(process: subprocess.Popen[str]) -> int:

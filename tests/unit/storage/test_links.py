@@ -552,3 +552,31 @@ def test_a_link_beside_the_root_does_not_make_its_name_the_root(tmp_path: Path) 
     for name in ("b", "c"):
         with pytest.raises(InvalidInputError, match="symbolic link that leaves the dataset"):
             boundary.open_folder(f"{root}/a/{name}")
+
+
+@pytest.mark.parametrize(("replacements", "is_read"), [(1, True), (50, True), (10**9, False)])
+def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replacements: int, is_read: bool
+) -> None:
+    """As on macOS, which has no /proc: the path must lead to the very file that was opened."""
+    monkeypatch.setattr(links, "_OPENED", str(tmp_path / "no-proc-%d"))
+    path, done = tmp_path / "x", 0
+    path.write_bytes(b"0")
+    opens = os.open
+
+    def replacing(name: Any, *args: Any, **options: Any) -> int:
+        nonlocal done
+        descriptor = opens(name, *args, **options)
+        if str(name) == str(path) and done < replacements:
+            done += 1
+            (tmp_path / "new").write_bytes(b"%d" % done)
+            (tmp_path / "new").replace(path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", replacing)
+    store = LocalStore(str(tmp_path))
+    if is_read:
+        assert bytes(store.read("x")) == b"%d" % replacements
+    else:
+        with pytest.raises(StorageError, match="while it was opened"):
+            store.read("x")
