@@ -138,6 +138,11 @@ class LabServer:
         notebook.cells = [nbformat.v4.new_code_cell(cell.strip()) for cell in cells]
         nbformat.write(notebook, self.work / name)
 
+    def anew(self, name: str) -> Path:
+        """Return a place in the server's folder where an earlier try of the test left nothing."""
+        shutil.rmtree(self.work / name, ignore_errors=True)
+        return self.work / name
+
     def _end_kernels(self, name: str) -> None:
         """End what an earlier try of the same test left running, which a page would take up."""
         for session in self._asked("api/sessions"):

@@ -32,7 +32,7 @@ def test_neighbors_in_a_notebook(lab: LabServer, screenshot: Screenshot) -> None
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 16),
         }
     )
-    require_pylance().write_dataset(rows, str(lab.work / "points.lance"))
+    require_pylance().write_dataset(rows, str(lab.anew("points.lance")))
     lab.write("nearest.ipynb", *CELLS)
     notebook = lab.notebook("nearest.ipynb", height=1000)
     notebook.run_all()
@@ -71,7 +71,7 @@ def test_lines_about_indices_in_a_notebook(lab: LabServer, screenshot: Screensho
             "text": [" ".join(rng.choice(words, 5)) for _ in range(600)],
         }
     )
-    require_pylance().write_dataset(rows, str(lab.work / "words.lance"))
+    require_pylance().write_dataset(rows, str(lab.anew("words.lance")))
     lab.write("words.ipynb", *LINES)
     notebook = lab.notebook("words.ipynb", height=1800)
     notebook.run_all()

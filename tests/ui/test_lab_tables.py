@@ -19,7 +19,7 @@ ODD = 'say "hi" \\n.lance'
 def test_tables_of_lancedb_and_pylance_are_explored_in_place(
     lab: LabServer, screenshot: Screenshot
 ) -> None:
-    folder = lab.work / "shop_db"
+    folder = lab.anew("shop_db")
     db = require_package("lancedb").connect(folder)
     db.create_table("photos", ROWS)
     db.create_table("orders", ROWS).delete("id < 40")
@@ -60,8 +60,9 @@ def test_tables_of_lancedb_and_pylance_are_explored_in_place(
 def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
     lab: LabServer, screenshot: Screenshot
 ) -> None:
-    require_pylance().write_dataset(ROWS, lab.work / "menu" / ODD)
-    (lab.work / "menu" / "plain").mkdir()
+    folder = lab.anew("menu")
+    require_pylance().write_dataset(ROWS, folder / ODD)
+    (folder / "plain").mkdir()
     lab.write("menu/start.ipynb", "1")
     notebook = lab.notebook("menu/start.ipynb")
     page = notebook.page
@@ -80,5 +81,5 @@ def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
     expect(explorer.locator(".lnb-here-ref")).to_have_text("main:1")
     expect(explorer.locator(".lnb-facts")).to_contain_text("rows 100")
     screenshot(page, "explored")
-    assert (lab.work / "menu" / "Untitled.ipynb").exists()
+    assert (folder / "Untitled.ipynb").exists()
     assert notebook.problems == []

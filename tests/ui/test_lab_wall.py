@@ -20,7 +20,7 @@ def test_pictures_in_a_notebook(lab: LabServer, screenshot: Screenshot) -> None:
     ids = np.arange(400)
     vectors = np.random.default_rng(1).normal(size=(400, 16)).astype(np.float32)
     vectors[390:] = vectors[:10]
-    require_pylance().write_dataset(table(ids, ids % 4, vectors), str(lab.work / "pictures.lance"))
+    require_pylance().write_dataset(table(ids, ids % 4, vectors), str(lab.anew("pictures.lance")))
     lab.write("wall.ipynb", CELL)
     notebook = lab.notebook("wall.ipynb", height=1000)
     notebook.run_all()
