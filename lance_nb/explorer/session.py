@@ -38,9 +38,10 @@ from lance_nb.explorer.models import cells, refs, text, versions
 from lance_nb.explorer.models.cells import blob_texts
 from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
-from lance_nb.explorer.models.embedding_map import PlacedMap, vector_columns
+from lance_nb.explorer.models.embedding_map import vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.picture_wall import picture_columns
+from lance_nb.explorer.models.placed_map import PlacedMap
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
     DISTANCE,

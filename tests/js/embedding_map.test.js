@@ -13,7 +13,7 @@ import {
   parts,
 } from "../../lance_nb/explorer/js/map_colours.js";
 import { pointCloud, simplified } from "../../lance_nb/explorer/js/point_cloud.js";
-import { CHOSEN, paint } from "../../lance_nb/explorer/js/point_renderer.js";
+import { CHOSEN, paint, sizeFactor } from "../../lance_nb/explorer/js/point_renderer.js";
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { mountEmbeddingMap } from "../../lance_nb/explorer/widgets/embedding_map.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
@@ -37,6 +37,17 @@ test("pieces of points are samples, and keep the numbers of the kernel", () => {
   assert.deepEqual([...cloud.data.codes], [0, 3, 6, 1, 4, 2, 5]);
   assert.equal(cloud.indexOf(cloud.nearest(4.2, 4.1, 2)), 4);
   assert.equal(cloud.nearest(30, 30, 5), -1);
+});
+
+test("sizes come with the pieces, are others or end", () => {
+  const cloud = pointCloud(3, 2);
+  cloud.add(0, pairs([0, 0], [2, 2]), bytes(1, 1), bytes(10, 30));
+  cloud.add(1, pairs([1, 1]), bytes(1), bytes(20));
+  assert.deepEqual([...cloud.data.sizes], [10, 30, 20]);
+  cloud.resize(bytes(1, 2, 3));
+  assert.deepEqual([...cloud.data.sizes], [1, 3, 2]);
+  cloud.resize(undefined);
+  assert.equal(cloud.data.sizes, null);
 });
 
 test("states are set by bit, in the order of the kernel", () => {
@@ -104,12 +115,25 @@ test("without WebGL points are squares of pixels, chosen ones above faint ones",
   assert.equal(draw(1), 32); // a circle in a square of 36
 });
 
+test("without WebGL points have their own sizes", () => {
+  const cloud = pointCloud(2, 1);
+  cloud.add(0, pairs([20, 50], [80, 50]), bytes(0, 1), bytes(0, 255));
+  const pixels = new Uint32Array(10000);
+  const look = { colours: codeColours("category", 1), byState: false, dims: false, size: 4 };
+  paint(pixels, 100, 100, cloud.data, { x: 50, y: 50, scale: 1 }, look, Infinity);
+  const columns = new Set([...pixels.keys()].filter((at) => pixels[at]).map((at) => at % 100));
+  const wide = (from, to) => [...columns].filter((x) => x >= from && x < to).length;
+  assert.deepEqual([wide(0, 50), wide(50, 100)], [2, 10]);
+  assert.deepEqual([sizeFactor(0), sizeFactor(255)], [0.5, 2.5]);
+});
+
 const COLUMNS = {
   vectors: [{ raw: "vector", label: "vector" }],
   colours: [
     { raw: "label", label: "label" },
     { raw: "price", label: "price" },
   ],
+  sizes: [{ raw: "price", label: "price" }],
   keys: [{ raw: "id", label: "id" }],
   stable: true,
   kept: [],
@@ -140,11 +164,33 @@ async function map() {
 test("rows are placed, coloured by what looks like a label, and listed", async () => {
   const { kernel, el } = await map();
   assert.deepEqual(kernel.last("map.place").args, {
-    branch: null, version: 3, column: "vector", colour: "label", layout: "components",
+    branch: null, version: 3, column: "vector", colour: "label", size: null,
+    layout: "components",
   }); // biome-ignore format: one line
   assert.match(shown(el), /2 points of 2 rows/);
   assert.ok(shown(el.querySelector(".lnb-map-side")).includes(HOSTILE));
   assert.equal(el.querySelector("img"), null);
+});
+
+test("points get sizes by a column, and the legend says so", async () => {
+  const { kernel, el, view } = await map();
+  const select = el.querySelector("[aria-label='size by']");
+  select.value = "price";
+  select.dispatchEvent(new Event("change"));
+  assert.deepEqual(kernel.last("map.size").args, { key: "m1", size: "price" });
+  const words = `${HOSTILE}, 1 to 400`;
+  await kernel.last("map.size").answer({ sizing: { raw: "price", words } }, [bytes(1, 255)]);
+  await settled();
+  assert.ok(shown(el.querySelector(".lnb-map-sizes")).includes(words));
+  assert.equal(el.querySelector("img"), null);
+  view.shown();
+  await kernel.last("map.columns").answer(COLUMNS);
+  assert.equal(select.value, "price");
+  select.value = "";
+  select.dispatchEvent(new Event("change"));
+  await kernel.last("map.size").fail({ message: "the file is damaged" });
+  await settled();
+  assert.match(shown(el), /problem: the file is damaged/);
 });
 
 test("a version that was placed is not placed again when its tab is shown", async () => {

@@ -126,6 +126,12 @@ def test_rows_are_points_with_colours_and_labels(
     expect(canvas).to_have_attribute("data-drawn", "2900")
     panel.get_by_label("colour").select_option("price")
     expect(panel.locator(".lnb-map-numbers")).to_contain_text("price")
+    before = picture(panel)
+    panel.get_by_label("size by").select_option("price")
+    expect(panel.locator(".lnb-map-sizes")).to_contain_text("price, 32.7129 to 438.573")
+    eventually(page, lambda: picture(panel) != before)
+    page.keyboard.press("0")
+    screenshot(page, "sizes")
 
 
 def test_an_outline_filters_the_grid(

@@ -9,6 +9,8 @@ export function pointCloud(total, pieces) {
     xy: new Uint16Array(2 * total),
     codes: new Uint8Array(total),
     states: new Uint8Array(total),
+    /** @type {Uint8Array | null} */
+    sizes: null,
     count: 0,
   };
   const starts = [0];
@@ -41,11 +43,16 @@ export function pointCloud(total, pieces) {
     /**
      * Take the next piece; returns the place of its first point.
      * @param {number} piece @param {Lnb.Buffer} xy @param {Lnb.Buffer} codes
+     * @param {Lnb.Buffer} [sizes]
      */
-    add(piece, xy, codes) {
+    add(piece, xy, codes, sizes) {
       const from = starts[piece];
       data.xy.set(numbers(xy), 2 * from);
       data.codes.set(bytesOf(codes), from);
+      if (sizes) {
+        data.sizes ??= new Uint8Array(total);
+        data.sizes.set(bytesOf(sizes), from);
+      }
       data.count = starts[piece + 1];
       return from;
     },
@@ -55,6 +62,16 @@ export function pointCloud(total, pieces) {
       each((place, index) => {
         data.codes[place] = codes[index];
       });
+    },
+    /** Other sizes, in the kernel's order. @param {Lnb.Buffer | undefined} buffer none: one size */
+    resize(buffer) {
+      const codes = buffer && bytesOf(buffer);
+      const sizes = codes ? (data.sizes ??= new Uint8Array(total)) : null;
+      data.sizes = sizes;
+      if (codes && sizes)
+        each((place, index) => {
+          sizes[place] = codes[index];
+        });
     },
     /**
      * Set bits of all states from bytes in the kernel's order.

@@ -10,6 +10,7 @@ import { h } from "./dom.js";
  * @property {Uint16Array} xy x and y of every point
  * @property {Uint8Array} codes colours, as places in `Look.colours`
  * @property {Uint8Array} states bits: 1, 2 and 4 are changes, 8 is chosen
+ * @property {Uint8Array | null} sizes codes of sizes, see `sizeFactor`; null: all have the same
  * @property {number} count points that have arrived; the arrays may be longer
  */
 /**
@@ -23,7 +24,7 @@ import { h } from "./dom.js";
  * @property {Uint8Array} colours 256 colours, 4 bytes each: red, green, blue, opacity
  * @property {boolean} byState whether colours are of states instead of codes
  * @property {boolean} dims whether points that are not chosen are faint
- * @property {number} size of a point, in pixels
+ * @property {number} size of a point without a size of its own, in pixels
  */
 /**
  * @typedef {Object} Renderer
@@ -38,23 +39,31 @@ export const CHOSEN = 8;
 const FAINT = 0.12;
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|software|basic render/i;
 
+// Areas of the points with the least and the greatest number, times that of a point without one.
+// models/point_styles.py has the same.
+const AREAS = [0.25, 6.25];
+
+/** By what the width of a point is multiplied. @param {number} code of its size, 0 to 255 */
+export const sizeFactor = (code) => Math.sqrt(AREAS[0] + ((AREAS[1] - AREAS[0]) * code) / 255);
+
 const VERTEX = `
-attribute vec2 xy; attribute float code; attribute float state;
-uniform vec2 middle; uniform vec2 scale; uniform mediump float size; uniform float byState;
-uniform float dims; varying float at; varying float strength;
+attribute vec2 xy; attribute float code; attribute float state; attribute float area;
+uniform vec2 middle; uniform vec2 scale; uniform float size; uniform float byState;
+uniform float dims; varying float at; varying float strength; varying float wide;
 void main() {
   gl_Position = vec4((xy - middle) * scale, 0.0, 1.0);
-  gl_PointSize = size;
+  wide = size * sqrt(mix(${AREAS[0].toFixed(2)}, ${AREAS[1].toFixed(2)}, area));
+  gl_PointSize = wide;
   float chosen = step(7.5, state);
   at = mix(code, state - 8.0 * chosen, byState);
   strength = mix(1.0, mix(${FAINT}, 1.0, chosen), dims);
 }`;
 const FRAGMENT = `
-precision mediump float; varying float at; varying float strength;
-uniform sampler2D colours; uniform mediump float size;
+precision mediump float; varying float at; varying float strength; varying float wide;
+uniform sampler2D colours;
 void main() {
   vec2 off = gl_PointCoord - 0.5;
-  if (size > 3.0 && dot(off, off) > 0.25) discard;
+  if (wide > 3.01 && dot(off, off) > 0.25) discard;
   vec4 colour = texture2D(colours, vec2((at + 0.5) / 256.0, 0.5));
   float alpha = colour.a * strength;
   gl_FragColor = vec4(colour.rgb * alpha, alpha);
@@ -157,14 +166,18 @@ function onGraphicsCard(canvas, gl) {
     upload("xy", data.xy, from * 2);
     upload("code", data.codes, from);
     upload("state", data.states, from);
+    if (data.sizes) upload("area", data.sizes, from);
   }
 
-  /** @param {string} name @param {number} parts @param {number} type */
-  function bind(name, parts, type) {
+  /**
+   * @param {string} name @param {number} parts @param {number} type
+   * @param {boolean} [isShare] whether 0 to 255 become 0 to 1
+   */
+  function bind(name, parts, type, isShare = false) {
     const at = gl.getAttribLocation(program, name);
     gl.bindBuffer(gl.ARRAY_BUFFER, buffers[name].buffer);
     gl.enableVertexAttribArray(at);
-    gl.vertexAttribPointer(at, parts, type, false, 0, 0);
+    gl.vertexAttribPointer(at, parts, type, isShare, 0, 0);
   }
 
   /** @param {string} name */
@@ -192,6 +205,12 @@ function onGraphicsCard(canvas, gl) {
       bind("xy", 2, gl.UNSIGNED_SHORT);
       bind("code", 1, gl.UNSIGNED_BYTE);
       bind("state", 1, gl.UNSIGNED_BYTE);
+      if (data.sizes && buffers.area) bind("area", 1, gl.UNSIGNED_BYTE, true);
+      else {
+        const at = gl.getAttribLocation(program, "area");
+        gl.disableVertexAttribArray(at);
+        gl.vertexAttrib1f(at, (1 - AREAS[0]) / (AREAS[1] - AREAS[0]));
+      }
       gl.uniform2f(uniform("middle"), view.x, view.y);
       gl.uniform2f(
         uniform("scale"), (2 * view.scale) / canvas.width, (2 * view.scale) / canvas.height,
@@ -235,28 +254,32 @@ function onCanvas(canvas) {
 export function paint(pixels, width, height, data, view, look, most) {
   const table = new Uint32Array(look.colours.slice().buffer);
   const faint = table.map((colour) => (colour & 0xffffff) | (Math.round(FAINT * 255) << 24));
-  const side = Math.max(1, Math.round(look.size));
-  const insets = insetsOf(side);
-  const { xy, codes, states } = data;
+  const { xy, codes, states, sizes } = data;
+  const same = Math.max(1, Math.round(look.size));
+  const sides = Uint8Array.from({ length: 256 }, (_none, code) =>
+    Math.max(1, Math.min(255, Math.round(look.size * sizeFactor(code)))),
+  );
+  const widest = sizes ? sides[255] : same;
+  const insets = Array.from({ length: widest + 1 }, (_none, side) => insetsOf(side));
   const { scale } = view;
-  const left = (width - side) / 2 - view.x * scale + 0.5;
-  const top = (height - side) / 2 + view.y * scale + 0.5;
-  const right = width - side;
-  const bottom = height - side;
+  const left = width / 2 - view.x * scale + 0.5;
+  const top = height / 2 + view.y * scale + 0.5;
   const count = Math.min(most, data.count);
   for (const wanted of look.dims ? [0, CHOSEN] : [-1]) {
     const colours = wanted === 0 ? faint : table;
     for (let at = 0; at < count; at += 1) {
       const state = states[at];
       if (wanted >= 0 && (state & CHOSEN) !== wanted) continue;
-      const x = left + xy[2 * at] * scale;
-      const y = top - xy[2 * at + 1] * scale;
-      if (!(x >= 0 && y >= 0 && x <= right && y <= bottom)) continue;
+      const side = sizes ? sides[sizes[at]] : same;
+      const x = left + xy[2 * at] * scale - side / 2;
+      const y = top - xy[2 * at + 1] * scale - side / 2;
+      if (!(x >= 0 && y >= 0 && x <= width - side && y <= height - side)) continue;
       const colour = colours[look.byState ? state & ~CHOSEN : codes[at]];
+      const free = insets[side];
       let line = (y | 0) * width + (x | 0);
       for (let row = 0; row < side; row += 1, line += width) {
-        const stop = line + side - insets[row];
-        for (let pixel = line + insets[row]; pixel < stop; pixel += 1) pixels[pixel] = colour;
+        const stop = line + side - free[row];
+        for (let pixel = line + free[row]; pixel < stop; pixel += 1) pixels[pixel] = colour;
       }
     }
   }

@@ -10,8 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_nb.explorer.models.embedding_map import MISSING, NUMBER_MAX, OTHER, PlacedMap
 from lance_nb.explorer.models.picture_wall import Tile
+from lance_nb.explorer.models.placed_map import PlacedMap
+from lance_nb.explorer.models.point_styles import (
+    MISSING,
+    NUMBER_MAX,
+    OTHER,
+    SIZE_MAX,
+    size_factor,
+    size_words,
+)
 from lance_nb.explorer.pictures.drawing import MARGIN, Panel, width_of
 
 MAX_POINTS = 1800
@@ -35,10 +43,15 @@ def draw_map(placed: PlacedMap, box: Sequence[int]) -> Panel:
     inside = inside[:: max(1, -(-inside.size // MAX_POINTS))]
     width, first = panel.width - 2 * MARGIN, panel.height + 6
     panel.rect(MARGIN, first, width, HEIGHT, "panel", stroke="line")
-    x = MARGIN + (xy[inside, 0] - left) / max(1, right - left) * (width - SIDE)
-    y = first + (top - xy[inside, 1]) / max(1, top - bottom) * (HEIGHT - SIDE)
-    for at, across, down in zip(inside, x.tolist(), y.tolist(), strict=True):
-        panel.rect(across, down, SIDE, SIDE, _colour(placed.colouring.kind, int(codes[at])))
+    side = np.full(inside.size, SIDE)
+    if placed.sizing is not None:
+        widths = np.array([SIDE * size_factor(code) for code in range(SIZE_MAX + 1)])
+        side = widths[placed.sizing.codes[inside]]
+    x = MARGIN + (xy[inside, 0] - left) / max(1, right - left) * (width - side)
+    y = first + (top - xy[inside, 1]) / max(1, top - bottom) * (HEIGHT - side)
+    found = zip(inside, x.tolist(), y.tolist(), side.tolist(), strict=True)
+    for at, across, down, wide in found:
+        panel.rect(across, down, wide, wide, _colour(placed.colouring.kind, int(codes[at])))
     _names(panel, placed, box, (MARGIN, first, width))
     panel.height = first + HEIGHT + 8
     _legend(panel, placed)
@@ -93,6 +106,8 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
         panel.words.append(label)
         left += wide
     panel.height += 22 if entries else 0
+    if placed.sizing is not None:
+        panel.paragraph(f"size: {size_words(placed.sizing)}")
 
 
 def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[bytes]) -> Panel:

@@ -1,16 +1,10 @@
 // The map: the rows as points by a column of vectors, their colours and what they are, a selection
 // that the grid follows, and what changed between the two handles of the timeline.
 
-import { count, h, plural, setText, show } from "../js/dom.js";
+import { count, h, setText, show } from "../js/dom.js";
 import { mapCanvas } from "../js/map_canvas.js";
-import {
-  CHANGES,
-  codeColours,
-  colourOf,
-  gradient,
-  OTHER,
-  stateColours,
-} from "../js/map_colours.js";
+import { CHANGES, codeColours, stateColours } from "../js/map_colours.js";
+import { paintLegend } from "../js/map_legend.js";
 import { bytesOf, numbers, pointCloud } from "../js/point_cloud.js";
 import { CHOSEN } from "../js/point_renderer.js";
 import { toolSelect } from "../js/tool_select.js";
@@ -32,7 +26,7 @@ const LAYOUTS = [
 export function mountEmbeddingMap(el, ctx) {
   /**
    * @type {{columns: Lnb.Json, column: string, layout: string, colour: string | null,
-   *   match: string | null, key: string, map: Lnb.Json,
+   *   sized: string | null, match: string | null, key: string, map: Lnb.Json,
    *   cloud: import("../js/point_cloud.js").PointCloud | null,
    *   turn: number, running: Lnb.Asked | null, compares: boolean, counts: Lnb.Json,
    *   chosen: Lnb.Json}}
@@ -42,6 +36,7 @@ export function mountEmbeddingMap(el, ctx) {
     column: "",
     layout: COMPONENTS,
     colour: null,
+    sized: null,
     match: null,
     key: "",
     map: null,
@@ -73,6 +68,7 @@ export function mountEmbeddingMap(el, ctx) {
   });
   const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
   const colours = toolSelect("colour", (raw) => recolour(raw));
+  const sizes = toolSelect("size by", (raw) => resize(raw));
   const keys = toolSelect("rows matched by", (raw) => {
     now.match = raw;
     compare();
@@ -121,6 +117,7 @@ export function mountEmbeddingMap(el, ctx) {
         layouts.element,
         keep,
         colours.element,
+        sizes.element,
         h("label", { class: "lnb-tool" }, "size", size),
         lasso,
         button("Fit", "show all points (0)", canvas.fit),
@@ -153,7 +150,7 @@ export function mountEmbeddingMap(el, ctx) {
    */
   async function work(type, args) {
     now.running?.cancel();
-    const inSteps = type !== "map.colour" && now.layout === NEIGHBOURS;
+    const inSteps = type !== "map.colour" && type !== "map.size" && now.layout === NEIGHBOURS;
     const words =
       type !== "map.place" ? "Reading…" : inSteps ? "Computing the layout…" : "Placing the rows…";
     const bar = h("progress", { "aria-label": words });
@@ -210,8 +207,8 @@ export function mountEmbeddingMap(el, ctx) {
         if (now.compares && !now.counts) compare();
         return;
       }
-      const { layout } = now;
-      const args = { ...at, column: now.column, colour: now.colour, layout };
+      const { column, colour, sized, layout } = now;
+      const args = { ...at, column, colour, size: sized, layout };
       const { result } = await work("map.place", args);
       if (turn !== now.turn) return;
       const isNew = now.map?.column !== result.column || now.map?.layout !== layout;
@@ -260,7 +257,7 @@ export function mountEmbeddingMap(el, ctx) {
 
   /** @param {Lnb.Json} columns */
   function takeColumns(columns) {
-    const { vectors: names, colours: others, keys: keyed, stable } = columns;
+    const { vectors: names, colours: others, sizes: sizing, keys: keyed, stable } = columns;
     const isFirst = now.columns === null;
     now.columns = columns;
     const has = (/** @type {Named[]} */ list, /** @type {string | null} */ raw) =>
@@ -270,9 +267,12 @@ export function mountEmbeddingMap(el, ctx) {
     if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
     layouts.choose(now.layout);
     if (!has(others, now.colour)) now.colour = null;
+    if (!has(sizing, now.sized)) now.sized = null;
     if (!has(keyed, now.match)) now.match = null;
     vectors.fill(names, null, now.column);
     colours.fill(others, "one colour", now.colour);
+    sizes.fill(sizing, "one size", now.sized);
+    sizes.element.hidden = !sizing.length;
     keys.fill(keyed, stable ? "stable row ids" : "row addresses", now.match);
     vectors.element.hidden = names.length < 2;
   }
@@ -298,7 +298,7 @@ export function mountEmbeddingMap(el, ctx) {
     for (let piece = 0; piece < result.pieces; piece += 1) {
       const { buffers } = await ctx.kernel.ask("map.piece", { key: result.key, piece });
       if (turn !== now.turn) return;
-      const from = cloud.add(piece, buffers[0], buffers[1]);
+      const from = cloud.add(piece, buffers[0], buffers[1], buffers[2]);
       if (piece === 0) {
         now.cloud = cloud;
         canvas.show(cloud, result, anew);
@@ -341,6 +341,24 @@ export function mountEmbeddingMap(el, ctx) {
       if (now.compares) compare();
     } catch (error) {
       fail(error, () => recolour(raw));
+    }
+  }
+
+  /** @param {string | null} raw */
+  async function resize(raw) {
+    now.sized = raw;
+    const { turn, key } = now;
+    if (!now.cloud) return;
+    try {
+      const { result, buffers } = await work("map.size", { key, size: raw });
+      if (turn !== now.turn || now.sized !== raw) return;
+      show(problem);
+      now.map = { ...now.map, sizing: result.sizing };
+      now.cloud.resize(buffers[0]);
+      canvas.load(0);
+      paintSide();
+    } catch (error) {
+      if (turn === now.turn && now.sized === raw) fail(error, () => resize(raw));
     }
   }
 
@@ -462,113 +480,9 @@ export function mountEmbeddingMap(el, ctx) {
   /** @type {{there: Lnb.Place, result: Lnb.Json} | null} */
   let waiting = null;
 
-  /** The legend and the counts: a table that has what the map shows. */
+  /** The legend and the counts. */
   function paintSide() {
-    const { map, counts } = now;
-    if (!map) return;
-    const { colouring } = map;
-    /**
-     * @param {string} swatch @param {string} label @param {number} number
-     * @param {() => void} click
-     */
-    const row = (swatch, label, number, click) =>
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, spot(swatch), label),
-        h("td", {}, count(number)),
-        h(
-          "td",
-          {},
-          h(
-            "button",
-            {
-              class: "lnb-link",
-              type: "button",
-              disabled: !number,
-              "aria-label": `show the ${plural(number, "row")}: ${label}`,
-              on: { click },
-            },
-            "Rows",
-          ),
-        ),
-      );
-    /** @param {string} caption @param {HTMLElement[]} rows @param {HTMLElement} [head] */
-    const table = (caption, rows, head) =>
-      h(
-        "table",
-        { class: "lnb-map-table" },
-        h("caption", {}, caption),
-        head && h("thead", {}, head),
-        h("tbody", {}, rows),
-      );
-    const changed = counts
-      ? table(
-          `${counts.a} → ${counts.b}`,
-          CHANGES.map(({ kind, colour, glyph }) =>
-            row(`var(--lnb-${colour})`, `${glyph} ${kind}`, counts.counts[kind], () => group(kind)),
-          ),
-        )
-      : null;
-    const changes = counts?.groups ?? {};
-    const isChanged = Object.keys(changes).length > 0;
-    // A label that only removed rows had is among the others.
-    const others = changes[OTHER] && !colouring.legend.some(
-      (/** @type {Lnb.Json} */ one) => one.code === OTHER,
-    ); // biome-ignore format: one condition
-    const entries = others
-      ? [...colouring.legend, { code: OTHER, label: "other values", count: 0 }]
-      : colouring.legend;
-    /** @param {Lnb.Json} one */
-    const entry = (one) => {
-      const line = row(colourOf("category", one.code), one.label, one.count, () =>
-        group("code", one.code),
-      );
-      if (isChanged)
-        CHANGES.forEach(({ kind }, at) => {
-          const number = changes[one.code]?.[kind] ?? 0;
-          line.insertBefore(h("td", {}, number ? count(number) : ""), line.children[2 + at]);
-        });
-      return line;
-    };
-    /** @param {string} sign @param {string} word */
-    const title = (sign, word) => h("th", { scope: "col", title: word, "aria-label": word }, sign);
-    const head = isChanged
-      ? h(
-          "tr",
-          {},
-          h("td", {}),
-          title("rows", "rows"),
-          CHANGES.map(({ kind, glyph }) => title(glyph, kind)),
-          h("td", {}),
-        )
-      : undefined;
-    const groups = colouring.legend.length
-      ? table(colouring.column, entries.map(entry), head)
-      : null;
-    side.classList.toggle("lnb-map-wide", isChanged);
-    const bar = h("i", { class: "lnb-map-ramp" });
-    bar.style.background = gradient();
-    const ramp =
-      colouring.kind === "number"
-        ? h(
-            "div",
-            { class: "lnb-map-numbers" },
-            h("strong", {}, colouring.column),
-            bar,
-            h("span", {}, colouring.low),
-            h("span", {}, colouring.high),
-          )
-        : null;
-    show(side, changed, groups, ramp);
-    side.hidden = !side.firstChild;
-  }
-
-  /** @param {string} colour */
-  function spot(colour) {
-    const mark = h("i", { class: "lnb-map-spot", "aria-hidden": "true" });
-    mark.style.background = colour;
-    return mark;
+    if (now.map) paintLegend(side, { map: now.map, counts: now.counts, group });
   }
 
   const ask = ctx.kernel.line({ quiet: true });

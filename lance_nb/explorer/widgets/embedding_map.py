@@ -5,13 +5,16 @@ Its ES module is ``embedding_map.js``, its model ``models.embedding_map``. Reque
 ============= ===================================== ===============================================
 request       args                                  result
 ============= ===================================== ===============================================
-map.columns   branch, version                       vectors, colours, keys: {raw, label}, stable,
-                                                    kept: vector columns whose layout is kept
+map.columns   branch, version                       vectors, colours, sizes, keys: {raw, label},
+                                                    stable, kept: vector columns whose layout is
+                                                    kept
 map.place     branch, version, column, colour,      key, pieces, layout, and what the points are,
-              layout (long work)                    see ``PlacedMap.to_json``
+              size, layout (long work)              see ``PlacedMap.to_json``
 map.keep      key, on                               kept; the layout is kept for later, or no more
-map.piece     key, piece                            + buffers: coordinates, codes
+map.piece     key, piece                            + buffers: coordinates, codes of colours,
+                                                    codes of sizes if they have some
 map.colour    key, colour (long work)               colouring, + buffer: codes
+map.size      key, size (long work)                 sizing, null for one size; + buffer: codes
 map.compare   key, branch, version, match (long     counts, groups: counts by code, words,
               work)                                 + buffers: states, coordinates of removed
                                                     points, ends of moves
@@ -53,23 +56,11 @@ from lance_nb.errors import (
 from lance_nb.explorer.messages import Answer, Handler, Job, Progress, integer, words
 from lance_nb.explorer.models import cells, media, text
 from lance_nb.explorer.models.embedding_map import (
-    ARRIVED,
-    MOVED,
-    RELABELLED,
-    Colouring,
-    PlacedMap,
     Plane,
-    PointChanges,
     PointSet,
-    changes_by_code,
-    colour_columns,
-    colour_points,
-    compare_points,
     divisor_of,
     fit_projection,
     place_rows,
-    plain_colouring,
-    point_keys,
     vector_columns,
     vector_field,
 )
@@ -80,6 +71,25 @@ from lance_nb.explorer.models.neighbour_layout import (
     fit_layout,
     read_layout,
     share_of,
+)
+from lance_nb.explorer.models.placed_map import (
+    ARRIVED,
+    MOVED,
+    RELABELLED,
+    PlacedMap,
+    PointChanges,
+    changes_by_code,
+    compare_points,
+    point_keys,
+)
+from lance_nb.explorer.models.point_styles import (
+    Colouring,
+    Sizing,
+    colour_columns,
+    colour_points,
+    plain_colouring,
+    size_columns,
+    size_points,
 )
 from lance_nb.explorer.models.source import ScannedSource, scanned_source
 from lance_nb.explorer.pictures import screen
@@ -114,6 +124,7 @@ class MapHandlers(RequestHandlers):
         "map.keep": "on_keep",
         "map.piece": "on_piece",
         "map.colour": "on_colour",
+        "map.size": "on_size",
         "map.compare": "on_compare",
         "map.lasso": "on_lasso",
         "map.group": "on_group",
@@ -140,6 +151,7 @@ class MapHandlers(RequestHandlers):
             {
                 "vectors": _named(vector_columns(schema)),
                 "colours": _named(colour_columns(schema)),
+                "sizes": _named(size_columns(schema)),
                 "keys": _named(keys),
                 "stable": bool(getattr(source, "has_stable_row_ids", False)),
                 "kept": [name for name in vector_columns(schema) if self._is_kept(name)],
@@ -150,6 +162,7 @@ class MapHandlers(RequestHandlers):
         """Place the rows of a version, and colour them."""
         place, source = place_of(args), scanned_source(self.source(args))
         column, colour = words(args, "column", MAX_NAME), _optional(args, "colour")
+        size = _optional(args, "size")
         layout = words(args, "layout", 20)
         if layout not in LAYOUTS:
             raise InvalidInputError(f"layout must be {' or '.join(LAYOUTS)}")
@@ -158,6 +171,7 @@ class MapHandlers(RequestHandlers):
             placed = self._placed(place, source, (column, layout), progress)
             placed.colouring = _coloured(source, placed, colour, self._known(column, colour),
                                          progress)  # fmt: skip
+            placed.sizing = _sized(source, placed, size, progress)
             self._made += 1
             key = f"m{self._made}"
             self._kept[key] = placed
@@ -245,10 +259,10 @@ class MapHandlers(RequestHandlers):
         held = self._at(args)
         piece = integer(args, "piece", low=0, high=held.pieces - 1)
         some = slice(piece, None, held.pieces)
-        return Answer(
-            {"piece": piece},
-            (held.points.xy[some].tobytes(), held.colouring.codes[some].tobytes()),
-        )
+        parts: list[npt.NDArray[Any]] = [held.points.xy, held.colouring.codes]
+        if held.sizing is not None:
+            parts.append(held.sizing.codes)
+        return Answer({"piece": piece}, tuple(part[some].tobytes() for part in parts))
 
     def on_colour(self, args: Mapping[str, Any]) -> Job:
         """Colour points by another column."""
@@ -260,6 +274,19 @@ class MapHandlers(RequestHandlers):
             return Answer(
                 {"colouring": held.colouring.to_json()}, (held.colouring.codes.tobytes(),)
             )
+
+        return Job(work)
+
+    def on_size(self, args: Mapping[str, Any]) -> Job:
+        """Give points the sizes of another column, or one size."""
+        held, size = self._at(args), _optional(args, "size")
+        source = scanned_source(self.session.open(held.place))
+
+        def work(progress: Progress) -> Answer:
+            held.sizing = _sized(source, held, size, progress)
+            if held.sizing is None:
+                return Answer({"sizing": None})
+            return Answer({"sizing": held.sizing.to_json()}, (held.sizing.codes.tobytes(),))
 
         return Job(work)
 
@@ -393,6 +420,12 @@ def _coloured(
     if colour is None:
         return plain_colouring(held.points)
     return colour_points(source, held.points, colour, progress, known)
+
+
+def _sized(
+    source: ScannedSource, held: PlacedMap, size: str | None, progress: Progress
+) -> Sizing | None:
+    return None if size is None else size_points(source, held.points, size, progress)
 
 
 def _matching(source: ScannedSource, match: str | None) -> str:

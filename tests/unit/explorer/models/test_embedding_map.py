@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from datetime import date
 from typing import Any
@@ -15,23 +16,31 @@ from lance_nb.errors import (
     InvalidInputError,
     NotSupportedError,
 )
-from lance_nb.explorer.models import embedding_map
+from lance_nb.explorer.models import embedding_map, point_styles
 from lance_nb.explorer.models.embedding_map import (
-    ARRIVED,
-    MISSING,
-    MOVED,
-    NUMBER_MAX,
-    OTHER,
-    RELABELLED,
     PointSet,
-    colour_columns,
-    colour_points,
-    compare_points,
     divisor_of,
     fit_projection,
     place_rows,
-    point_keys,
     vector_columns,
+)
+from lance_nb.explorer.models.placed_map import (
+    ARRIVED,
+    MOVED,
+    RELABELLED,
+    compare_points,
+    point_keys,
+)
+from lance_nb.explorer.models.point_styles import (
+    MISSING,
+    NUMBER_MAX,
+    OTHER,
+    SIZE_MAX,
+    colour_columns,
+    colour_points,
+    size_columns,
+    size_factor,
+    size_points,
 )
 
 DIMENSION = 12
@@ -180,10 +189,35 @@ def test_numbers_and_times_lie_on_a_ramp(tmp_path: Any, values: Any) -> None:
         colour_points(source, points, "vector", quiet)
 
 
+def test_sizes_grow_with_numbers_and_nulls_are_the_smallest(tmp_path: Any, values: Any) -> None:
+    prices: list[float | None] = [float(at) for at in range(300)]
+    prices[10], prices[20], prices[298], prices[299] = None, float("nan"), float("inf"), 1e9
+    exact = [decimal.Decimal(at) for at in range(300)]
+    source = written(tmp_path / "d", values, price=pa.array(prices),
+                     exact=pa.array(exact, pa.decimal128(12, 2)), name=["x"] * 300)  # fmt: skip
+    assert size_columns(source.schema) == ["id", "price", "exact"]
+    points = placed(source)
+    found = size_points(source, points, "price", quiet)
+    codes = found.codes.astype(int)
+    assert np.flatnonzero(codes == 0).tolist() == [10, 20]
+    assert codes[298] == codes[299] == SIZE_MAX  # one outlier does not squash the others
+    assert (np.diff(codes[30:290]) >= 0).all()
+    assert codes[150] == pytest.approx(128, abs=3)
+    assert found.to_json()["words"].endswith("; 2 points without a value are the smallest")
+    assert size_points(source, points, "exact", quiet).codes[150] == 128
+    areas = np.square([size_factor(code) for code in (0, 51, 102, 153, 204, 255)])
+    assert np.diff(areas) == pytest.approx(np.diff(areas)[0])
+    with pytest.raises(NotSupportedError, match="cannot be sized by 'name'"):
+        size_points(source, points, "name", quiet)
+    nothing = written(tmp_path / "n", values, price=pa.array([None] * 300, pa.float64()))
+    empty = size_points(nothing, placed(nothing), "price", quiet)
+    assert (set(empty.codes.tolist()), empty.low, empty.without) == ({0}, "no values", 300)
+
+
 def test_a_text_that_is_different_in_every_row_is_refused(
     tmp_path: Any, values: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding_map, "MAX_DISTINCT", 50)
+    monkeypatch.setattr(point_styles, "MAX_DISTINCT", 50)
     source = written(tmp_path / "d", values, name=[f"n{at}" for at in range(300)])
     with pytest.raises(NotSupportedError, match="more than 50 different values"):
         colour_points(source, placed(source), "name", quiet)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import lance_nb
 from lance_nb.explorer.messages import handle
-from lance_nb.explorer.models import embedding_map
+from lance_nb.explorer.models import placed_map
 from lance_nb.explorer.models.neighbour_layout import NeighbourLayout
 from lance_nb.explorer.session import RecentAnswers, Session
 from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
@@ -46,13 +47,14 @@ def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: An
     columns, _ = ask(session, "map.columns")
     assert [one["raw"] for one in columns["vectors"]] == ["vector"]
     assert [one["raw"] for one in columns["colours"]] == ["id", "kind"]
+    assert [one["raw"] for one in columns["sizes"]] == ["id"]
     assert columns["stable"] is True
 
 
 def test_points_travel_in_pieces_that_are_samples(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding_map, "PIECE_POINTS", 200)
+    monkeypatch.setattr(placed_map, "PIECE_POINTS", 200)
     found = place(session)
     assert (found["num_points"], found["pieces"]) == (480, 3)
     assert found["words"].startswith("480 points of 480 rows; 2 principal components of vector")
@@ -115,6 +117,28 @@ def test_colours_change_without_placing_again(session: Session) -> None:
     assert (found["colouring"]["kind"], len(codes)) == ("number", 480)
     plain, (codes,) = ask(session, "map.colour", key=key, colour=None)
     assert (plain["colouring"]["kind"], set(codes)) == ("plain", {0})
+
+
+def test_sizes_travel_with_the_points_and_change_without_placing_again(session: Session) -> None:
+    found = place(session, size="id")
+    assert found["sizing"]["words"] == "id, 24.79 to 494.21"
+    _, buffers = ask(session, "map.piece", key=found["key"], piece=0)
+    assert [len(one) for one in buffers] == [4 * 480, 480, 480]
+    sizes = np.frombuffer(buffers[2], np.uint8)
+    assert (np.diff(sizes.astype(int)) >= 0).all()
+    assert (sizes[0], sizes[-1]) == (1, 255)
+    svg = EmbeddingMap(session.dataset)
+    svg._open_session().keep(RecentAnswers).placed_map = session.keep(RecentAnswers).placed_map
+    picture = svg.to_svg()
+    check_picture(picture)
+    assert "size: id, 24.79 to 494.21" in " ".join(texts_of(picture))
+    assert len(set(re.findall(r'<rect[^>]* width="([\d.]+)" height="\1"', picture))) > 40
+    plain, buffers = ask(session, "map.size", key=found["key"], size=None)
+    assert (plain, buffers) == ({"sizing": None}, [])
+    again, (codes,) = ask(session, "map.size", key=found["key"], size="id")
+    assert (again["sizing"]["raw"], codes) == ("id", sizes.tobytes())
+    refused, _ = ask(session, "map.size", key=found["key"], size="kind")
+    assert "cannot be sized by 'kind'" in refused["message"]
 
 
 def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
