@@ -268,6 +268,7 @@ LATE_VIEWS = (
     "widgets/changes.js",
     "widgets/embedding_map.js",
     "widgets/expectations.js",
+    "widgets/history_strip.js",
     "widgets/operations_log.js",
     "widgets/picture_wall.js",
     "widgets/retention.js",

@@ -40,6 +40,7 @@ from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
 from lance_nb.explorer.models.embedding_map import vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.history_outline import MAX_POINTS, history_outline
 from lance_nb.explorer.models.picture_wall import picture_columns
 from lance_nb.explorer.models.placed_map import PlacedMap
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
@@ -469,6 +470,7 @@ class Session:
             "shown": self._on_shown,
             "rows": self._on_rows,
             "versions": self._on_versions,
+            "versions.outline": self._on_outline,
             "detail": self._on_detail,
             "cell": self._on_cell,
             "select": self._on_select,
@@ -490,7 +492,7 @@ class Session:
             raise InvalidInputError(
                 f"numbers must be a list of up to {versions.MAX_DETAILS} versions"
             )
-        wanted = sorted({integer({"n": n}, "n", low=0, high=MAX_COUNT) for n in numbers})
+        wanted = sorted({_number(number) for number in numbers})
         source = self.open((branch, newest))
         known = self._numbers.get(branch, ())
         if not known or not set(wanted) <= set(known):
@@ -498,6 +500,13 @@ class Session:
         bars = versions.version_bars(source, wanted, known)
         self.keep(RecentAnswers).add_bars(branch, bars)
         return Answer({"branch": branch, "details": [bar.to_json() for bar in bars]})
+
+    def _on_outline(self, args: Mapping[str, Any]) -> Answer:
+        numbers = args.get("numbers")
+        if not isinstance(numbers, list) or len(numbers) > MAX_POINTS:
+            raise InvalidInputError(f"numbers must be a list of up to {MAX_POINTS} versions")
+        source = self.open(place_of(args))
+        return Answer(history_outline(source, [*map(_number, numbers)]).to_json())
 
     def _on_detail(self, args: Mapping[str, Any]) -> Answer:
         return Answer(version_detail(self.open(place_of(args))).to_json())
@@ -525,6 +534,10 @@ class Session:
             raise InvalidInputError("a range of rows ends after the last row")
         self.selected = selected
         return Answer({"num_rows": selected.num_rows})
+
+
+def _number(value: object) -> int:
+    return integer({"n": value}, "n", low=0, high=MAX_COUNT)
 
 
 def _attempt(make: Callable[[], Part]) -> Part:

@@ -3,14 +3,17 @@
 
 import { mountExplorer } from "./app.js";
 import { snapshotModel } from "./js/snapshot_kernel.js";
+import { holdViews } from "./js/tab_host.js";
 import { switchingWidget } from "./js/table_switch.js";
 import { TABS } from "./tabs.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
+import { mountHistoryStrip } from "./widgets/history_strip.js";
 
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
 const MOUNTS = { changes: mountChanges, refs: mountBranches };
+holdViews("widgets/history_strip.js", { mount: mountHistoryStrip });
 const LEFT_OUT = ["pictures", "map", "checks", "stage", "log"]; // a kernel does what they offer
 const KEPT = TABS.filter(({ id }) => !LEFT_OUT.includes(id)).map((tab) => ({
   ...tab,

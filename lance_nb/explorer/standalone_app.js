@@ -7,6 +7,7 @@ import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
 import { mountEmbeddingMap } from "./widgets/embedding_map.js";
 import { mountExpectations } from "./widgets/expectations.js";
+import { mountHistoryStrip } from "./widgets/history_strip.js";
 import { mountOperationsLog } from "./widgets/operations_log.js";
 import { mountPictureWall } from "./widgets/picture_wall.js";
 import { mountRetention } from "./widgets/retention.js";
@@ -20,6 +21,7 @@ const LATE = {
   "widgets/changes.js": mountChanges,
   "widgets/embedding_map.js": mountEmbeddingMap,
   "widgets/expectations.js": mountExpectations,
+  "widgets/history_strip.js": mountHistoryStrip,
   "widgets/operations_log.js": mountOperationsLog,
   "widgets/picture_wall.js": mountPictureWall,
   "widgets/retention.js": mountRetention,

@@ -123,3 +123,63 @@ def test_a_screen_asks_the_page_for_its_sizes_once(open_widget: OpenWidget) -> N
     expect(here).to_have_attribute("aria-label", re.compile("^main version 28,"))
     # Each reading after a writing lays out the page anew: both come before anything is written.
     assert page.evaluate("window.reads") == ["clientWidth", "scrollLeft"]
+
+
+def test_the_strip_shows_a_long_history_and_moves_the_window(
+    open_widget: OpenWidget, screenshot: Screenshot
+) -> None:
+    tags = {"v1": {"branch": None, "version": 2500}}
+    dataset = many_versions(5000)
+    lanes: dict[str | None, dict[int, FakeVersion]] = {
+        None: {n: FakeVersion(n, rows(1 + n // 50)) for n in dataset.lanes[None]}
+    }
+    page = open_widget(Explorer(FakeDataset(lanes, tags=tags))).page
+    strip, window = page.locator(".lnb-hs"), page.get_by_role("slider", name="versions in sight")
+    expect(window).to_have_attribute("aria-valuetext", re.compile("to 5,000 of 5,000 versions$"))
+    place = page.locator(".lnb-tl-strip").bounding_box()
+    assert place is not None
+    assert place["height"] <= 20
+    eventually(page, lambda: _grows(strip.locator("canvas").evaluate(COLUMNS)))
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + 8)
+    page.mouse.down()
+    expect(page.get_by_role("option", name="main version 2500,", exact=False)).to_be_visible()
+    page.mouse.move(place["x"] + place["width"] / 5, place["y"] + 8, steps=5)
+    page.mouse.up()
+    expect(page.get_by_role("option", name="main version 1000,", exact=False)).to_be_visible()
+    assert page.locator(".lnb-timeline *").count() < 700
+    window.press("Home")
+    expect(page.get_by_role("option", name="main version 1,", exact=False)).to_be_visible()
+    edge = window.locator("i").last.bounding_box()
+    assert edge is not None
+    page.mouse.move(edge["x"] + 4, edge["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(edge["x"] + 24, edge["y"] + 8, steps=3)
+    page.mouse.up()
+    expect(page.get_by_role("option", name="main version 160,", exact=False)).to_be_visible()
+    screenshot(page)
+
+
+# How high the strip is filled in each tenth of its width, in pixels of the canvas.
+COLUMNS = """(canvas) => {
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  return Array.from({ length: 10 }, (_, tenth) => {
+    const x = Math.floor(((tenth + 0.5) * width) / 10);
+    return Array.from({ length: height }, (_, y) => data[4 * (y * width + x) + 3])
+      .filter(Boolean).length;
+  });
+}"""
+
+
+def _grows(heights: list[int]) -> bool:
+    """Whether rows over versions rise as they were written."""
+    return heights == sorted(heights) and heights[-1] >= heights[0] + 8
+
+
+def test_a_history_that_the_bars_can_show_has_no_strip(open_widget: OpenWidget) -> None:
+    page = open_widget(Explorer(many_versions(1000))).page
+    expect(page.locator(".lnb-tl-bar").last).to_be_visible()
+    expect(page.locator(".lnb-tl-strip")).to_be_hidden()
+    assert (
+        page.locator(".lnb-tl-names").evaluate("(one) => getComputedStyle(one).marginTop") == "0px"
+    )

@@ -4,6 +4,7 @@ import { count, plural } from "./dom.js";
 
 const AXIS = 20;
 const LANE_GAP = 4;
+const SLOT = { least: 4, readable: 14, most: 56 }; // pixels of one version
 const TAIL = 72; // pixels after the newest version, for its flag and its handle
 
 /**
@@ -39,11 +40,11 @@ export function laneMap(model, branch, version, before, sizes) {
       ),
       version,
     },
-    fit(room) {
-      map.slot = Math.max(
-        14,
-        Math.min(56, Math.floor((room - TAIL) / Math.max(1, numbers.length))),
-      );
+    fit(room, chosen) {
+      const automatic = Math.floor((room - TAIL) / Math.max(1, numbers.length));
+      map.slot = chosen
+        ? Math.max(SLOT.least, Math.min(SLOT.most, chosen))
+        : Math.max(SLOT.readable, Math.min(SLOT.most, automatic));
       map.width = Math.max(room, map.slot * numbers.length + TAIL);
     },
     measure() {

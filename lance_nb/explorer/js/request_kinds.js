@@ -11,6 +11,7 @@ const READS = [
   "views.send",
   "rows",
   "versions",
+  "versions.outline",
   "views.load",
   "detail",
   "cell",

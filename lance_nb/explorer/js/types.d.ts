@@ -309,7 +309,8 @@ declare namespace Lnb {
     hidden: number;
     older: number;
     here: Spot;
-    fit(room: number): void;
+    /** Divide `room` pixels; `chosen` are the pixels of one version, else they are automatic. */
+    fit(room: number, chosen?: number): void;
     measure(): void;
     indexOf(number: number): number;
     x(number: number): number;

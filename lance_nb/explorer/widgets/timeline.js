@@ -3,6 +3,7 @@
 import { branchLabels } from "../js/branch_labels.js";
 import { checkMarks } from "../js/check_marks.js";
 import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
+import { historyStripPlace } from "../js/history_strip_place.js";
 import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
 import { legendButton } from "../js/legend.js";
 import { mergeEdges } from "../js/merge_edges.js";
@@ -62,15 +63,18 @@ export function mountTimeline(el, ctx) {
     retention.button,
     legendButton(ctx),
   );
-  el.append(
-    h(
-      "div",
-      { class: "lnb-timeline" },
-      h("div", { class: "lnb-tl-frame" }, names, scroller),
-      bottom,
-      retention.panel,
-    ),
-  );
+  const strip = historyStripPlace(ctx, {
+    map: () => map,
+    sight: () => [left / map.slot, (left + room) / map.slot],
+    move: (first) => {
+      scroller.scrollLeft = first * map.slot;
+    },
+    resize,
+    layout: () => layout(false),
+  });
+  const column = h("div", { class: "lnb-tl-column" }, strip.element, scroller);
+  const frame = h("div", { class: "lnb-tl-frame" }, names, column);
+  el.append(h("div", { class: "lnb-timeline" }, frame, bottom, retention.panel));
 
   /** @typedef {{lane: Lnb.Lane, version: number}} Bar */
   /** @type {Map<string, Lnb.Recycled>} */
@@ -90,6 +94,7 @@ export function mountTimeline(el, ctx) {
   let room = 0;
   // How far the bars are scrolled: asking the page after something was written lays it out anew.
   let left = 0;
+  let slot = 0; // the pixels of one version that were chosen in the strip above, 0: automatic
 
   const paint = perFrame(() => {
     if (!map || !room) return;
@@ -114,6 +119,7 @@ export function mountTimeline(el, ctx) {
     }
     paintAxis(first, last);
     handles.paint();
+    strip.paint();
     plane.setAttribute("aria-activedescendant", `${uid}-${map.here.lane}-${map.here.version}`);
     paintReadout();
   });
@@ -403,14 +409,28 @@ export function mountTimeline(el, ctx) {
   function layout(follow) {
     room = scroller.clientWidth || room;
     left = scroller.scrollLeft;
-    const wide = scroller.parentElement?.clientWidth ?? 0;
-    map.fit(room);
+    const wide = frame.clientWidth;
+    map.fit(room, slot);
+    plane.classList.toggle("lnb-tl-narrow", map.slot < 12);
+    frame.classList.toggle("lnb-tl-with-strip", strip.offered(map.numbers.length));
     rail.style.width = plane.style.width = `${map.width}px`;
     plane.style.height = names.style.height = `${map.height}px`;
     shown = "";
     paintFixed(wide);
     if (follow) reveal();
     paint();
+  }
+
+  /**
+   * Show the versions from one place of the axis to another, as far as bars can be that wide.
+   * @param {number} first @param {number} last @param {boolean} keepsLast which of them stays
+   */
+  function resize(first, last, keepsLast) {
+    slot = room / Math.max(1, last - first);
+    layout(false);
+    slot = map.slot;
+    scroller.scrollLeft = (keepsLast ? last - room / slot : first) * slot;
+    left = scroller.scrollLeft;
   }
 
   function reveal() {

@@ -228,3 +228,14 @@ def test_every_view_has_a_method_for_each_of_its_requests(name: str) -> None:
     kind = VIEWS[name].handlers_type
     assert all(callable(getattr(kind, method)) for method in kind.requests.values())
     assert all(kind.count(".") == 1 for kind in kind.requests)
+
+
+def test_an_outline_has_the_rows_of_versions_and_what_is_left() -> None:
+    session = Session(many_versions(40))
+    place: dict[str, Any] = {"branch": None, "version": 40}
+    found = ask(session, "versions.outline", **place, numbers=[40, 1, 20])
+    assert found["points"][0] == [40, 50, 3_400_000]
+    assert [point[0] for point in found["points"]] + found["left"] == [40, 1, 20]
+    words = refused(session, "versions.outline", **place, numbers=[1] * 257)
+    assert words == "numbers must be a list of up to 256 versions"
+    assert "n must be" in refused(session, "versions.outline", **place, numbers=["x"])
