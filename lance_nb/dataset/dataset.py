@@ -1062,8 +1062,7 @@ class LanceDataset(OpenedVersion):
     def value_counts(self, column: str) -> pa.Table:
         """Count the rows of each different value of a column. Not in pylance.
 
-        A BITMAP index that covers all fragments answers without reading the column; otherwise the
-        column is read.
+        A BITMAP index answers without reading the column, but in fragments that it does not cover.
 
         Args:
             column: a column at the top level, whose values Arrow can group.

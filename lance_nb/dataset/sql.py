@@ -3,8 +3,9 @@
 The statement sees the version as a table named ``dataset``, or as ``table_name`` says. Only the
 columns that it names are read, all of them where it says ``*``. Of a statement on this one table,
 comparisons of whole numbers and texts with constants in WHERE become the filter of the scan too, so
-indices answer them; DuckDB computes them once more. Unlike pylance's, which is DataFusion's, the
-SQL is DuckDB's.
+indices answer them; DuckDB computes them once more. Counts of values, and least and greatest
+values, come from indices where these have them (``sql_statement``). Unlike pylance's, which is
+DataFusion's, the SQL is DuckDB's.
 
 This is the one module that opens DuckDB. A statement reaches the registered datasets and nothing
 else of the machine or the process:
@@ -37,7 +38,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, MissingPackageError, PredicateError
+from lance_nb.dataset.sql_statement import indexed_statement, source_of
+from lance_nb.errors import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
@@ -109,6 +111,7 @@ def _duckdb() -> Any:
 
 
 DEFAULT_BATCH_ROWS = 8192
+_ANSWERED = "Answered without a scan:"
 
 
 class SqlQuery:
@@ -120,7 +123,10 @@ class SqlQuery:
         [{'top': 9}]
     """
 
-    def __init__(self, source: object, text: str, name: str, batch_rows: int) -> None:
+    def __init__(
+        self, dataset: LanceDataset, source: LanceScanner, text: str, name: str, batch_rows: int
+    ) -> None:
+        self._dataset = dataset
         self._source = source
         self._text = text
         self._name = name
@@ -141,6 +147,10 @@ class SqlQuery:
             2
         """
         connection = open_duckdb()
+        indexed = indexed_answer(connection, self._dataset, self._text, self._name)
+        if indexed is not None:
+            batches = indexed.to_batches(self._batch_rows)
+            return pa.RecordBatchReader.from_batches(indexed.schema, batches)
         with duckdb_errors():
             connection.register(self._name, self._source)
             result = connection.sql(self._text)
@@ -150,6 +160,23 @@ class SqlQuery:
             read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
             reader = read(self._batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, _held(reader, connection))
+
+    def explain_plan(self) -> str:
+        """Describe what the statement reads of the dataset: the scan, or which indices answer it.
+
+        Indices are searched for it, and what they do not cover is read. Not in pylance.
+
+        Examples:
+            >>> query = ds.sql("SELECT label, count(*) FROM dataset WHERE id > 7 GROUP BY label")
+            >>> print(query.build().explain_plan())
+            LanceScan: version 1, 2 fragments
+              filter: `id` > 7
+              decoded first, for every row: id
+              decoded for the rows that are left: label
+              result: id, label
+        """
+        found = indexed_statement(self._dataset, self._text, self._name)
+        return self._source.explain_plan() if found is None else f"{_ANSWERED}\n  {found.words}"
 
 
 class SqlQueryBuilder:
@@ -240,114 +267,28 @@ class SqlQueryBuilder:
     def build(self) -> SqlQuery:
         """Finish. Raises InvalidInputError for a scan that is not possible."""
         source = source_of(self._dataset, self._text, self._name, **self._options)
-        return SqlQuery(source, self._text, self._name, self._batch_rows)
+        return SqlQuery(self._dataset, source, self._text, self._name, self._batch_rows)
 
 
-def source_of(dataset: LanceDataset, text: str, name: str, **options: Any) -> LanceScanner:
-    """Return the scan of a version that a statement needs, which sees it as the table ``name``.
+def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str) -> pa.Table | None:
+    """Run a statement on what indices say, where that is all it needs; None where it is not.
 
-    Raises InvalidInputError for a scan that is not possible.
+    Raises InvalidInputError for a wrong statement.
     """
-    trees = _statements_of(text)
-    if not trees:
-        return dataset.scanner(None, **options)
-    schema = dataset.schema
-    columns = _columns_of(trees[0], schema.names)
-    condition = _filter_of(trees[0], name, schema) if len(trees) == 1 else None
-    return dataset.scanner(columns, filter=condition, **options)
-
-
-def _statements_of(text: str) -> list[Any]:
-    from sqlglot.errors import SqlglotError
-
-    from lance_nb.table.predicate.sql_text import parse_duckdb
-
-    try:
-        return parse_duckdb(text)
-    except (SqlglotError, PredicateError):
-        return []  # DuckDB may understand it, or say better what is wrong
-
-
-def _columns_of(tree: Any, names: list[str]) -> list[str] | None:
-    """Return the columns that a statement may need, None for all of them."""
-    from sqlglot import expressions as sql
-
-    if any(not isinstance(star.parent, sql.Count) for star in tree.find_all(sql.Star)):
+    found = indexed_statement(dataset, text, name)
+    if found is None:
         return None
-    named = {one.name.lower() for one in tree.find_all(sql.Identifier)}
-    found = [name for name in names if name.lower() in named]
-    return found or names[:1]
-
-
-def _filter_of(tree: Any, name: str, schema: pa.Schema) -> str | None:
-    """Return conditions of WHERE that DuckDB and a scan answer alike, None without any.
-
-    The statement is one SELECT of this table; a sample would be taken before WHERE.
-    """
-    from sqlglot import expressions as sql
-
-    where = tree.args.get("where")
-    tables = list(tree.find_all(sql.Table))
-    is_single = len(tables) == 1 and tables[0].name.lower() == name.lower()
-    if where is None or not isinstance(tree, sql.Select) or not is_single:
+    with duckdb_errors():
+        # The statement itself, on no rows, has the names and types of the result.
+        connection.register(name, found.no_rows)
+        expected = connection.sql(text).to_arrow_table().schema
+        connection.unregister(name)
+        connection.register(name, found.rows)
+        table: pa.Table = connection.sql(found.text).to_arrow_table()
+        connection.unregister(name)
+    if table.schema.types != expected.types:
         return None
-    others = (sql.Subquery, sql.Join, sql.Lateral, sql.TableSample, sql.CTE, sql.SetOperation)
-    if any(one is not tree for one in tree.find_all(sql.Select, *others)):
-        return None
-    known = {tables[0].name.lower(), tables[0].alias_or_name.lower(), ""}
-    parts = where.this.flatten() if isinstance(where.this, sql.And) else [where.this]
-    found = [_condition_of(part.unnest(), known, schema) for part in parts]
-    return " AND ".join(one for one in found if one is not None) or None
-
-
-def _condition_of(part: Any, tables: set[str], schema: pa.Schema) -> str | None:
-    """Return a comparison of a column with constants as a filter of ours, None for others."""
-    from sqlglot import expressions as sql
-
-    signs = {sql.EQ: "=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">="}
-    if isinstance(part, sql.In) and not (part.args.get("query") or part.args.get("unnest")):
-        values = part.expressions
-    elif isinstance(part, sql.Between):
-        values = [part.args["low"], part.args["high"]]
-    elif type(part) in signs:
-        values = [part.expression]
-    else:
-        return None
-    column = part.this
-    if not isinstance(column, sql.Column) or column.table.lower() not in tables or not values:
-        return None
-    same = [field for field in schema if field.name.lower() == column.name.lower()]
-    constants = [_constant_of(value, same[0].type) if same else None for value in values]
-    listed = [one for one in constants if one is not None]
-    if len(same) != 1 or len(listed) < len(values):
-        return None
-    from lance_nb.table.filtered_scan import quoted  # loads what filters need
-
-    name = quoted([same[0].name])
-    if isinstance(part, sql.In):
-        return f"{name} IN ({', '.join(listed)})"
-    if isinstance(part, sql.Between):
-        return f"{name} BETWEEN {listed[0]} AND {listed[1]}"
-    return f"{name} {signs[type(part)]} {listed[0]}"
-
-
-def _constant_of(value: Any, kind: pa.DataType) -> str | None:
-    """Return a constant that DuckDB compares in the type of the column, None for others."""
-    from sqlglot import expressions as sql
-
-    is_negative = isinstance(value, sql.Neg)
-    literal = value.this if is_negative else value
-    if not isinstance(literal, sql.Literal):
-        return None
-    if literal.is_string:
-        is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        escaped = str(literal.this).replace("'", "''")
-        return f"'{escaped}'" if is_text and not is_negative else None
-    if not pa.types.is_integer(kind) or not str(literal.this).isdecimal():
-        return None
-    number = -int(literal.this) if is_negative else int(literal.this)
-    lowest = 0 if pa.types.is_unsigned_integer(kind) else -(1 << (kind.bit_width - 1))
-    return str(number) if lowest <= number < lowest + (1 << kind.bit_width) else None
+    return pa.Table.from_arrays(table.columns, schema=expected)
 
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:

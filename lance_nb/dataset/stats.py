@@ -177,24 +177,58 @@ class Inspection(VersionPart):
 
 def value_counts(dataset: LanceDataset, column: str) -> pa.Table:
     """See ``LanceDataset.value_counts``."""
-    from lance_nb.indices.search import scalar_search
-
     schema = dataset.schema
     if column not in schema.names:
         raise ColumnNotFoundError(column, tuple(schema.names))
     kind = schema.field(column).type
-    search = scalar_search(dataset.opened[1])
-    counted = None if search is None else search.value_counts(column)
-    if counted is not None:
-        values, counts = counted
-        found = pa.table([values, from_integers(counts)], ["value", "count"])
+    indexed = indexed_value_counts(dataset, column)
+    if indexed is not None:
+        found = indexed[0]
     elif pa.types.is_nested(kind):
         raise NotSupportedError(f"values of {kind} are not counted")
     else:
-        found = pa.table({"value": pa.nulls(0, kind), "count": pa.nulls(0, pa.int64())})
-        for batch in dataset.to_batches([column]):
-            some = batch.column(0).value_counts()
-            more = pa.table([some.field("values"), some.field("counts")], ["value", "count"])
-            both = pa.concat_tables([found, more]).group_by("value").aggregate([("count", "sum")])
-            found = both.rename_columns(["value", "count"])
+        found = _counted(
+            pa.table([pa.nulls(0, kind), pa.nulls(0, pa.int64())], _NAMES), dataset, column
+        )
     return found.sort_by([("count", "descending")])
+
+
+def indexed_value_counts(
+    dataset: LanceDataset, column: str, where: str | None = None
+) -> tuple[pa.Table, str] | None:
+    """Count the rows of each value that pass a condition by indices, and say in words by which.
+
+    Fragments that they do not cover are read. None where no BITMAP index is on the column, it is of
+    a type that cannot be grouped, or the condition is not decided by indices.
+    """
+    from lance_nb.indices.search import scalar_search
+    from lance_nb.table.predicate import compile_filter
+
+    kind = dataset.schema.field(column).type
+    search = None if pa.types.is_nested(kind) else scalar_search(dataset.opened[1])
+    if search is None:
+        return None
+    condition = None if where is None else compile_filter(where, dataset.schema)
+    counted = search.value_counts(column, condition)
+    if counted is None:
+        return None
+    found = pa.table([counted.values, from_integers(counted.counts)], _NAMES)
+    covered = set(counted.covered.tolist())
+    rest = [one for one in dataset.get_fragments() if one.fragment_id not in covered]
+    if rest:
+        found = _counted(found, dataset, column, filter=where, fragments=rest)
+    words = f"{len(covered)} of {len(covered) + len(rest)} fragments covered"
+    return found, f"{counted.words}, {words}{', the others are read' if rest else ''}"
+
+
+_NAMES = ["value", "count"]
+
+
+def _counted(found: pa.Table, dataset: LanceDataset, column: str, **options: Any) -> pa.Table:
+    """Add the values of a scan to counts of values."""
+    for batch in dataset.to_batches([column], **options):
+        some = batch.column(0).value_counts()
+        more = pa.table([some.field("values"), some.field("counts")], _NAMES)
+        both = pa.concat_tables([found, more]).group_by("value").aggregate([("count", "sum")])
+        found = both.rename_columns(_NAMES)
+    return found

@@ -86,6 +86,14 @@ def rows_of_bitmaps(sets: Iterable[dict[int, BitMap]]) -> U64s:
     return np.concatenate(parts) if parts else NO_ROWS
 
 
+def bitmaps_of_rows(rows: U64s) -> dict[int, BitMap]:
+    """Return ascending rows as a bitmap of offsets for each key; the inverse of the above."""
+    keys = (rows >> np.uint64(32)).astype(np.int64)
+    starts = np.searchsorted(keys, different(keys))
+    parts = np.split(rows.astype(np.uint32), starts[1:])
+    return {int(keys[start]): BitMap(part) for start, part in zip(starts, parts, strict=False)}
+
+
 def set64_rows(data: bytes | memoryview, path: str) -> U64s:
     """Read a portable 64-bit Roaring bitmap. Raises CorruptFileError."""
     view = memoryview(data)

@@ -23,21 +23,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.encodings.kernels.memory import from_integers, to_integers
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.fragment import Fragment
-from lance_nb.indices.kinds.bitmap import Bitmap
+from lance_nb.indices.column_values import (
+    ValueCounts,
+    ValueRange,
+    count_values,
+    has_whole_bounds,
+    range_of,
+    set_reader,
+)
 from lance_nb.indices.leaf import Between, Leaf, leaf_of, merged
 from lance_nb.indices.listing import ListedIndex, list_indices, listed_once, report_unusable
 from lance_nb.indices.registry import KINDS
 from lance_nb.indices.row_sets import ROWS_MAX, U64s, ascending, common, joined, without
-from lance_nb.indices.segment import Segment
 from lance_nb.table.filtered_scan import RowChoice
 from lance_nb.table.index_search import Ids, IndexAnswer, among
 from lance_nb.table.indexed_scan import is_worthwhile
@@ -55,7 +61,7 @@ _DEPTH_MAX = 32  # of AND, OR and NOT inside each other
 _PARTS_MAX = 256
 _WORTH = 64  # a part with so many times the candidates left is computed for these instead
 _LEGACY = "0.1"
-BITMAP = "Bitmap"
+BITMAP, ZONEMAP = "Bitmap", "ZoneMap"
 EXACT = ("Bitmap", "BTree", "LabelList")
 _CANDIDATE = 4  # to read a row and compute the filter, against a row that an index names
 _INSTEAD = "rows are scanned instead"
@@ -120,7 +126,7 @@ class ScalarSearch:
         ids = self._snapshot.manifest.fragments.counts().ids
         total = 0
         for segment in index.segments:
-            reader = _set_reader(index, segment, kind)
+            reader = set_reader(index, segment, kind)
             wanted = chosen(reader.keys)
             is_most = 2 * int(np.count_nonzero(wanted)) > wanted.size
             sets = reader.sets.read(~wanted if is_most else wanted)
@@ -128,29 +134,40 @@ class ScalarSearch:
             total += int(rows[among(ids, segment.covered)].sum()) - found if is_most else found
         return total
 
-    def value_counts(self, column: str) -> tuple[pa.Array, Ids] | None:
-        """Return the values of a column with the number of rows of each, null among them.
+    def value_counts(self, column: str, condition: Filter | None = None) -> ValueCounts | None:
+        """Count the rows of each value of a column, null among them, in the covered fragments.
 
-        None where no BITMAP index covers every fragment, or it is damaged (with a warning).
+        ``condition``: which of the rows to count. None where no BITMAP index is on the column, one
+        of the indices is damaged (with a warning), or they do not decide the condition.
         """
-        import pyarrow.compute as pc
-
         index = self._counter((column,))
-        if index is None or index.covered.size < len(self._snapshot.manifest.fragments):
+        if index is None:
             return None
         kind = self._snapshot.manifest.schema.to_arrow().field(column).type
-        counted = self._guarded(lambda: _counts(index, kind))
+        if condition is None:
+            return self._guarded(lambda: count_values(index, kind, None))
+        answer = self.answer(condition)
+        if answer is None or not answer.is_exact or not among(index.covered, answer.covered).all():
+            return None
+        counted = self._guarded(lambda: count_values(index, kind, answer.rows))
         if counted is None:
             return None
-        keys = pa.concat_arrays([one for one, _ in counted])
-        counts = np.concatenate([one for _, one in counted])
-        if len(counted) > 1:
-            encoded = keys.dictionary_encode(null_encoding="encode")
-            keys = encoded.dictionary
-            places = to_integers(encoded.indices)
-            counts = np.bincount(places, counts, len(keys)).astype(np.int64)
-        kept = np.flatnonzero(counts)
-        return pc.take(keys, from_integers(kept)), counts[kept]
+        return replace(counted, words=" and ".join(dict.fromkeys((counted.words, *answer.words))))
+
+    def value_range(self, column: str) -> ValueRange | None:
+        """Return the least and the greatest value of a column, by a ZONEMAP index.
+
+        None where no such index covers every fragment, deleted rows may have had them, or it is
+        damaged (with a warning).
+        """
+        kind = self._snapshot.manifest.schema.to_arrow().field(column).type
+        count = len(self._snapshot.manifest.fragments)
+        for index in self._indices if has_whole_bounds(kind) else ():
+            size = sum(segment.covered.size for segment in index.segments)
+            is_complete = size == index.covered.size == count
+            if index.kind == ZONEMAP and index.column == column and is_complete:
+                return self._guarded(partial(range_of, index, kind))
+        return None
 
     def _counter(self, path: tuple[str, ...]) -> ListedIndex | None:
         """Return a BITMAP index of a column, each fragment of which is in one segment."""
@@ -381,22 +398,6 @@ class ScalarSearch:
             | np.uint64(fragments[place].id << 32)
             for place in places
         )
-
-
-def _counts(index: ListedIndex, kind: pa.DataType) -> list[tuple[pa.Array, Ids]]:
-    """Return the keys of each segment of a BITMAP index, and the number of rows of each."""
-    readers = [(segment, _set_reader(index, segment, kind)) for segment in index.segments]
-    return [
-        (reader.keys, segment.counts(reader.sets.read(np.ones(len(reader.keys), np.bool_))))
-        for segment, reader in readers
-    ]
-
-
-def _set_reader(index: ListedIndex, segment: Segment, kind: pa.DataType) -> Bitmap:
-    reader = segment.reader()
-    if not isinstance(reader, Bitmap) or reader.keys.type != kind:
-        raise NotSupportedError(f"{index.name!r} has no sets of rows for values of {kind}")
-    return reader
 
 
 def _searched(leaf: Leaf, index: ListedIndex, *, with_nulls: bool) -> _Part:

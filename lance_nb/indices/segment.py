@@ -25,7 +25,14 @@ from lance_nb.indices.index_file import open_file
 from lance_nb.indices.reader import IndexReader
 from lance_nb.indices.registry import KINDS, opened
 from lance_nb.indices.row_places import RowPlaces
-from lance_nb.indices.row_sets import NO_ROWS, U64s, ascending, joined, rows_of_bitmaps
+from lance_nb.indices.row_sets import (
+    NO_ROWS,
+    U64s,
+    ascending,
+    bitmaps_of_rows,
+    joined,
+    rows_of_bitmaps,
+)
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.file_cache import FileCache
 from lance_nb.table.fragment_reader import confirmed_rows
@@ -106,14 +113,20 @@ class Segment:
             rows = ascending(current[~is_gone])
         return self._live(rows)
 
-    def counts(self, sets: Sequence[dict[int, BitMap]]) -> Ids:
+    def counts(self, sets: Sequence[dict[int, BitMap]], chosen: U64s | None = None) -> Ids:
         """Return how many rows of each set ``present`` would return.
 
-        Where rows are addresses they are counted as they are stored. Raises CorruptFileError.
+        ``chosen``: the addresses of live rows, ascending, of which only these are counted. Where
+        rows are addresses they are counted as they are stored. Raises CorruptFileError.
         """
         if not self.by_address or self.reuse is not None:
-            found = [self.present(rows_of_bitmaps([one])).size for one in sets]
+            present = [self.present(rows_of_bitmaps([one])) for one in sets]
+            found = [
+                one.size if chosen is None else np.count_nonzero(among(one, chosen))
+                for one in present
+            ]
             return np.array(found, np.int64)
+        wanted = None if chosen is None else bitmaps_of_rows(chosen)
         known: dict[int, tuple[int, BitMap]] = {}
         position_of = self.snapshot.manifest.fragments.position_of
         places = {number: position_of(number) for number in self.covered.tolist()}
@@ -129,6 +142,10 @@ class Segment:
                     known[number] = count, BitMap(deleted)
                 count, gone = known[number]
                 self._check(number, offsets.max(), count)
+                if wanted is not None:
+                    mine = wanted.get(number)
+                    totals[place] += 0 if mine is None else offsets.intersection_cardinality(mine)
+                    continue
                 totals[place] += len(offsets)
                 if gone:
                     totals[place] -= offsets.intersection_cardinality(gone)
@@ -157,6 +174,13 @@ class Segment:
         for start, stop, live in self._parts(found[order]):
             is_live[order[start:stop]] = live
         return found, is_live
+
+    def deleted(self, fragment_id: int) -> tuple[int, npt.NDArray[np.uint32]]:
+        """Return how many rows a live fragment has, and which of them are deleted, ascending."""
+        place = self.snapshot.manifest.fragments.position_of(fragment_id)
+        if place is None:
+            return 0, np.zeros(0, np.uint32)
+        return self._rows_of(place)
 
     def _live(self, rows: U64s) -> U64s:
         parts = list(self._parts(rows))

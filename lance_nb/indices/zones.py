@@ -45,6 +45,7 @@ class Zones:
         if bool((too_far | (fragments >= _OFFSETS)).any()):
             raise CorruptFileError(file.path, None, "zones inside of fragments", "others")
         self._starts = (fragments << np.uint64(32)) + starts
+        self.fragments = fragments
         self._path = file.path
         nulls = file.buffer("null_bitmap")
         self.nulls: U64s | None = None if nulls is None else tree_map_rows(nulls, file.path)
@@ -52,6 +53,11 @@ class Zones:
     def count(self, chosen: Mask) -> int:
         """Count the rows of some zones."""
         return int(np.minimum(self._lengths[chosen], ROWS_MAX).sum())
+
+    def offsets_of(self, chosen: Mask) -> tuple[U64s, U64s]:
+        """Return the first offset of some zones in their fragment, and the one behind the last."""
+        starts = self._starts[chosen] & np.uint64(_OFFSETS - 1)
+        return starts, starts + self._lengths[chosen]
 
     def rows(self, chosen: Mask) -> U64s:
         """Return the addresses of all rows of some zones. Raises NotSupportedError."""

@@ -17,8 +17,8 @@ def test_damage_breaks_no_bounds(tmp_path: Path) -> None:
     assert all(answer for answer in rows.sound.values())
     count = DAMAGES * len(rows.files)
     outcomes = [rows.damaged(seed) for seed in range(SEED, SEED + count)]
-    assert {name for name, _ in outcomes} == {rows.name_of(file) for file in rows.files}
-    found = Counter(outcome for _, outcome in outcomes)
+    assert {name for name, _, _ in outcomes} == {rows.name_of(file) for file in rows.files}
+    found = Counter(outcome for _, outcome, _ in outcomes)
     assert found["warning"] > count // 4
     assert found["changed value"] <= count // 10
     assert rows.answers() == rows.sound

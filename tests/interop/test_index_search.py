@@ -22,7 +22,7 @@ import lance_nb
 from lance_nb.indices import scalar_search
 from lance_nb.table.predicate import compile_filter
 from tests.interop.matrix import SCALE
-from tests.support.requirements import require_pylance
+from tests.support.requirements import require_package, require_pylance
 
 pytestmark = [
     pytest.mark.interop,
@@ -42,6 +42,7 @@ KINDS = {
     "zone": "ZONEMAP",
     "bloom": "BLOOMFILTER",
     "code": "BLOOMFILTER",
+    "rank": "ZONEMAP",
 }
 BUILT_HERE = {"BTREE"}
 WORDS = ("puppy", "kitten", "a lance", "river", "Horse", "straße", "x1y2", "mountain stream")
@@ -63,6 +64,7 @@ def table(first: int, count: int, chance: random.Random) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(range(first, first + count), pa.int64()),
+            "rank": pa.array([one * 97 % 1009 for one in range(first, first + count)], pa.int16()),
             "n": pa.array(rng.integers(0, 60, count), pa.int32(), mask=nulls),
             "f": pa.array(floats, mask=rng.random(count) < 0.05),
             "s": pa.array([f"name{one:03d}" for one in rng.integers(0, 99, count)], mask=nulls),
@@ -229,9 +231,33 @@ def test_filters_with_indices(
         opened = lance_nb.dataset(str(place))
         for column in ("cat", "flag", "n"):
             assert counted_values(opened, column) == scanned_values(opened, column), story
+        answered += compared_statements(opened, chance, story)
         for text in chance.sample(FILTERS, 14 if SCALE <= 1 else 30):
             answered += compared(opened, lance.dataset(str(place)), text, story)
     assert answered or not story
+
+
+STATEMENTS = (
+    "SELECT cat, count(*) FROM dataset GROUP BY cat",
+    "SELECT count(DISTINCT cat), count(cat), count(*) FROM dataset WHERE n BETWEEN 3 AND 30",
+    "SELECT DISTINCT flag FROM dataset WHERE id > 40",
+    "SELECT flag, count(*) FROM dataset WHERE cat <> 'c1' GROUP BY flag",
+    "SELECT min(rank), max(rank) FROM dataset",
+)
+
+
+def compared_statements(dataset: Any, chance: random.Random, story: list[str]) -> int:
+    """Run a statement on indices and on all rows; return whether indices answered it."""
+    duckdb = require_package("duckdb")
+    text = chance.choice(STATEMENTS)
+    query = dataset.sql(text).build()
+    found = query.to_stream_reader().read_all()
+    plain = duckdb.connect().register("dataset", dataset.to_table(use_scalar_index=False))
+    expected = plain.sql(text).to_arrow_table()
+    assert found.schema == expected.schema, (text, story)
+    rows = [sorted(map(repr, one.to_pylist())) for one in (found, expected)]
+    assert rows[0] == rows[1], (text, story)
+    return query.explain_plan().startswith("Answered")
 
 
 def counted_values(dataset: Any, column: str) -> dict[Any, int]:

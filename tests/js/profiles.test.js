@@ -72,6 +72,10 @@ test("profiles as words and as bars", () => {
     profileWords({ ...PROFILE, sample: "index", exact: true }),
     /^all 1,000 rows, exact, from the index/,
   );
+  assert.match(
+    profileWords({ ...PROFILE, indexed_range: true }),
+    / · 1 to 9 and nulls of all rows, from the index$/,
+  );
   const bars = (profile) =>
     [...profilePicture(profile).querySelectorAll("rect")].map((rect) =>
       ["x", "y", "width", "height"].map((name) => Number(rect.getAttribute(name))),

@@ -321,13 +321,13 @@ const SAMPLES = {
 
 /** The same as words. @param {Lnb.Profile} profile */
 export function profileWords(profile) {
-  const { kind, sampled, nulls, low, high, labels, sample, odd } = profile;
+  const { kind, sampled, nulls, low, high, labels, sample, odd, indexed_range } = profile;
   const others = odd.filter((one) => one.kind !== "null");
   return [
     SAMPLES[sample]?.(count(sampled)) ?? SAMPLES.random(count(sampled)),
     nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
     distinctWords(profile),
-    low && `${low} to ${high}`,
+    low && `${low} to ${high}${indexed_range ? " and nulls of all rows, from the index" : ""}`,
     ...others.map((one) => `${count(one.count)} ${one.label}`),
     labels.length &&
       (kind === "text" || kind === "bool") &&

@@ -421,6 +421,8 @@ declare namespace Lnb {
     estimated: boolean;
     odd: OddValues[];
     statistics: [string, string][];
+    /** Whether low, high and nulls are of all rows, from an index. */
+    indexed_range: boolean;
   }
   /** Values without a place in a histogram: null, nan, inf, -inf, below or above it. */
   interface OddValues {

@@ -2,14 +2,15 @@
 
 Layout of ``to_json``: ``column`` (position), ``kind`` (number, time, bool, text), ``sampled`` rows
 and which rows these are (``sample``: random, first, all, or index: all, counted by a BITMAP index
-without reading the column; ``exact``: all), ``nulls`` (share),
-``distinct`` values (of a sample: those in it; ``estimated``: by a sketch; -1: not counted), ``low``
-and ``high`` (texts), ``bars`` (heights 0 to 255) and ``counts``: a histogram of equal widths
-between ``edges`` for numbers and times, the most frequent values for texts and booleans, whose
-names are ``labels`` and whose conditions are ``wheres`` (empty where a value is too long to be
-one). ``odd``: values without a place in the histogram, each with its ``kind`` (null, nan, inf,
--inf, below, above), ``label``, ``count``, and ``height`` on the scale of the bars. ``statistics``:
-pairs of a name and a text, for numbers and times.
+without reading the column; ``exact``: all), ``nulls`` (share), ``distinct`` values (of a sample:
+those in it; ``estimated``: by a sketch; -1: not counted), ``low`` and ``high`` (texts;
+``indexed_range``: these and ``nulls`` are of all rows, from a ZONEMAP index), ``bars`` (heights 0
+to 255) and ``counts``: a histogram of equal widths between ``edges`` for numbers and times, the
+most frequent values for texts and booleans, whose names are ``labels`` and whose conditions are
+``wheres`` (empty where a value is too long to be one). ``odd``: values without a place in the
+histogram, each with its ``kind`` (null, nan, inf, -inf, below, above), ``label``, ``count``, and
+``height`` on the scale of the bars. ``statistics``: pairs of a name and a text, for numbers and
+times.
 
 ``column_profiles`` reads a random sample (``row_sample``); of a sorted or filtered grid, the first
 rows, which may differ from the others.
@@ -26,7 +27,7 @@ Not supported: columns of other types; they have no profile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -89,6 +90,7 @@ class ColumnProfile:
     estimated: bool = False
     odd: tuple[dict[str, Any], ...] = ()
     statistics: tuple[tuple[str, str], ...] = ()
+    indexed_range: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as JSON-able values."""
@@ -148,11 +150,30 @@ def _sampled(
         table, sample = kept.read(columns, progress), "random"
     if table.num_rows >= num_rows:
         sample = "all"
-    return [
+    found = [
         profile_of(at, field, cells.plain(column), sample)
         for (at, field), column in zip(wanted, table.columns, strict=True)
         if len(column)
     ]
+    if sample != "random":
+        return found
+    names = {at: field.name for at, field in wanted}
+    return [_with_range(dataset, one, names[one.column], num_rows) for one in found]
+
+
+def _with_range(dataset: Source, profile: ColumnProfile, name: str, rows: int) -> ColumnProfile:
+    """Give a profile of a sample the range and the nulls of all rows, where an index has them."""
+    if profile.kind not in ("number", "time") or not hasattr(dataset, "opened"):
+        return profile
+    search = scalar_search(cast("StoredSource", dataset).opened[1])
+    found = None if search is None else search.value_range(name)
+    if found is None or found.low is None or found.high is None or found.nulls is None:
+        return profile
+    both = pa.array([found.low, found.high])
+    if both.null_count or any(odd_values(both)):
+        return profile
+    ends = ends_of(found.low, found.high)
+    return replace(profile, nulls=found.nulls / rows, indexed_range=True, **ends)
 
 
 def _counted(dataset: Source, at: int, field: pa.Field, query: RowQuery) -> ColumnProfile | None:
@@ -160,11 +181,12 @@ def _counted(dataset: Source, at: int, field: pa.Field, query: RowQuery) -> Colu
     kind = profile_kind(field.type)
     if query.filter is not None or kind not in ("bool", "text") or not hasattr(dataset, "opened"):
         return None
-    search = scalar_search(cast("StoredSource", dataset).opened[1])
+    snapshot = cast("StoredSource", dataset).opened[1]
+    search = scalar_search(snapshot)
     found = None if search is None else search.value_counts(field.name)
-    if found is None:
+    if found is None or found.covered.size < len(snapshot.manifest.fragments):
         return None
-    values, counts = cells.plain(found[0]), found[1]
+    values, counts = cells.plain(found.values), found.counts
     is_null = values.is_null().to_numpy(zero_copy_only=False)
     rows, nulls = int(counts.sum()), int(counts[is_null].sum())
     facts = commonest(field.name, values.drop_null(), counts[~is_null])

@@ -53,15 +53,15 @@ class ZoneMap:
     """One segment of a zone map."""
 
     def __init__(self, file: IndexFile) -> None:
-        self._zones = Zones(file)
-        self._low, self._high, nulls, nans = file.read_all("min", "max", "null_count", "nan_count")
+        self.zones = Zones(file)
+        self.low, self.high, nulls, nans = file.read_all("min", "max", "null_count", "nan_count")
         self._type = file.type_of("min")
         self._has_null: Mask = numbers(nulls, file.path) > 0
-        self._has_nan: Mask = numbers(nans, file.path) > 0
+        self.has_nan: Mask = numbers(nans, file.path) > 0
 
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN with few members, and IS NULL."""
-        is_ordered = not pt.is_float16(self._type) and self._high.type == self._type
+        is_ordered = not pt.is_float16(self._type) and self.high.type == self._type
         if leaf.column.type != self._type or not is_ordered:
             return False
         asked = leaf.asks(Between, OneOf, IsNull)
@@ -70,13 +70,13 @@ class ZoneMap:
 
     def estimate(self, leaf: Leaf) -> int:
         """Count the rows of the zones."""
-        return self._zones.count(self._matching(leaf))
+        return self.zones.count(self._matching(leaf))
 
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Return all rows of the zones that may hold one that passes."""
-        if isinstance(leaf.asks(Between, OneOf, IsNull), IsNull) and self._zones.nulls is not None:
-            return Found(self._zones.nulls, NO_ROWS)
-        return Found(self._zones.rows(self._matching(leaf)), is_exact=False)
+        if isinstance(leaf.asks(Between, OneOf, IsNull), IsNull) and self.zones.nulls is not None:
+            return Found(self.zones.nulls, NO_ROWS)
+        return Found(self.zones.rows(self._matching(leaf)), is_exact=False)
 
     def _matching(self, leaf: Leaf) -> Mask:
         asked = leaf.asks(Between, OneOf, IsNull)
@@ -94,16 +94,16 @@ class ZoneMap:
     def _meets(self, low: pa.Scalar | None, high: pa.Scalar | None) -> Mask:
         import pyarrow.compute as pc
 
-        count = len(self._has_nan)
-        is_open = self._has_nan.copy()
+        count = len(self.has_nan)
+        is_open = self.has_nan.copy()
         if pt.is_floating(self._type):
-            for bound in (self._low, self._high):
+            for bound in (self.low, self.high):
                 is_open |= as_mask(pc.is_nan(bound), count)
-        inside = as_mask(pc.and_(self._low.is_valid(), self._high.is_valid()), count)
+        inside = as_mask(pc.and_(self.low.is_valid(), self.high.is_valid()), count)
         if low is not None:
-            inside &= as_mask(pc.greater_equal(self._high, low), count)
+            inside &= as_mask(pc.greater_equal(self.high, low), count)
         if high is not None:
-            inside &= as_mask(pc.less_equal(self._low, high), count)
+            inside &= as_mask(pc.less_equal(self.low, high), count)
         return inside | is_open
 
 

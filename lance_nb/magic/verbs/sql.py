@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import duckdb_errors, open_duckdb, source_of, words_of
+from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, words_of
+from lance_nb.dataset.sql_statement import source_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.magic.context import MagicContext, variables_of
@@ -65,6 +66,9 @@ def query(context: MagicContext, statement: str) -> pa.Table:
     connection = open_duckdb()
     with closing(connection), duckdb_errors(lambda error: _error_message(error, known)):
         for name, dataset in {**named, **places}.items():
+            indexed = indexed_answer(connection, dataset, rewritten, name)
+            if indexed is not None:
+                return indexed
             connection.register(name, source_of(dataset, rewritten, name))
         result = connection.sql(rewritten)
         if result is None:

@@ -17,7 +17,8 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import _columns_of, _statements_of, open_duckdb
+from lance_nb.dataset.sql import open_duckdb
+from lance_nb.dataset.sql_statement import _columns_of, _statements_of
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from tests.support.requirements import require_package
 from tests.support.sql_escapes import CANARY, ESCAPES, written

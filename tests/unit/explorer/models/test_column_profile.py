@@ -21,7 +21,7 @@ from lance_nb.explorer.models.column_profile import (
     exact_profile,
 )
 from lance_nb.explorer.models.row_query import RowQuery
-from lance_nb.explorer.models.row_sample import SAMPLE_FRAGMENTS, SAMPLE_ROWS, STEPS
+from lance_nb.explorer.models.row_sample import SAMPLE_FRAGMENTS, SAMPLE_ROWS, STEPS, RowSample
 from lance_nb.table import take
 from tests.support.datasets import everything_table
 from tests.support.fake_dataset import one_table
@@ -305,6 +305,30 @@ def test_of_a_filter_the_first_rows_are_read_and_this_is_said() -> None:
     dataset = one_table(pa.table({"id": range(20_000)}))
     (found,) = column_profiles(dataset, 0, 1, RowQuery("id < 20000"), 20_000)
     assert (found.sample, found.sampled, found.exact) == ("first", SAMPLE_ROWS, False)
+
+
+def test_the_range_of_a_sampled_column_comes_from_a_zone_map(tmp_path: Path) -> None:
+    rows = 40_000
+    values = np.full(rows, 5.5)
+    is_null = np.arange(rows) % 8 == 3
+    table = pa.table({"x": pa.array(values, mask=is_null)})
+    ds = lance_nb.write_dataset(table, tmp_path / "d.lance", max_rows_per_file=rows // 2)
+    is_null[RowSample(ds)._places] = True
+    first, *_, last = np.flatnonzero(~is_null)  # rows that no sample has
+    values[[first, last]] = -1000.25, 2000.75
+    table = pa.table({"x": pa.array(values, mask=np.arange(rows) % 8 == 3)})
+    ds = lance_nb.write_dataset(table, tmp_path / "e.lance", max_rows_per_file=rows // 2)
+    (sampled,) = column_profiles(ds, 0, 1, RowQuery(), rows)
+    assert (sampled.indexed_range, sampled.low, sampled.high) == (False, "5.5", "5.5")
+
+    ds.create_scalar_index("x", "ZONEMAP")
+    (found,) = column_profiles(ds, 0, 1, RowQuery(), rows)
+
+    assert (found.indexed_range, found.low, found.high) == (True, "-1000.25", "2000.75")
+    assert (found.nulls, found.sample, found.bars) == (1 / 8, "random", sampled.bars)
+    ds.delete("x > 2000")
+    (after,) = column_profiles(ds, 0, 1, RowQuery(), rows - 1)
+    assert (after.indexed_range, after.high) == (False, "5.5")
 
 
 def test_values_are_counted_by_a_bitmap_index(tmp_path: Path) -> None:
