@@ -134,6 +134,7 @@ const COLUMNS = {
     { raw: "price", label: "price" },
   ],
   sizes: [{ raw: "price", label: "price" }],
+  labels: [{ raw: "caption", label: "caption" }],
   keys: [{ raw: "id", label: "id" }],
   stable: true,
   kept: [],
@@ -191,6 +192,33 @@ test("points get sizes by a column, and the legend says so", async () => {
   await kernel.last("map.size").fail({ message: "the file is damaged" });
   await settled();
   assert.match(shown(el), /problem: the file is damaged/);
+});
+
+test("groups have labels by a text, which stay when another version is placed", async () => {
+  const { kernel, ctx, el, view } = await map();
+  const select = el.querySelector("[aria-label=labels]");
+  select.value = "caption";
+  select.dispatchEvent(new Event("change"));
+  assert.deepEqual(kernel.last("map.labels").args, { key: "m1", column: "caption" });
+  const entries = [{ code: 4, label: HOSTILE, count: 2, x: 1, y: 1 }];
+  const labels = { column: "caption", raw: "caption", entries, words: "by 2 rows" };
+  await kernel.last("map.labels").answer({ labels });
+  await settled();
+  const side = el.querySelector(".lnb-map-side");
+  assert.ok(shown(side).includes("labels: caption"));
+  assert.equal(el.querySelector("img"), null);
+  [...side.querySelectorAll("button")].at(-1).click();
+  assert.deepEqual(kernel.last("map.group").args, { key: "m1", kind: "cluster", code: 4 });
+  ctx.show({ version: 2 });
+  view.shown();
+  await kernel.last("map.columns").answer(COLUMNS);
+  await kernel.last("map.place").answer({ ...PLACED, key: "m2" });
+  await kernel.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
+  await settled();
+  assert.deepEqual(kernel.last("map.labels").args, { key: "m2", column: "caption" });
+  await kernel.last("map.labels").answer({ labels: { ...labels, entries: [] } });
+  await settled();
+  assert.match(shown(el), /No group of points has a label by caption/);
 });
 
 test("a version that was placed is not placed again when its tab is shown", async () => {

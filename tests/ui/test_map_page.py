@@ -21,6 +21,9 @@ from tests.ui.waiting import eventually
 pytestmark = pytest.mark.ui
 ROWS = 3000
 KINDS = ("cat", "dog", "bird", "fish")
+WORDS = (("whisker", "purr", "sofa"), ("leash", "bark", "park"), ("feather", "nest", "song"),
+         ("scales", "reef", "tank"))  # fmt: skip
+OTHERS = ("a picture", "one of many", "in the morning", "seen today", "at noon", "again", "new")
 
 
 def _png(colour: tuple[int, int, int]) -> bytes:
@@ -51,6 +54,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Any:
             {
                 "id": ids,
                 "label": pa.array([KINDS[one] for one in kinds]),
+                "caption": [
+                    f"{WORDS[kind][int(at) % 3]} {OTHERS[int(at) % 7]} {at}"
+                    for at, kind in zip(ids, kinds, strict=True)
+                ],
                 "price": np.asarray(ids, np.float64) / 7,
                 "image": pa.array([images[one] for one in kinds], pa.binary()),
                 "vector": pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 16),
@@ -130,6 +137,10 @@ def test_rows_are_points_with_colours_and_labels(
     panel.get_by_label("size by").select_option("price")
     expect(panel.locator(".lnb-map-sizes")).to_contain_text("price, 32.7129 to 438.573")
     eventually(page, lambda: picture(panel) != before)
+    panel.get_by_label("labels").select_option("caption")
+    labels = panel.get_by_role("table", name="labels: caption")
+    expect(labels).to_contain_text("scales")
+    expect(labels).not_to_contain_text("picture")
     page.keyboard.press("0")
     screenshot(page, "sizes")
 

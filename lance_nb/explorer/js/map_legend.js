@@ -31,6 +31,7 @@ export function paintLegend(side, { map, counts, group }) {
     groups,
     colouring.kind === "number" ? ramp(colouring) : null,
     sizing ? sizes(sizing) : null,
+    map.labels?.entries.length ? labels(map.labels, group) : null,
   );
   side.hidden = !side.firstChild;
 }
@@ -46,12 +47,15 @@ function table(caption, rows, head) {
   );
 }
 
-/** @param {string} swatch @param {string} label @param {number} number @param {() => void} click */
+/**
+ * @param {string | null} swatch @param {string} label @param {number} number
+ * @param {() => void} click
+ */
 function row(swatch, label, number, click) {
   return h(
     "tr",
     {},
-    h("th", { scope: "row" }, spot(swatch, 9), label),
+    h("th", { scope: "row" }, swatch && spot(swatch, 9), label),
     h("td", {}, count(number)),
     h(
       "td",
@@ -137,6 +141,22 @@ function sizes(sizing) {
     h("strong", {}, "size"),
     h("span", { "aria-hidden": "true" }, points),
     h("span", {}, sizing.words),
+  );
+}
+
+/**
+ * The groups that have labels, the largest first.
+ * @param {Lnb.Json} found @param {(kind: string, code?: number) => void} group
+ */
+function labels(found, group) {
+  const lines = found.entries.map((/** @type {Lnb.Json} */ one) =>
+    row(null, one.label, one.count, () => group("cluster", one.code)),
+  );
+  return h(
+    "div",
+    {},
+    table(`labels: ${found.column}`, lines),
+    h("p", { class: "lnb-map-note" }, found.words),
   );
 }
 

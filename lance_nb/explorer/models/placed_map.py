@@ -12,6 +12,7 @@ Limits: points travel to the page in pieces of at most ``PIECE_POINTS``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +23,14 @@ import pyarrow as pa
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.embedding_map import PointSet, Progress, chosen_batches
+from lance_nb.explorer.models.point_clusters import Clusters
 from lance_nb.explorer.models.point_styles import (
     MAX_DISTINCT,
     MISSING,
     OTHER,
     Codes,
     Colouring,
+    LegendEntry,
     Sizing,
 )
 from lance_nb.explorer.models.source import ScannedSource
@@ -163,8 +166,14 @@ class PlacedMap:
     points: PointSet
     colouring: Colouring
     sizing: Sizing | None = None
+    clusters: Clusters | None = None
     changes: PointChanges | None = None
     earlier: PlacedMap | None = None
+
+    @property
+    def names(self) -> Sequence[LegendEntry]:
+        """Return what is written on the map: the names of groups, else those of colours."""
+        return self.colouring.names if self.clusters is None else self.clusters.entries
 
     @property
     def pieces(self) -> int:

@@ -65,7 +65,7 @@ def _names(
     left, bottom, right, top = box
     x, y, width = frame
     taken: list[tuple[float, float, float]] = []
-    for one in placed.colouring.names:
+    for one in placed.names:
         if not (left <= one.x <= right and bottom <= one.y <= top):
             continue
         reach = width_of(one.label) / 2
@@ -108,6 +108,9 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
     panel.height += 22 if entries else 0
     if placed.sizing is not None:
         panel.paragraph(f"size: {size_words(placed.sizing)}")
+    if placed.clusters is not None:
+        labels = placed.clusters.to_json()
+        panel.paragraph(f"labels: {labels['column']}, {labels['words']}")
 
 
 def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[bytes]) -> Panel:

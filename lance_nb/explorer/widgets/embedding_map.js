@@ -26,8 +26,8 @@ const LAYOUTS = [
 export function mountEmbeddingMap(el, ctx) {
   /**
    * @type {{columns: Lnb.Json, column: string, layout: string, colour: string | null,
-   *   sized: string | null, match: string | null, key: string, map: Lnb.Json,
-   *   cloud: import("../js/point_cloud.js").PointCloud | null,
+   *   sized: string | null, labelled: string | null, match: string | null, key: string,
+   *   map: Lnb.Json, cloud: import("../js/point_cloud.js").PointCloud | null,
    *   turn: number, running: Lnb.Asked | null, compares: boolean, counts: Lnb.Json,
    *   chosen: Lnb.Json}}
    */
@@ -37,6 +37,7 @@ export function mountEmbeddingMap(el, ctx) {
     layout: COMPONENTS,
     colour: null,
     sized: null,
+    labelled: null,
     match: null,
     key: "",
     map: null,
@@ -69,6 +70,10 @@ export function mountEmbeddingMap(el, ctx) {
   const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
   const colours = toolSelect("colour", (raw) => recolour(raw));
   const sizes = toolSelect("size by", (raw) => resize(raw));
+  const labels = toolSelect("labels", (raw) => {
+    now.labelled = raw;
+    label();
+  });
   const keys = toolSelect("rows matched by", (raw) => {
     now.match = raw;
     compare();
@@ -118,6 +123,7 @@ export function mountEmbeddingMap(el, ctx) {
         keep,
         colours.element,
         sizes.element,
+        labels.element,
         h("label", { class: "lnb-tool" }, "size", size),
         lasso,
         button("Fit", "show all points (0)", canvas.fit),
@@ -150,7 +156,7 @@ export function mountEmbeddingMap(el, ctx) {
    */
   async function work(type, args) {
     now.running?.cancel();
-    const inSteps = type !== "map.colour" && type !== "map.size" && now.layout === NEIGHBOURS;
+    const inSteps = /place|compare/.test(type) && now.layout === NEIGHBOURS;
     const words =
       type !== "map.place" ? "Reading…" : inSteps ? "Computing the layout…" : "Placing the rows…";
     const bar = h("progress", { "aria-label": words });
@@ -214,6 +220,7 @@ export function mountEmbeddingMap(el, ctx) {
       const isNew = now.map?.column !== result.column || now.map?.layout !== layout;
       placed = what;
       await take(result, turn, isNew);
+      if (turn === now.turn && now.labelled !== null) await label();
       if (turn === now.turn && now.compares) compare();
     } catch (error) {
       if (turn !== now.turn) return;
@@ -258,6 +265,7 @@ export function mountEmbeddingMap(el, ctx) {
   /** @param {Lnb.Json} columns */
   function takeColumns(columns) {
     const { vectors: names, colours: others, sizes: sizing, keys: keyed, stable } = columns;
+    const { labels: texts } = columns;
     const isFirst = now.columns === null;
     now.columns = columns;
     const has = (/** @type {Named[]} */ list, /** @type {string | null} */ raw) =>
@@ -268,11 +276,14 @@ export function mountEmbeddingMap(el, ctx) {
     layouts.choose(now.layout);
     if (!has(others, now.colour)) now.colour = null;
     if (!has(sizing, now.sized)) now.sized = null;
+    if (!has(texts, now.labelled)) now.labelled = null;
     if (!has(keyed, now.match)) now.match = null;
     vectors.fill(names, null, now.column);
     colours.fill(others, "one colour", now.colour);
     sizes.fill(sizing, "one size", now.sized);
     sizes.element.hidden = !sizing.length;
+    labels.fill(texts, "of the colours", now.labelled);
+    labels.element.hidden = !texts.length;
     keys.fill(keyed, stable ? "stable row ids" : "row addresses", now.match);
     vectors.element.hidden = names.length < 2;
   }
@@ -320,7 +331,7 @@ export function mountEmbeddingMap(el, ctx) {
     canvas.look.colours = now.counts
       ? stateColours(el)
       : codeColours(map.colouring.kind, cloud.total > 20000 ? 0.75 : 0.92);
-    canvas.label(map.colouring.names);
+    canvas.label(map.labels?.entries ?? map.colouring.names);
     canvas.refresh();
   }
 
@@ -359,6 +370,24 @@ export function mountEmbeddingMap(el, ctx) {
       paintSide();
     } catch (error) {
       if (turn === now.turn && now.sized === raw) fail(error, () => resize(raw));
+    }
+  }
+
+  /** Name the groups of points by a column of texts, or as their colours are named. */
+  async function label() {
+    const { turn, key, labelled } = now;
+    if (!now.cloud) return;
+    try {
+      const { result } = await work("map.labels", { key, column: labelled });
+      if (turn !== now.turn || now.labelled !== labelled) return;
+      show(problem);
+      now.map = { ...now.map, labels: result.labels };
+      canvas.label(result.labels?.entries ?? now.map.colouring.names);
+      paintSide();
+      if (result.labels && !result.labels.entries.length)
+        setText(status, `No group of points has a label by ${result.labels.column}.`);
+    } catch (error) {
+      if (turn === now.turn && now.labelled === labelled) fail(error, label);
     }
   }
 

@@ -5,9 +5,9 @@ Its ES module is ``embedding_map.js``, its model ``models.embedding_map``. Reque
 ============= ===================================== ===============================================
 request       args                                  result
 ============= ===================================== ===============================================
-map.columns   branch, version                       vectors, colours, sizes, keys: {raw, label},
-                                                    stable, kept: vector columns whose layout is
-                                                    kept
+map.columns   branch, version                       vectors, colours, sizes, labels, keys: {raw,
+                                                    label}, stable, kept: vector columns whose
+                                                    layout is kept
 map.place     branch, version, column, colour,      key, pieces, layout, and what the points are,
               size, layout (long work)              see ``PlacedMap.to_json``
 map.keep      key, on                               kept; the layout is kept for later, or no more
@@ -15,6 +15,8 @@ map.piece     key, piece                            + buffers: coordinates, code
                                                     codes of sizes if they have some
 map.colour    key, colour (long work)               colouring, + buffer: codes
 map.size      key, size (long work)                 sizing, null for one size; + buffer: codes
+map.labels    key, column (long work)               labels: the names of groups, see
+                                                    ``Clusters.to_json``; null for those of colours
 map.compare   key, branch, version, match (long     counts, groups: counts by code, words,
               work)                                 + buffers: states, coordinates of removed
                                                     points, ends of moves
@@ -28,7 +30,8 @@ A kept layout is a file of the user's own below ``~/.cache/lance_nb/maps`` (or `
 ``key`` names the points of one version: ``m3``. ``pieces``: points travel in so many parts, of
 which part ``p`` has the points ``p``, ``p + pieces``, ...: each is a sample of all. The version of
 ``map.compare`` is the earlier one; ``match`` is a key column, null for row ids. ``kind`` is
-``code`` (of the colours), ``arrived``, ``moved``, ``relabelled`` or ``removed``.
+``code`` (of the colours), ``cluster`` (of the labels), ``arrived``, ``moved``, ``relabelled`` or
+``removed``.
 
 Limits: the points of ``MAX_KEPT`` versions are kept; a piece has ``PIECE_POINTS`` points; a polygon
 has at most ``MAX_CORNERS`` corners; ``MAX_MOVES`` moves are drawn; ``MAX_CELLS`` cells of a point
@@ -82,6 +85,7 @@ from lance_nb.explorer.models.placed_map import (
     compare_points,
     point_keys,
 )
+from lance_nb.explorer.models.point_clusters import label_clusters, label_columns
 from lance_nb.explorer.models.point_styles import (
     Colouring,
     Sizing,
@@ -125,6 +129,7 @@ class MapHandlers(RequestHandlers):
         "map.piece": "on_piece",
         "map.colour": "on_colour",
         "map.size": "on_size",
+        "map.labels": "on_labels",
         "map.compare": "on_compare",
         "map.lasso": "on_lasso",
         "map.group": "on_group",
@@ -152,6 +157,7 @@ class MapHandlers(RequestHandlers):
                 "vectors": _named(vector_columns(schema)),
                 "colours": _named(colour_columns(schema)),
                 "sizes": _named(size_columns(schema)),
+                "labels": _named(label_columns(schema)),
                 "keys": _named(keys),
                 "stable": bool(getattr(source, "has_stable_row_ids", False)),
                 "kept": [name for name in vector_columns(schema) if self._is_kept(name)],
@@ -290,6 +296,19 @@ class MapHandlers(RequestHandlers):
 
         return Job(work)
 
+    def on_labels(self, args: Mapping[str, Any]) -> Job:
+        """Name the groups of points by a column of texts, or as their colours are named."""
+        held, column = self._at(args), _optional(args, "column")
+        source = scanned_source(self.session.open(held.place))
+
+        def work(progress: Progress) -> Answer:
+            held.clusters = (
+                None if column is None else label_clusters(source, held.points, column, progress)
+            )
+            return Answer({"labels": held.clusters and held.clusters.to_json()})
+
+        return Job(work)
+
     def on_compare(self, args: Mapping[str, Any]) -> Job:
         """Compare the points with those of an earlier version."""
         held, place, match = self._at(args), place_of(args), _optional(args, "match")
@@ -349,6 +368,8 @@ class MapHandlers(RequestHandlers):
             labels = [one.label for one in held.colouring.legend if one.code == code]
             said = f"{text.plural(int(chosen.sum()), 'row')} with {', '.join(labels)}"
             return self._chosen(held, held.points.ids[chosen], said)
+        if kind == "cluster":
+            return self._chosen_cluster(held, integer(args, "code", low=0, high=254))
         if held.changes is None or held.earlier is None:
             raise InvalidInputError("this map is not compared with another version")
         if kind == "removed":
@@ -356,9 +377,19 @@ class MapHandlers(RequestHandlers):
             said = f"{text.plural(ids.size, 'row')} removed later"
             return self._chosen(held.earlier, ids, said)
         if kind not in _BITS:
-            raise InvalidInputError("kind must be code, arrived, moved, relabelled or removed")
+            raise InvalidInputError(
+                "kind must be code, cluster, arrived, moved, relabelled or removed"
+            )
         ids = held.points.ids[held.changes.states & _BITS[kind] > 0]
         return self._chosen(held, ids, f"{text.plural(ids.size, 'row')} {kind}")
+
+    def _chosen_cluster(self, held: PlacedMap, code: int) -> Answer:
+        if held.clusters is None:
+            raise InvalidInputError("the groups of this map have no labels")
+        chosen = held.clusters.codes == code
+        labels = [one.label for one in held.clusters.entries if one.code == code]
+        said = f"{text.plural(int(chosen.sum()), 'row')} of the group {', '.join(labels)}"
+        return self._chosen(held, held.points.ids[chosen], said)
 
     def _chosen(
         self, held: PlacedMap, ids: npt.NDArray[np.uint64], said: str, *buffers: bytes

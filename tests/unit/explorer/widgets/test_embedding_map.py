@@ -48,6 +48,7 @@ def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: An
     assert [one["raw"] for one in columns["vectors"]] == ["vector"]
     assert [one["raw"] for one in columns["colours"]] == ["id", "kind"]
     assert [one["raw"] for one in columns["sizes"]] == ["id"]
+    assert [one["raw"] for one in columns["labels"]] == ["kind"]
     assert columns["stable"] is True
 
 
@@ -139,6 +140,25 @@ def test_sizes_travel_with_the_points_and_change_without_placing_again(session: 
     assert (again["sizing"]["raw"], codes) == ("id", sizes.tobytes())
     refused, _ = ask(session, "map.size", key=found["key"], size="kind")
     assert "cannot be sized by 'kind'" in refused["message"]
+
+
+def test_groups_of_points_have_labels_and_rows(session: Session) -> None:
+    key = place(session)["key"]
+    refused, _ = ask(session, "map.group", key=key, kind="cluster", code=0)
+    assert "have no labels" in refused["message"]
+    found = ask(session, "map.labels", key=key, column="kind")[0]["labels"]
+    assert found["column"] == "kind"
+    first = found["entries"][0]
+    assert first["label"] in ("a", "b")
+    rows, _ = ask(session, "map.group", key=key, kind="cluster", code=first["code"])
+    assert rows["num_rows"] == first["count"]
+    assert rows["label"].endswith(f"of the group {first['label']}")
+    widget = EmbeddingMap(session.dataset)
+    widget._open_session().keep(RecentAnswers).placed_map = session.keep(RecentAnswers).placed_map
+    said = texts_of(widget.to_svg())
+    assert first["label"] in said
+    assert "labels: kind, the most frequent value of each group, by 480 rows" in said
+    assert ask(session, "map.labels", key=key, column=None)[0] == {"labels": None}
 
 
 def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
