@@ -46,7 +46,7 @@ help:  ## print this list
 # comes with it may be old: 23.2 takes 90 s of processor to choose our packages, 26.3 takes 30.
 $(VENV)/.stamp-venv:
 	@python=""; \
-	for name in python3.13 python3.12 python3.11 python3; do \
+	for name in python3.14 python3.13 python3.12 python3.11 python3; do \
 	    if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 	        python=$$name; break; \
 	    fi; \

@@ -27,7 +27,7 @@ from lance_nb.explorer.assets import ViewModule
 from lance_nb.explorer.html_export import Snapshot, html_page, plain_json, take_snapshot
 from lance_nb.explorer.messages import Answer, Handler, cost_since, words
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.refs import open_source
+from lance_nb.explorer.models.refs import is_connection, open_connection, open_source
 from lance_nb.explorer.models.row_page import Window
 from lance_nb.explorer.models.source import Ref, Source
 from lance_nb.explorer.pictures import screen
@@ -313,7 +313,7 @@ def explore(
 
     Args:
         target: a path, a URI or a dataset; a folder of tables, the address of a Lance namespace
-            (``rest+http://...``), or what ``lance_nb.database`` returns.
+            (``rest+http://...``), or what ``lance_nb.database`` or ``lancedb.connect`` returns.
         version: a number, a tag, a branch, ``"branch:number"`` or ``"HEAD~2"``.
         height: of the tabs, in pixels.
         read_only: keep the lock in the header shut.
@@ -325,7 +325,7 @@ def explore(
         >>> lance_nb.explore(uri, 1).version
         1
     """
-    if not isinstance(target, Database):
+    if not isinstance(target, Database) and not is_connection(target):
         check_target(target)
     try:
         found = _found(target, version, storage_options)
@@ -342,6 +342,8 @@ def _found(
     """Open a dataset, or a database where there is none. Raises LanceError."""
     if isinstance(target, Database):
         return target
+    if is_connection(target):
+        return open_connection(target, storage_options)
     if not isinstance(target, (str, os.PathLike)):
         return open_source(target, version, storage_options)
     options = None if storage_options is None else dict(storage_options)

@@ -80,3 +80,17 @@ def test_vectors(tables: tuple[Any, lance_nb.LanceDataset]) -> None:
 
 def by_id(table: pa.Table, score: str) -> dict[int, float]:
     return dict(zip(table["id"].to_pylist(), table[score].to_pylist(), strict=True))
+
+
+def test_a_connection_is_explored_as_its_tables(
+    tables: tuple[Any, lance_nb.LanceDataset], tmp_path: Path
+) -> None:
+    db = lancedb.connect(str(tmp_path / "shop"))
+    db.create_table("photos", pa.table({"id": range(5)}))
+    db.create_table("orders", pa.table({"id": range(7)}))
+    found = lance_nb.explore(db)
+    assert found.error is None
+    assert found.database.table_names() == ["orders", "photos"]
+    text = repr(found)
+    assert "photos" in text
+    assert "orders" in text

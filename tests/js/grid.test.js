@@ -148,6 +148,9 @@ test("keys move the place of the keyboard and bring it into sight", () => {
   assert.equal(element.scrollTop, 28);
   key("ArrowUp", { ctrlKey: true });
   assert.equal(place(), "0:1");
+  key("ArrowDown", { metaKey: true });
+  assert.equal(place(), "999:1");
+  key("ArrowUp", { metaKey: true });
   assert.equal(element.scrollTop, 0);
   key("End");
   assert.equal(place(), "0:5");

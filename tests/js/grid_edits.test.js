@@ -134,6 +134,7 @@ test("keys of a spreadsheet act on the cell or the range", async () => {
     ["Delete", {}, "edit.clear"],
     ["d", { ctrlKey: true }, "edit.fill"],
     ["z", { ctrlKey: true }, "edit.undo"],
+    ["z", { metaKey: true }, "edit.undo"],
     ["Z", { ctrlKey: true, shiftKey: true }, "edit.redo"],
   ]) {
     const before = ctx.kernel.count(type);

@@ -93,7 +93,9 @@ test("keys of the grid", () => {
   assert.deepEqual(press("ArrowLeft", { altKey: true }), [["widen", -16]]);
   assert.deepEqual(press("ArrowRight", { altKey: true }), [["widen", 16]]);
   assert.deepEqual(press("ArrowUp", { altKey: true }), []);
-  assert.deepEqual(press("ArrowUp", { metaKey: true }), []);
+  assert.deepEqual(press("ArrowUp", { metaKey: true }), [["move", 0, 2]]);
+  assert.deepEqual(press("c", { metaKey: true }), [["copy"]]);
+  assert.deepEqual(press("r", { metaKey: true }), []);
 });
 
 test("keys of an empty grid, and of what is within it", () => {

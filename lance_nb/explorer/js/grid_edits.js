@@ -2,6 +2,7 @@
 // module is loaded with the first edit.
 
 import { copyText, h, plural, setText } from "./dom.js";
+import { commands } from "./grid_keys.js";
 import { loadViews } from "./tab_host.js";
 
 const AROUND = 60; // rows beside those in sight whose marks are read, too
@@ -209,7 +210,7 @@ export function gridEdits(ctx, { grid, store, fail }) {
     const sideways = event.key === "ArrowLeft" || event.key === "ArrowRight";
     if (arrow && event.shiftKey && !event.altKey && (isOn || range || sideways)) {
       const to = range?.to ?? { row, column };
-      const far = event.ctrlKey ? 1e12 : 1;
+      const far = commands(event) ? 1e12 : 1;
       const next = (
         /** @type {number} */ at,
         /** @type {number} */ by,
@@ -221,7 +222,7 @@ export function gridEdits(ctx, { grid, store, fail }) {
           column: next(to.column, arrow[1], numColumns),
         });
     }
-    if (range && event.ctrlKey && event.key === "c") return copy;
+    if (range && commands(event) && event.key === "c") return copy;
     if (range && event.key === "Escape") return clear;
     if (event.key === "F2" && !button.hidden) return () => open(row, column);
     const mine = isOn ? link?.editor?.key(event) : undefined;

@@ -22,7 +22,7 @@
  */
 export function gridKeys(element, grid) {
   element.addEventListener("keydown", (event) => {
-    if (event.target !== element || event.metaKey) return;
+    if (event.target !== element) return;
     const act = grid.first?.(event) ?? action(event, grid);
     if (!act) return;
     event.preventDefault();
@@ -30,6 +30,9 @@ export function gridKeys(element, grid) {
     act();
   });
 }
+
+/** Whether Ctrl is held, or Command on macOS. @param {KeyboardEvent} event */
+export const commands = (event) => event.ctrlKey || event.metaKey;
 
 /** Keys, for the list that `?` shows. */
 export const KEYS = [
@@ -44,7 +47,7 @@ export const KEYS = [
   ["n", "rows like this vector"],
   ["/", "filter"],
   ["Ctrl+A", "select all rows"],
-  ["Ctrl+C", "copy the selection, or the cell"],
+  ["Ctrl+C", "copy the selection, or the cell (on macOS also Command)"],
   ["Shift+←/→, Shift and a click, drag", "select a block of cells; Ctrl+C copies it"],
   ["F2, double click", "edit the cell, where writing is allowed"],
   ["While editing: any letter", "type into the cell"],
@@ -72,13 +75,13 @@ function action(
   if (event.key === "F1") return letters["?"];
   if (event.key === "Enter" && event.shiftKey) return numRows ? () => openRow(row) : null;
   if (event.key === "Enter") return numRows ? () => open(row, column) : null;
-  if (event.key === " " && event.ctrlKey) return () => chooseColumn(column);
+  if (event.key === " " && commands(event)) return () => chooseColumn(column);
   if (event.key === " ") return numRows ? () => select(row, { extend: event.shiftKey }) : null;
-  if (event.ctrlKey && event.key === "c")
+  if (commands(event) && event.key === "c")
     return numRows && !getSelection()?.toString() ? letters.copy : null;
-  if (event.ctrlKey && event.key === "a") return numRows ? letters.all : null;
-  if (!event.ctrlKey && event.key.length === 1) return letters[event.key];
-  const far = event.ctrlKey;
+  if (commands(event) && event.key === "a") return numRows ? letters.all : null;
+  if (!commands(event) && event.key.length === 1) return letters[event.key];
+  const far = commands(event);
   /** @type {Record<string, [row: number, column: number]>} */
   const targets = {
     ArrowUp: [far ? 0 : row - 1, column],

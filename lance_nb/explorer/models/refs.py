@@ -36,6 +36,7 @@ from typing import Any
 
 from lance_nb.code_lines import Python, magic
 from lance_nb.dataset import dataset as open_dataset
+from lance_nb.dataset.database import Database, database
 from lance_nb.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -51,6 +52,7 @@ MAX_CHARS = 300
 _OTHER_LIBRARIES = frozenset({
     "lance.dataset.LanceDataset", "lancedb.table.LanceTable", "lancedb.remote.table.RemoteTable",
 })  # fmt: skip
+_CONNECTIONS = frozenset({"lancedb.db.LanceDBConnection", "lancedb.remote.db.RemoteDBConnection"})
 MAIN = "main"
 _HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?")
@@ -85,18 +87,39 @@ def open_source(
 
 
 def is_of_other_library(target: object) -> bool:
-    """Return whether a value is a dataset of pylance or a local table of LanceDB."""
-    return f"{type(target).__module__}.{type(target).__name__}" in _OTHER_LIBRARIES
+    """Return whether a value is a dataset of pylance or a table of LanceDB."""
+    return _type_of(target) in _OTHER_LIBRARIES
+
+
+def is_connection(target: object) -> bool:
+    """Return whether a value is what ``lancedb.connect`` returns."""
+    return _type_of(target) in _CONNECTIONS
+
+
+def open_connection(target: Any, storage_options: Mapping[str, Any] | None) -> Database:
+    """Open the database of a LanceDB connection. Raises InvalidInputError for LanceDB Cloud."""
+    options = storage_options or _options_of(target)
+    return database(_place_of(target), storage_options=dict(options) if options else None)
+
+
+def _type_of(target: object) -> str:
+    return f"{type(target).__module__}.{type(target).__name__}"
+
+
+def _place_of(target: Any) -> str:
+    """Return where another library has something open. Raises InvalidInputError."""
+    named = getattr(target, "uri", None)
+    if not isinstance(named, str) or not named or named.startswith("db://"):
+        raise InvalidInputError(
+            f"this {type(target).__name__} is at no place that can be opened: what is in LanceDB "
+            "Cloud is read by its service only"
+        )
+    return named
 
 
 def _opened_anew(target: Any, storage_options: Mapping[str, Any] | None) -> Source:
     """Open what another library has open. Raises InvalidInputError where it has no place."""
-    named = getattr(target, "uri", None)
-    if not isinstance(named, str) or not named or named.startswith("db://"):
-        raise InvalidInputError(
-            f"this {type(target).__name__} is at no place that can be opened: a table of LanceDB "
-            "Cloud is read by its service only"
-        )
+    named = _place_of(target)
     if hasattr(target, "current_branch"):
         branch = target.current_branch()
     else:  # pylance names the branch in its manifest only
@@ -107,7 +130,7 @@ def _opened_anew(target: Any, storage_options: Mapping[str, Any] | None) -> Sour
 
 
 def _options_of(target: Any) -> Mapping[str, Any] | None:
-    for name in ("latest_storage_options", "initial_storage_options"):
+    for name in ("latest_storage_options", "initial_storage_options", "storage_options"):
         given = getattr(target, name, None)
         found = given() if callable(given) else given
         if isinstance(found, Mapping) and found:

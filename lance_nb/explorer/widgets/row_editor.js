@@ -2,6 +2,7 @@
 // deleted, undo and redo. What is edited waits in the kernel for a commit from the Stage tab.
 
 import { count, h, plural, setText, show } from "../js/dom.js";
+import { commands } from "../js/grid_keys.js";
 import { lockButton } from "../js/lock_button.js";
 import { widget } from "../js/view.js";
 
@@ -283,7 +284,7 @@ export function mountRowEditor(el, ctx, link) {
   function key(event) {
     const { row, column, numRows, numColumns } = grid.state;
     const letter = event.key.toLowerCase();
-    if (event.ctrlKey && !event.altKey) {
+    if (commands(event) && !event.altKey) {
       if (letter === "z") return () => change(event.shiftKey ? "edit.redo" : "edit.undo");
       if (letter === "y") return () => change("edit.redo");
       if (letter === "d") return () => change("edit.fill", grid.block());
