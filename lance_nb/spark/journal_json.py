@@ -424,7 +424,7 @@ def _types() -> dict[str, type]:
     from lance_nb.format.schema import Schema
     from lance_nb.spark import merge_insert, row_writer
     from lance_nb.spark.plan import Label
-    from lance_nb.spark.tasks import columns, files, maintenance, rows
+    from lance_nb.spark.tasks import bad_records, columns, files, maintenance, rows
     from lance_nb.transactions.column_rewrite import ColumnRewrite
     from lance_nb.transactions.compaction import CompactionOptions, CompactionTask, Rewritten
     from lance_nb.transactions.deletion_plan import DeletionPlan, FragmentDeletion
@@ -441,6 +441,7 @@ def _types() -> dict[str, type]:
     )  # fmt: skip
     commits = (
         row_writer.CommitRows, row_writer.RowWriter, row_writer.SkippedFile,
+        files.CheckedRows, bad_records.BadRecordCount, bad_records.BadRecordRule,
         maintenance.BuiltSegment,
         maintenance.CommitRewrites, maintenance.CommitSegments, maintenance.Copied,
         merge_insert.InsertUnmatched, merge_insert.MergeClauseText, columns.FilledFragments,
@@ -459,7 +460,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
     """Return the functions that commit a plan."""
     from lance_nb.spark.plan import commit_edits
     from lance_nb.spark.tasks.columns import commit_columns
-    from lance_nb.spark.tasks.files import without_skipped
+    from lance_nb.spark.tasks.files import additions_of, with_counts, without_skipped
 
-    listed = (commit_edits, commit_columns, without_skipped)
+    listed = (additions_of, commit_edits, commit_columns, with_counts, without_skipped)
     return {one.__name__: one for one in listed}

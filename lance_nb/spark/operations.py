@@ -51,6 +51,8 @@ def append(
     hive: bool = True,
     source_options: Mapping[str, Any] | None = None,
     on_error: str = "raise",
+    bad_records: str = "raise",
+    bad_record_column: str = "_corrupt_record",
     message: str | None = None,
     **options: Any,
 ) -> LanceDataset:
@@ -62,6 +64,12 @@ def append(
     ``on_error="skip"``, files that cannot be decoded or do not fit are left out as a whole; a
     warning counts them, and the transaction lists them in its property "lance_nb.spark.skipped".
 
+    Single records that do not parse, or with a value that does not fit its column, are an error
+    with ``bad_records="raise"`` (Spark's FAILFAST), left out with "drop" (DROPMALFORMED), and with
+    "column" (PERMISSIVE) kept as rows that have their text in ``bad_record_column``, a text column
+    of the dataset, and null in the others. A warning counts them, and property
+    "lance_nb.spark.bad_records" of the transaction does so by file.
+
     Options: ``engine``, ``spark``, ``progress``, ``stop``; ``journal``: where tasks record their
     results for ``resume``, by default beside the dataset if there is much work (True: always,
     False: never, or a folder). Raises SchemaMismatchError, InvalidInputError, RunCancelledError,
@@ -69,7 +77,10 @@ def append(
     """
     if _is_files(source):
         made = RunOptions.of(message, options)
-        how = SourceSettings(cast=cast, hive=hive, options=source_options, on_error=on_error)
+        how = SourceSettings(
+            cast=cast, hive=hive, options=source_options, on_error=on_error,
+            bad_records=bad_records, bad_record_column=bad_record_column,
+        )  # fmt: skip
         return run(_opened(target), lambda base: plan_append(base, source, how), made)
     return write(source, target, mode="append", message=message, **options)
 
@@ -156,6 +167,8 @@ def write(
     hive: bool = True,
     source_options: Mapping[str, Any] | None = None,
     on_error: str = "raise",
+    bad_records: str = "raise",
+    bad_record_column: str = "_corrupt_record",
     **options: Any,
 ) -> LanceDataset:
     """Write rows as one version.
@@ -166,13 +179,14 @@ def write(
     DataFrame by which its rows are sorted into fragments (Lance has no partitions, so Spark's
     ``partitionBy`` is refused).
 
-    ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive``, ``on_error``
-    and ``source_options`` as there), an open dataset, or anything that ``lance_nb.write_dataset``
-    takes, which is then written in this process. A new dataset has the columns of the first file;
-    with ``merge_schema`` those of all files, in the widest of their types. ``files``: arguments
-    of ``write_dataset`` for data files; ``checksums`` as there. ``dimensions``: the columns of a
-    DataFrame that are vectors, and their lengths, because Spark has no type for them; columns that
-    were read from Lance are known. Other options as in ``append``.
+    ``source`` is a Spark DataFrame, files as in ``append`` (with ``cast``, ``hive``, ``on_error``,
+    ``bad_records``, ``bad_record_column`` and ``source_options`` as there), an open dataset, or
+    anything that ``lance_nb.write_dataset`` takes, which is then written in this process. A new
+    dataset has the columns of the first file; with ``merge_schema`` those of all files, in the
+    widest of their types. ``files``: arguments of ``write_dataset`` for data files; ``checksums``
+    as there. ``dimensions``: the columns of a DataFrame that are vectors, and their lengths,
+    because Spark has no type for them; columns that were read from Lance are known. Other options
+    as in ``append``.
 
     Raises DatasetAlreadyExistsError, SchemaMismatchError, InvalidInputError, CommitConflictError,
     CommitStateUnknownError.
@@ -186,7 +200,9 @@ def write(
         dict(files or {}), checksums, where,
     )  # fmt: skip
     how = RunOptions.of(message, options)
-    read = SourceSettings(cast, merge_schema, hive, source_options, on_error)
+    read = SourceSettings(
+        cast, merge_schema, hive, source_options, on_error, bad_records, bad_record_column
+    )
     if cluster_by is not None:
         if not is_dataframe(source):
             raise InvalidInputError(

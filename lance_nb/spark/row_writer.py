@@ -156,6 +156,11 @@ class RowWriter:
             check_assignable(one.type, stored.field(one.name))
         return rows
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the rows get a schema of their own: in a new dataset, or one overwritten."""
+        return self.mode in {"create", "overwrite"}
+
     def write(self, rows: Any) -> Addition | None:
         """Write rows to new files; None without rows. In blob columns, bytes become blobs."""
         home = self.pinned.session().home(self.pinned.branch)
@@ -270,6 +275,8 @@ class SkippedFile:
 
 SKIPPED = "lance_nb.spark.skipped"
 """The transaction property that lists skipped files, as JSON."""
+BAD_RECORDS = "lance_nb.spark.bad_records"
+"""The transaction property that counts bad records by file, as JSON."""
 _LISTED = 100
 
 
@@ -281,16 +288,37 @@ def skipped_property(skipped: Sequence[SkippedFile]) -> tuple[tuple[str, str], .
     return ((SKIPPED, json.dumps({"count": len(skipped), "files": listed})),)
 
 
+def bad_records_property(counts: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the transaction property that counts bad records, none without any.
+
+    ``counts`` have ``path``, ``count`` and ``first``.
+    """
+    if not counts:
+        return ()
+    files: dict[str, dict[str, Any]] = {}
+    for one in counts:
+        entry = files.setdefault(one.path, {"file": one.path, "count": 0, "first": one.first})
+        entry["count"] += one.count
+    total = sum(one.count for one in counts)
+    listed = list(files.values())[:_LISTED]
+    return ((BAD_RECORDS, json.dumps({"count": total, "files": listed})),)
+
+
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """Commit the rows that tasks have written as one version, which records skipped files."""
+    """Commit the rows that tasks have written as one version.
+
+    Its transaction records skipped files, and how many records were bad.
+    """
 
     rows: RowWriter
 
     def __call__(self, plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset:
         """Commit. Raises CommitConflictError, CommitStateUnknownError, StorageError."""
         skipped = [one for one in results if isinstance(one, SkippedFile)]
-        label = replace(label, properties=label.properties + skipped_property(skipped))
+        bad = [one.bad for one in results if hasattr(one, "bad")]
+        recorded = skipped_property(skipped) + bad_records_property(bad)
+        label = replace(label, properties=label.properties + recorded)
         written = [one for one in results if not isinstance(one, SkippedFile)]
         made = tuple(one for result in written for one in result.fragments)
         if self.rows.mode == REPLACE:

@@ -18,13 +18,22 @@ than wanted. Source: the readers of pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.spark.tasks.bad_records import (
+    BLOCK_BYTES,
+    Parsed,
+    csv_schema,
+    json_schema,
+    json_types,
+    parsed_csv,
+    parsed_json,
+)
 from lance_nb.spark.tasks.source_files import SourceFile
 
 if TYPE_CHECKING:
@@ -38,7 +47,6 @@ _MANY_ROWS = 524_288
 _SOME_ROWS = 65_536
 _FEW_ROWS = 1024
 _READ_BYTES = 64 * 1024  # of one column at a time, instead of a whole row group
-_BLOCK_BYTES = 8 * 1024**2  # of text; a line is at most so long
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -51,7 +59,12 @@ class Range(NamedTuple):
 
 
 class FileFormat(Protocol):
-    """How files of a format are read. Errors of pyarrow pass through."""
+    """How files of a format are read. Errors of pyarrow pass through.
+
+    ``is_text``: values are converted from text, so single records may be bad.
+    """
+
+    is_text: bool
 
     @staticmethod
     def parts(file: SourceFile, task_bytes: int, /) -> list[Range]:
@@ -65,8 +78,52 @@ class FileFormat(Protocol):
         """Stream the rows of a part; ``wanted`` has the types of formats without any."""
         ...
 
+    @staticmethod
+    def columns(file: SourceFile, resources: ExitStack, /) -> pa.Schema:
+        """Return the columns of a file of which some records may be bad."""
+        ...
 
-class Parquet:
+    @staticmethod
+    def parsed(
+        file: SourceFile,
+        part: Range,
+        wanted: pa.Schema,
+        others: Sequence[str],
+        resources: ExitStack,
+        /,
+    ) -> Iterator[Parsed]:
+        """Yield the records that parse, and the text of those that do not.
+
+        ``others`` are the columns of ``wanted`` that the file does not have.
+        """
+        ...
+
+
+class _TypedRows:
+    """Files that have types: their records always parse."""
+
+    is_text = False
+    read: Callable[..., pa.RecordBatchReader]
+
+    @classmethod
+    def columns(cls, file: SourceFile, resources: ExitStack) -> pa.Schema:
+        """Return the columns."""
+        return cls.read(file, Range(0, 0, 0), None, resources).schema
+
+    @classmethod
+    def parsed(
+        cls,
+        file: SourceFile,
+        part: Range,
+        wanted: pa.Schema,
+        _others: Sequence[str],
+        resources: ExitStack,
+    ) -> Iterator[Parsed]:
+        """Yield the rows."""
+        return ((batch, []) for batch in cls.read(file, part, wanted, resources))
+
+
+class Parquet(_TypedRows):
     """Row groups of a Parquet file."""
 
     @staticmethod
@@ -102,7 +159,7 @@ class Parquet:
         return opened
 
 
-class Arrow:
+class Arrow(_TypedRows):
     """Record batches of an Arrow file."""
 
     @staticmethod
@@ -131,6 +188,8 @@ class Arrow:
 class Csv:
     """Lines of a CSV file with a header."""
 
+    is_text = True
+
     @staticmethod
     def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
         """Return the file as one part."""
@@ -145,13 +204,32 @@ class Csv:
 
         return csv.open_csv(
             resources.enter_context(file.open()),
-            csv.ReadOptions(block_size=_BLOCK_BYTES),
+            csv.ReadOptions(block_size=BLOCK_BYTES),
             convert_options=csv.ConvertOptions(column_types=_plain_types(wanted)),
         )
+
+    @staticmethod
+    def columns(file: SourceFile, resources: ExitStack) -> pa.Schema:
+        """Return the columns, in types guessed from the lines that have all fields."""
+        return csv_schema(resources.enter_context(file.open()))
+
+    @staticmethod
+    def parsed(
+        file: SourceFile,
+        _part: Range,
+        _wanted: pa.Schema,
+        _others: Sequence[str],
+        resources: ExitStack,
+    ) -> Iterator[Parsed]:
+        """Yield the fields as bytes, and the lines with another number of fields."""
+        names = csv_schema(resources.enter_context(file.open())).names
+        return parsed_csv(resources.enter_context(file.open()), names)
 
 
 class Json:
     """Lines of a file with one JSON object each."""
+
+    is_text = True
 
     @staticmethod
     def parts(file: SourceFile, _task_bytes: int) -> list[Range]:
@@ -168,9 +246,26 @@ class Json:
         known = None if wanted is None else pa.schema(_plain_types(wanted))
         return json.open_json(
             resources.enter_context(file.open()),
-            json.ReadOptions(block_size=_BLOCK_BYTES),
+            json.ReadOptions(block_size=BLOCK_BYTES),
             json.ParseOptions(explicit_schema=known),
         )
+
+    @staticmethod
+    def columns(file: SourceFile, resources: ExitStack) -> pa.Schema:
+        """Return the columns, in types guessed from the lines that are objects."""
+        return json_schema(resources.enter_context(file.open()), file.path)
+
+    @staticmethod
+    def parsed(
+        file: SourceFile,
+        _part: Range,
+        wanted: pa.Schema,
+        others: Sequence[str],
+        resources: ExitStack,
+    ) -> Iterator[Parsed]:
+        """Yield the objects, and the lines that are none or have other fields."""
+        known = json_types(wanted, others)
+        return parsed_json(resources.enter_context(file.open()), known, file.path)
 
 
 FORMATS: dict[str, type[FileFormat]] = {

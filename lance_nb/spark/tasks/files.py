@@ -20,16 +20,20 @@ import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
+from lance_nb.dataset.opening import destination
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.format.fragment import Fragment
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, fragment_groups, select_fragments
 from lance_nb.spark.row_writer import (
+    BAD_RECORDS,
     SKIPPED,
     Destination,
     RowWriter,
     SkippedFile,
     WriteSettings,
 )
-from lance_nb.spark.tasks.file_formats import Range, format_of
+from lance_nb.spark.tasks.bad_records import BadRecordCount, BadRecordRule, Fitting
+from lance_nb.spark.tasks.file_formats import Json, Range, format_of
 from lance_nb.spark.tasks.source_files import (
     SourceFile,
     find_files,
@@ -50,7 +54,8 @@ class SourceSettings:
     a new dataset has the columns of all files, in the widest of their types; those that a file
     lacks are null. ``hive`` takes columns from the names of folders. ``options`` are those of
     fsspec for the files. ``on_error``: "raise", or "skip" to leave out files that cannot be
-    decoded or do not fit.
+    decoded or do not fit. ``bad_records``: "raise", "drop", or "column" to keep records that do
+    not parse or fit as text in ``bad_record_column`` (see ``bad_records.py``).
     """
 
     cast: bool = False
@@ -58,10 +63,18 @@ class SourceSettings:
     hive: bool = True
     options: Mapping[str, Any] | None = field(default=None, repr=False)
     on_error: str = "raise"
+    bad_records: str = "raise"
+    bad_record_column: str = "_corrupt_record"
 
     def __post_init__(self) -> None:
         if self.on_error not in ("raise", "skip"):
             raise InvalidInputError(f"on_error is 'raise' or 'skip', not {self.on_error!r}")
+        BadRecordRule.of(self.bad_records, self.bad_record_column)
+
+    @property
+    def bad_record_rule(self) -> BadRecordRule | None:
+        """What is done with bad records; None to raise."""
+        return BadRecordRule.of(self.bad_records, self.bad_record_column)
 
     @property
     def skips(self) -> bool:
@@ -80,6 +93,7 @@ class FileRows:
     part: Range
     cast: bool = False
     partition: tuple[tuple[pa.Field, pa.Array], ...] = ()
+    rule: BadRecordRule | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -91,33 +105,60 @@ class FileRows:
         with ExitStack() as resources:
             return self._read(None, resources).schema
 
-    def written(self, rows: RowWriter) -> Addition | None:
+    def written(self, rows: RowWriter) -> Addition | CheckedRows | None:
         """Write the rows.
 
         Raises SchemaMismatchError if they do not fit, InvalidInputError for a damaged file; both
         with the name of the file.
         """
         wanted = rows.schema.to_arrow()
+        count = BadRecordCount(self.file.path)
         with ExitStack() as resources:
-            found = self._read(wanted, resources)
-            if self.cast:
-                found = self._cast(found, wanted)
             try:
-                return rows.write(found)
+                if self.rule is not None:
+                    found = self._fitting(self.rule, wanted, count, resources)
+                else:
+                    found = self._read(wanted, resources)
+                    if self.cast:
+                        found = self._cast(found, wanted)
+                made = rows.write(found)
             except SchemaMismatchError as error:
                 raise SchemaMismatchError(f"{self.file.path}: {error}") from error
+        return made if not count.count else CheckedRows(made, count)
 
     def read(self) -> pa.Table:
         """Return the rows."""
         with ExitStack() as resources:
             return self._read(None, resources).read_all()
 
+    def _fitting(
+        self, rule: BadRecordRule, wanted: pa.Schema, count: BadRecordCount, resources: ExitStack
+    ) -> pa.RecordBatchReader:
+        """Stream the records, each of which fits the columns or is dealt with by the rule."""
+        kind = format_of(self.file.path)
+        others = [*(one.name for one, _ in self.partition), rule.column]
+        fitting = Fitting(wanted, rule, self.cast or kind.is_text, count)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch, unparsed in kind.parsed(self.file, self.part, wanted, others, resources):
+                yield fitting.batch(batch, unparsed)
+
+        return self._with_partition(_reader_of(self.file, batches()))
+
     def _read(self, wanted: pa.Schema | None, resources: ExitStack) -> pa.RecordBatchReader:
         kind = format_of(self.file.path)
         try:
+            if self.rule is not None and wanted is None:
+                return self._with_partition(
+                    kind.columns(self.file, resources).empty_table().to_reader()
+                )
             found = kind.read(self.file, self.part, wanted, resources)
         except (pa.ArrowException, OSError) as error:
             raise _undecodable(self.file, error) from error
+        return self._with_partition(found)
+
+    def _with_partition(self, found: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Add the columns of the partition. Raises InvalidInputError if the file has one too."""
         added = [one for one, _ in self.partition]
         for one in added:
             if one.name in found.schema.names:
@@ -159,6 +200,22 @@ class FileRows:
         return pa.RecordBatchReader.from_batches(schema, cast())
 
 
+def _reader_of(file: SourceFile, batches: Iterator[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """Stream batches, whose schema is that of the first; damage names the file."""
+    try:
+        first = next(batches, None)
+    except (pa.ArrowException, OSError) as error:
+        raise _undecodable(file, error) from error
+    if first is None:
+        return pa.schema([]).empty_table().to_reader()
+
+    def streamed() -> Iterator[pa.RecordBatch]:
+        yield first
+        yield from batches
+
+    return pa.RecordBatchReader.from_batches(first.schema, streamed())
+
+
 def _repeated(value: pa.Array, count: int) -> pa.Array:
     return value.take(pa.repeat(0, count))
 
@@ -168,6 +225,24 @@ def _undecodable(file: SourceFile, error: Exception) -> Exception:
     if getattr(error, "errno", None) is not None:
         return error
     return InvalidInputError(f"cannot decode {file.path}: {error}")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRows:
+    """The rows of a file that has bad records, and their number."""
+
+    addition: Addition | None
+    bad: BadRecordCount
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The new fragments."""
+        return () if self.addition is None else self.addition.fragments
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows that were written."""
+        return 0 if self.addition is None else self.addition.num_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +279,7 @@ class WriteRows:
         """Bytes that are read."""
         return self.part.size_bytes
 
-    def run(self) -> Addition | SkippedFile | None:
+    def run(self) -> Addition | CheckedRows | SkippedFile | None:
         """Write the files."""
         try:
             return self.part.written(self.rows)
@@ -258,6 +333,26 @@ def without_skipped(plan: Plan, results: Sequence[Any]) -> list[Any]:
     return [*kept, *skipped.values()]
 
 
+def with_counts(plan: Plan, results: Sequence[Any]) -> list[Any]:
+    """Warn about bad records, and about skipped files as ``without_skipped`` does."""
+    found = without_skipped(plan, results)
+    bad = [one.bad for one in found if isinstance(one, CheckedRows)]
+    if bad:
+        num_bad, num_files = sum(one.count for one in bad), len({one.path for one in bad})
+        warnings.warn(
+            f"bad records, {num_bad!r} in files: {num_files!r}; the first: {bad[0].first!r}. "
+            f"Property {BAD_RECORDS} of the transaction counts them by file",
+            stacklevel=2,
+        )
+    return found
+
+
+def additions_of(_plan: Plan, results: Sequence[Any]) -> list[Any]:
+    """Return the additions of checked rows, as edits for a stage."""
+    found = [one.addition if isinstance(one, CheckedRows) else one for one in results]
+    return [one for one in found if one is not None]
+
+
 def plan_append(
     dataset: LanceDataset,
     source: Source,
@@ -304,12 +399,34 @@ def plan_write(
         reason = unreadable[0].problem if unreadable else "they have no rows"
         raise InvalidInputError(f"no rows can be read from {_named(source)}: {reason}")
     parts, fields = _with_partitions(parts, None)
-    rows = RowWriter.of(target, _schema(parts, how, fields), wanted)
+    schema = _schema(parts, how, fields)
+    rule = how.bad_record_rule
+    if rule is not None:
+        schema = _without_unknown(schema, parts, target, wanted)
+    rows = RowWriter.of(target, schema, wanted)
+    if rule is not None and rule.field is not None and rows.is_new:
+        rows = RowWriter.of(target, schema.append(rule.field), wanted)
+    if rule is not None:
+        rule.check(rows.schema.to_arrow())
     if wanted.mode == "append":  # in the types of the dataset
         parts, _ = _with_partitions(parts, rows.schema.to_arrow())
     writes = (WriteRows(rows, one, how.skips) for one in parts)
     plan = rows.plan(wanted.mode, f"from {_named(source)}", (*writes, *unreadable))
+    if rule is not None:
+        return replace(plan, finalize=with_counts, as_edits=additions_of)
     return replace(plan, finalize=without_skipped) if how.skips else plan
+
+
+def _without_unknown(
+    schema: pa.Schema, parts: Sequence[FileRows], target: Destination, wanted: WriteSettings
+) -> pa.Schema:
+    """Leave out what a dataset lacks, if only some records have it: then these are bad."""
+    _, current = destination(target, wanted.storage_options)
+    is_new = current is None or (wanted.mode == "overwrite" and wanted.where is None)
+    if current is None or is_new or format_of(parts[0].file.path) is not Json:
+        return schema
+    known = current.manifest.schema.names
+    return pa.schema([one for one in schema if one.name in known], schema.metadata)
 
 
 def _is_dataset(source: str) -> bool:
@@ -331,7 +448,7 @@ def _parts(
                 continue
             raise InvalidInputError(problem) from error
         for one in ranges:
-            yield FileRows(file, one, how.cast or how.merge_schema)
+            yield FileRows(file, one, how.cast or how.merge_schema, rule=how.bad_record_rule)
 
 
 def _with_partitions(
