@@ -40,12 +40,12 @@ from lance_nb.explorer.models.column_choice import ColumnChoice
 from lance_nb.explorer.models.column_profile import ColumnProfile
 from lance_nb.explorer.models.embedding_map import vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
+from lance_nb.explorer.models.full_text_search import text_columns, utf16_places
 from lance_nb.explorer.models.history_outline import MAX_POINTS, history_outline
 from lance_nb.explorer.models.picture_wall import picture_columns
 from lance_nb.explorer.models.placed_map import PlacedMap
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import (
-    DISTANCE,
     MAX_LISTED,
     FilteredRows,
     NearestQuery,
@@ -127,7 +127,7 @@ def selection_code(dataset: Source, selection: Selection) -> str:
     """
     query, known = selection.query, selection.query.names(dataset)
     names = [known[at] for at in selection.columns if at < len(known)]
-    stored = [name for name in names or known if name != DISTANCE]
+    stored = [name for name in names or known if name != query.found_by]
     columns = None if stored == dataset.schema.names else stored
     opened = refs.opened(dataset)
     ranges = sorted(selection.ranges)
@@ -435,9 +435,14 @@ class Session:
         }
 
     def _offers(self) -> list[str]:
-        """Return the tabs that this version has and others may not have."""
-        offers = ["pictures"] if picture_columns(self.dataset) else []
-        return [*offers, "map"] if vector_columns(self.dataset.schema) else offers
+        """Return the tabs and tools that this version has and others may not have."""
+        schema = self.dataset.schema
+        there = {
+            "pictures": picture_columns(self.dataset),
+            "map": vector_columns(schema),
+            "search": text_columns(schema),
+        }
+        return [name for name, columns in there.items() if columns]
 
     def parts_json(self, names: Sequence[str], window: Window = FIRST_WINDOW) -> dict[str, Any]:
         """Make the named parts of the screen anew, as ``screen`` does."""
@@ -525,7 +530,10 @@ class Session:
         if is_blob and pa.types.is_struct(column.type):
             shown = blob_texts(column)[0] or "null"
         binary = cells.is_binary(column.type) or is_blob
-        return Answer({"text": shown, "null": not column[0].is_valid, "bytes": binary})
+        result = {"text": shown, "null": not column[0].is_valid, "bytes": binary}
+        if query.search is not None and cells.is_text(column.type) and column[0].is_valid:
+            result["marks"] = utf16_places(shown, query.search.places(names[at], shown))
+        return Answer(result)
 
     def _on_select(self, args: Mapping[str, Any]) -> Answer:
         here = (self.dataset.branch, self.dataset.version)

@@ -614,6 +614,7 @@ function actions() {
       fail: (error) => did.push(["fail", error.message]),
       brush: (...what) => did.push(["brush", ...what]),
       focus: () => did.push(["focus"]),
+      search: { focus: () => did.push(["focus search"]) },
       settle: () => did.push(["settle"]),
     }),
     asked: { order: null, near: null, filter: null, system: false },
@@ -623,6 +624,7 @@ function actions() {
     asked: grid.asked,
     wanted: grid.asked,
     lens: { filter: "f" },
+    numFound: 0,
     selection: {
       get rows() {
         return grid.selected;
@@ -741,6 +743,8 @@ test("letters ask for a value, for similar rows, for the column and the keys", a
   assert.equal(ctx.kernel.last("rows.like").args.column, 2);
   act.letters["/"]();
   assert.deepEqual(did.pop(), ["focus"]);
+  act.letters.f();
+  assert.deepEqual(did.pop(), ["focus search"]);
   act.letters["?"]();
   assert.equal(last(ctx).title, "Keys of the grid");
   assert.match(shown(last(ctx).content), /Enter\|whole value\|Shift\+Enter\|whole row/);

@@ -107,7 +107,7 @@ test("a filter is asked of the kernel, and its rows begin at the top", async () 
   const { ctx, status, note, filter } = rows();
   const asked = filter("id > 1");
   assert.deepEqual(asked.args, {
-    ...HERE, filter: "id > 1", system: false, order: null, near: null, within: null,
+    ...HERE, filter: "id > 1", system: false, order: null, near: null, within: null, search: null,
     choice: null,
   }); // biome-ignore format: one place
   const code = { python: "ds.to_table(filter='id > 1')", magic: "%lance head" };
@@ -245,7 +245,13 @@ test("the recall of an index is compared on demand, and a search can be exact", 
 test("among neighbors the keyboard goes to the distance, the first column", async () => {
   const { ctx, grid, view } = rows();
   const place = () => grid.getAttribute("aria-activedescendant").split("-").slice(-2).join(":");
-  const answer = { num_rows: 3, num_columns: 3, arranged: 7, code: { python: "" } };
+  const answer = {
+    num_rows: 3,
+    num_columns: 3,
+    arranged: 7,
+    code: { python: "" },
+    found_by: "_distance",
+  };
   view.open({ row: 2 });
   press(grid, "ArrowRight");
   nextFrame();

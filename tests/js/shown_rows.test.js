@@ -21,6 +21,21 @@ function followed(screen = { rows: PART }) {
   return { ctx, rows: ctx.rows, heard, stop, last: () => ctx.kernel.last("rows.look") };
 }
 
+test("a search for words adds its condition to the lens, and ends one for neighbours", async () => {
+  const { rows, last } = followed();
+  rows.look({ near: { like: 1 } });
+  await last().answer({ num_rows: 2, num_columns: 3, arranged: "o1", found_by: "_distance" });
+  assert.equal(rows.numFound, 1);
+  rows.look({ search: { text: "river", columns: null, any: false } });
+  assert.equal(last().args.near, null);
+  const condition = "regexp_like(text, 'river', 'i')";
+  await last().answer({ num_rows: 2, num_columns: 2, arranged: "p2", filter: condition });
+  assert.deepEqual([rows.lens.filter, rows.asked.filter], [condition, null]);
+  assert.equal(rows.numFound, 0);
+  rows.look({ near: { like: 1 } });
+  assert.equal(last().args.search, null);
+});
+
 test("a filter of one view is heard of by all, with what was asked before", async () => {
   const { rows, heard, stop, last } = followed();
   assert.deepEqual([rows.numRows, rows.numColumns], [10, 2]);

@@ -4,12 +4,14 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import { conflictGrid } from "../../lance_nb/explorer/js/conflict_grid.js";
+import { h } from "../../lance_nb/explorer/js/dom.js";
 import { TIMES } from "../../lance_nb/explorer/js/kernel.js";
 import { keyPicker } from "../../lance_nb/explorer/js/key_picker.js";
 import loader, { PATIENCE_MS } from "../../lance_nb/explorer/js/loader.js";
 import { refBox } from "../../lance_nb/explorer/js/ref_form.js";
 import { refPicker } from "../../lance_nb/explorer/js/ref_picker.js";
 import { rowsBar } from "../../lance_nb/explorer/js/rows_bar.js";
+import { markedText } from "../../lance_nb/explorer/js/search_box.js";
 import { widget } from "../../lance_nb/explorer/js/view.js";
 import { placeOf } from "../../lance_nb/explorer/js/view_place.js";
 import registration from "../../lance_nb/explorer/js/view_registration.js";
@@ -536,17 +538,66 @@ function filterBar(asked = {}) {
     brushed: (conditions, text) => crossed.push([text, conditions]),
   });
   document.body.append(bar.element);
-  const [filter, find] = bar.element.querySelectorAll("input");
+  const [words, filter, find] = bar.element.querySelectorAll("input");
   const press = (element, key) => send(element, "keydown", { key });
-  return { ctx, bar, calls, found, crossed, filter, find, press, now };
+  return { ctx, bar, calls, found, crossed, words, filter, find, press, now };
 }
+
+test("words are searched for by Enter, cleared by Escape, in the chosen columns", () => {
+  const { ctx, bar, calls, words, press, now } = filterBar({ search: null });
+  const box = bar.element.querySelector(".lnb-search-box");
+  assert.equal(box.hidden, true); // no column of texts
+  ctx.show({ offers: ["search"] });
+  assert.equal(box.hidden, false);
+  press(words, "Enter");
+  assert.deepEqual(calls.pop(), { search: null });
+  words.value = ' river "old stone" ';
+  press(words, "Enter");
+  now.search = { text: 'river "old stone"', columns: null, any: false };
+  assert.deepEqual(calls.pop(), { search: now.search });
+  const columns = [
+    { raw: "text", name: "text" },
+    { raw: "<b>", name: "<b>" },
+  ];
+  const say = () => bar.say({ num_rows: 1, num_columns: 2, words: "3 rows", search: { columns } });
+  say();
+  const [which, where] = bar.element.querySelectorAll(".lnb-filter-plan select");
+  /** @param {any} select @param {string} value */
+  const choose = (select, value) => {
+    select.value = value;
+    select.dispatchEvent(new Event("change"));
+    return calls.pop().search;
+  };
+  assert.equal(choose(which, "any").any, true);
+  assert.deepEqual(choose(where, "1").columns, ["<b>"]);
+  assert.deepEqual(choose(where, "all").columns, []);
+  assert.equal(choose(where, "").columns, null);
+  assert.equal(bar.element.querySelector("b"), null);
+  now.search = { text: "other", columns: ["text"], any: true };
+  say();
+  assert.equal(words.value, "other");
+  press(words, "Escape");
+  assert.deepEqual(calls.pop(), { search: null });
+  assert.equal(words.value, "");
+  words.value = "x";
+  now.search = null;
+  say();
+  assert.equal(words.value, "");
+});
+
+test("marks are nodes of text, whatever is marked", () => {
+  const marked = h("div", {}, markedText("a <b>x</b> <img> z", [2, 10, 11, 16]));
+  assert.deepEqual(texts(marked, "mark"), ["<b>x</b>", "<img>"]);
+  assert.equal(marked.textContent, "a <b>x</b> <img> z");
+  assert.equal(marked.querySelector("img"), null);
+});
 
 test("a filter is applied by Enter and cleared by Escape", () => {
   const { bar, calls, filter, press } = filterBar();
   filter.value = " a > 1 ";
   press(filter, "Enter");
   assert.deepEqual(calls, [{ filter: "a > 1" }]);
-  const clear = bar.element.querySelector(".lnb-close");
+  const clear = bar.element.querySelector(".lnb-filter-box .lnb-close");
   assert.equal(clear.hidden, false);
   press(filter, "Escape");
   assert.deepEqual(calls.at(-1), { filter: null });

@@ -3,6 +3,7 @@
 import { copyText, count, h } from "./dom.js";
 import { errorCard } from "./error_card.js";
 import { mediaOf } from "./media.js";
+import { markedText } from "./search_box.js";
 
 /**
  * @param {Lnb.Context} ctx @param {HTMLElement} grid gets the focus back
@@ -77,7 +78,8 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
     try {
       const { result } = await ctx.kernel.ask("cell", args);
       text = result.text;
-      shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, text || "empty text");
+      const words = result.marks ? markedText(text, result.marks) : [text || "empty text"];
+      shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, words);
       if (result.bytes) found = await mediaOf(ctx, args);
     } catch (caught) {
       const error = /** @type {Lnb.Failure} */ (caught);

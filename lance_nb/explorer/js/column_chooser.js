@@ -86,7 +86,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     const next = withPinned(current(), here.raw);
     const at = next?.pinned.indexOf(here.raw) ?? -1;
     await choose(next, at < 0 ? `${here.name} is no longer pinned` : `${here.name} is pinned`);
-    if (at >= 0) moveTo(state.row, at + Number(Boolean(ctx.rows.asked.near)));
+    if (at >= 0) moveTo(state.row, at + ctx.rows.numFound);
   }
 
   /** Show a column that is hidden. @param {string} raw */
@@ -233,8 +233,8 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     function paint() {
       const some = found();
       const known = columns.filter(({ raw }) => isShown(current(), raw)).length;
-      const near = Number(Boolean(ctx.rows.asked.near)); // the distance is none of them
-      const shown = total > columns.length ? ctx.rows.numColumns - near : known;
+      const { numColumns, numFound } = ctx.rows; // a distance or a score is none of them
+      const shown = total > columns.length ? numColumns - numFound : known;
       said.textContent =
         `${count(shown)} of ${plural(total, "column")} shown` +
         (wanted() ? ` · ${count(some.length)} found` : "") +

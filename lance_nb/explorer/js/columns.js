@@ -69,7 +69,12 @@ function reader(column, buffers) {
     return (row) => {
       const text = utf8.decode(bytes.subarray(offsets[row], offsets[row + 1]));
       if (text === "" && column.look === "text") return { text: "empty", look: "empty" };
-      return { text, look: column.look ?? "text", picture: column.pictures?.[row] === "1" };
+      return {
+        text,
+        look: column.look ?? "text",
+        picture: column.pictures?.[row] === "1",
+        marks: column.marks?.[row],
+      };
     };
   }
   if (encoding === "vector") {

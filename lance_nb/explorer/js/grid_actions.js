@@ -95,7 +95,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
    */
   function similar(row, here) {
     const column = asked.near && store.column(here)?.look !== "vector" ? asked.near.at + 1 : here;
-    const at = column - Number(Boolean(asked.near));
+    const at = column - ctx.rows.numFound;
     attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
       ctx.detail.clear();
@@ -179,6 +179,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       "=": here(only),
       n: here(similar),
       "/": () => bar().focus(),
+      f: () => bar().search.focus(),
       "?": keys,
       copy: () => copy(),
       all,

@@ -1,6 +1,7 @@
 // One cell of the grid: its text or its spark line, and taking it out of use.
 
 import { h, setText, svg } from "./dom.js";
+import { markedText } from "./search_box.js";
 
 /**
  * Put a value in a cell.
@@ -8,7 +9,8 @@ import { h, setText, svg } from "./dom.js";
  * @param {Lnb.Column | undefined} column @returns {{filled: boolean, look: string}}
  */
 export function fillCell(cell, value, column) {
-  if (value?.spark) fillSpark(cell, value.spark, value.text);
+  if (value?.marks) cell.replaceChildren(...markedText(value.text, value.marks));
+  else if (value?.spark) fillSpark(cell, value.spark, value.text);
   else if (cell.firstElementChild)
     cell.replaceChildren(value ? value.text : ""); // the same text may stand beside a line
   else setText(cell, value ? value.text : "");

@@ -45,7 +45,7 @@ export const KEYS = [
   ["h, p, v", "hide or pin the column, choose columns"],
   ["=", "only rows with this value"],
   ["n", "rows like this vector"],
-  ["/", "filter"],
+  ["/, f", "filter, search for words"],
   ["Ctrl+A", "select all rows"],
   ["Ctrl+C", "copy the selection, or the cell (on macOS also Command)"],
   ["Shift+←/→, Shift and a click, drag", "select a block of cells; Ctrl+C copies it"],

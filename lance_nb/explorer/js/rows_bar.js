@@ -1,6 +1,7 @@
 // Above the grid: a filter with completion, how the rows are ordered, a finder of columns.
 
 import { count, h, plural, setText, show } from "./dom.js";
+import { searchBox } from "./search_box.js";
 import { suggestions } from "./suggestions.js";
 
 /**
@@ -76,6 +77,10 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     { class: "lnb-link", type: "button", hidden: true, on: { click: cancel } },
     "Cancel",
   );
+  const search = searchBox({ asked, changed });
+  ctx.onScreen(({ offers }) => {
+    search.element.hidden = !offers?.includes("search");
+  });
   const request = ctx.kernel.line();
   const finder = suggestions(find, "columns", goTo);
   const completion = suggestions(filter, "columns for the filter", complete, typing);
@@ -246,6 +251,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       h(
         "div",
         { class: "lnb-rows-tools" },
+        search.element,
         h("span", { class: "lnb-filter-box" }, filter, completion.list, clear),
         said,
         stop,
@@ -259,6 +265,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       plan,
     ),
     filter: set,
+    search,
     brush,
     /** What the filter shown is made of. */
     conditions() {
@@ -279,7 +286,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
      * @param {import("./column_profiles.js").Passing} passing @param {string} text
      */
     estimate({ sampled, passing, num_rows: rows }, text) {
-      if (stop.hidden && (asked.filter ?? "") === text) return;
+      if (stop.hidden && (lens().filter ?? "") === text) return;
       const about = Math.round((rows * passing) / Math.max(1, sampled));
       const digits = 10 ** Math.max(0, String(about).length - 3);
       estimate = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
@@ -302,10 +309,12 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       stop.hidden = false;
     },
     /**
-     * Say what is shown now: `{num_rows, num_columns, words, reads}`.
-     * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null}} found
+     * Say what is shown now: `{num_rows, num_columns, words, reads, search}`.
+     * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null,
+     *   search: {columns: {raw: string, name: string}[]} | null}} result
      */
-    say({ num_rows: numRows, num_columns: numColumns, words, reads }) {
+    say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched }) {
+      search.follow();
       stop.hidden = true;
       problem.hidden = true;
       estimate = "";
@@ -331,6 +340,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         asked.within ? h("span", {}, asked.within.label) : null,
         words ? h("span", {}, words) : null,
         asked.near && nearTools(asked.near),
+        searched && search.tools(searched.columns),
         back,
         reads ? h("span", {}, readWords(reads)) : null,
       );

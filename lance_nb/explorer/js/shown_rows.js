@@ -12,6 +12,7 @@ export const allRows = () => ({
   order: null,
   near: null,
   within: null,
+  search: null,
   choice: null,
 });
 
@@ -24,7 +25,13 @@ export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other
  */
 export function sameRows(one, other) {
   /** @param {Lnb.Look} look */
-  const rows = ({ filter, order, near, within }) => ({ filter, order, near, within });
+  const rows = ({ filter, order, near, within, search }) => ({
+    filter,
+    order,
+    near,
+    within,
+    search,
+  });
   return same(rows(one), rows(other));
 }
 
@@ -67,7 +74,7 @@ export function shownRows(ctx) {
   let unasked = false; // another version is shown, and what was asked is still to be asked of it
   /** @type {Lnb.Place | null} */
   let place = null;
-  const counts = { rows: 0, columns: 0, pinned: 0 };
+  const counts = { rows: 0, columns: 0, pinned: 0, found: 0 };
   const selection = gridSelection(
     ctx,
     () => lens,
@@ -97,6 +104,7 @@ export function shownRows(ctx) {
       columns: counts.columns === columns && same(asked.choice, before?.choice ?? null),
     });
     Object.assign(counts, { rows, columns, pinned: what.result?.pinned ?? 0 });
+    counts.found = Number(Boolean(what.result?.found_by));
     const { branch, version } = ctx.screen();
     place = { branch, version };
     Object.assign(shownLens, lens);
@@ -165,6 +173,9 @@ export function shownRows(ctx) {
   async function look(change) {
     const { branch, version } = ctx.screen();
     const wanted = { ...(now.wanted ?? asked), ...change };
+    // Rows are searched for words or for neighbours, not for both.
+    if (change.near) wanted.search = null;
+    if (change.search) wanted.near = null;
     now.wanted = wanted;
     now.turn += 1;
     const { turn } = now;
@@ -178,14 +189,15 @@ export function shownRows(ctx) {
     const args = { branch, version, ...wanted, ...keep };
     const answer = ctx.kernel.ask("rows.look", args, { progress });
     now.running = answer;
-    if (wanted.filter || wanted.order || wanted.near || wanted.within) progress(0, 0);
+    const { filter, order, near, within, search } = wanted;
+    if (filter || order || near || within || search) progress(0, 0);
     try {
       const { result } = await answer;
       if (turn !== now.turn) return;
       const before = { ...asked };
       Object.assign(asked, wanted);
       Object.assign(lens, {
-        filter: wanted.filter,
+        filter: result.filter ?? wanted.filter, // a search adds its condition
         system: wanted.system,
         arranged: result.arranged,
         shown: result.shown ?? null,
@@ -232,6 +244,9 @@ export function shownRows(ctx) {
     },
     get numColumns() {
       return counts.columns;
+    },
+    get numFound() {
+      return counts.found;
     },
     get numPinned() {
       return counts.pinned;

@@ -347,12 +347,15 @@ declare namespace Lnb {
     look?: string;
     points?: number;
     pictures?: string;
+    /** By row where words of a search stand: starts and stops. */
+    marks?: Record<string, number[]>;
   }
   interface Cell {
     text: string;
     look: string;
     spark?: Uint8Array;
     picture?: boolean;
+    marks?: number[];
     old?: Cell | null;
     name?: string;
   }
@@ -439,7 +442,14 @@ declare namespace Lnb {
     order: SortKey[] | null;
     near: Near | null;
     within: Within | null;
+    search: Search | null;
     choice: ColumnChoice | null;
+  }
+  /** Words to search for, see models/full_text_search.py. */
+  interface Search {
+    text: string;
+    columns: string[] | null;
+    any: boolean;
   }
   interface SortKey {
     column: string;
@@ -487,6 +497,8 @@ declare namespace Lnb {
     readonly lens: Lens;
     readonly numRows: number;
     readonly numColumns: number;
+    /** Columns before all others with what a search has found: distances or scores; 0 or 1. */
+    readonly numFound: number;
     /** Columns that stay on the left. */
     readonly numPinned: number;
     readonly selection: ReturnType<typeof import("./grid_selection.js").gridSelection>;

@@ -158,7 +158,7 @@ def _arguments(dataset: LanceDataset, request: ExportRequest) -> dict[str, Any] 
     if query.filter is not None:
         asked["filter"] = query.filter
     if isinstance(query.order, SortedRows):
-        if request.order and ranges is None:
+        if request.order and ranges is None and query.found_by is None:
             keys = [{"column_name": one.column, "ascending": one.ascending}
                     for one in request.order]  # fmt: skip
             return asked | {"order_by": keys, "limit": MAX_ORDERED}

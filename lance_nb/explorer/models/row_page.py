@@ -15,6 +15,10 @@ vector        f32 norm per row, then ``points`` bytes per row: the vector's outl
               between ``low`` and ``high``; with ``dimension``
 ============  =======================================================================
 
+Where rows were found by a search for words, the cells of the texts that were searched begin near
+the first of these words. ``marks`` of such a column are by row of the page where words stand in its
+cell: starts and stops one after the other, in the units of UTF-16 that a browser counts in.
+
 A column with nulls has one buffer more, ``validity``: one byte per row, 0 is null.
 
 ``page_texts`` reads a page back as text for the static rendering and the tests; the browser's
@@ -36,6 +40,7 @@ import pyarrow as pa
 
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import flags_of, numbers_of, validity_of
+from lance_nb.explorer.models.full_text_search import FullTextSearch
 from lance_nb.explorer.models.media import image_marks
 from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.schema_tree import type_label
@@ -120,10 +125,10 @@ def row_page(
     names = query.names(dataset)[window.first_column :][: min(window.num_columns, MAX_COLUMNS)]
     limit = max(1, min(window.limit, MAX_ROWS, _affordable_rows(dataset, names)))
     table = query.rows(dataset, names, window.offset, limit)
-    page = page_of(table, window.offset, window.first_column)
+    page = page_of(table, window.offset, window.first_column, query.search)
     while page.size_bytes > max_bytes and page.num_rows > 1:
         fewer = max(1, min(page.num_rows // 2, page.num_rows * max_bytes // page.size_bytes))
-        page = page_of(table.slice(0, fewer), window.offset, window.first_column)
+        page = page_of(table.slice(0, fewer), window.offset, window.first_column, query.search)
     return page
 
 
@@ -146,14 +151,24 @@ def _width(kind: pa.DataType) -> int:
         return _GUESSED_WIDTH
 
 
-def page_of(table: pa.Table, offset: int = 0, first_column: int = 0) -> RowPage:
+def page_of(
+    table: pa.Table,
+    offset: int = 0,
+    first_column: int = 0,
+    search: FullTextSearch | None = None,
+) -> RowPage:
     """Lay the columns of ``table`` out as buffers; ``offset`` and ``first_column`` are labels."""
     buffers: list[bytes] = []
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         flat = cells.plain(column)
         is_blob = cells.is_blob_description(field)
-        encoding, parts, extra = _blobs(flat) if is_blob else _encode(flat)
+        if is_blob:
+            encoding, parts, extra = _blobs(flat)
+        elif search is not None and field.name in search.columns and cells.is_text(flat.type):
+            encoding, parts, extra = _excerpts(flat, field.name, search)
+        else:
+            encoding, parts, extra = _encode(flat)
         at = len(buffers)
         buffers += parts
         validity = None
@@ -186,6 +201,20 @@ def _encode(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
 
 def _blobs(column: pa.Array) -> tuple[str, list[bytes], dict[str, Any]]:
     return "text", _text_buffers(cells.blob_texts(column)), {"look": "binary"}
+
+
+def _excerpts(
+    column: pa.Array, name: str, search: FullTextSearch
+) -> tuple[str, list[bytes], dict[str, Any]]:
+    """Return texts from near the first word that was searched for, and where words stand."""
+    shown: list[str | None] = []
+    marks: dict[str, list[int]] = {}
+    for row, whole in enumerate(cells.cell_texts(column, text.CELL_BYTES)):
+        part, places = ("", []) if whole is None else search.excerpt(name, whole, GRID_CHARS)
+        shown.append(None if whole is None else part)
+        if places:
+            marks[str(row)] = places
+    return "text", _text_buffers(shown), {"look": "text", "marks": marks}
 
 
 def _look(kind: pa.DataType) -> str:

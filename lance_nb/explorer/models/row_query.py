@@ -2,7 +2,8 @@
 
 ============== =====================================================================
 RowQuery       filter, system columns, and the order or matches below
-SortedRows     row ids in their order, with distances if they are nearest neighbors
+SortedRows     row ids in their order, with distances if they are nearest neighbors, or with scores
+               if a text index has found them
 FilteredRows   how many rows of each group of fragments pass a filter, so that a page in the middle
                of a filtered scan is read from its own group, not from the start of the dataset
 FilterCost     the columns that a filter decodes, and the rows that statistics let it skip
@@ -16,6 +17,10 @@ Sorting scans the whole column and keeps the first ``MAX_ORDERED`` rows: of a lo
 grid shows these and says so. Nulls come last, NaN just before them, equal values in scan order.
 Neighbors come from an index on the column that has the metric, unless the request is for an exact
 search; without one every vector is compared.
+
+A search for words (``full_text_search``) that an index answers gives its best rows, unless they are
+sorted otherwise. One without an index is a condition more in the filter. The rows keep the search,
+by which pages mark its words.
 
 Data files of 2.x have no statistics of pages, so that a filter decodes its columns for every row;
 those of 0.1 have them, and whole pages are skipped. The other columns are decoded only for the
@@ -39,10 +44,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.code_lines import Python, literal, magic, offered
+from lance_nb.code_lines import PYTHON_ONLY, Python, literal, magic, offered
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.explorer.models import cells, refs, text
 from lance_nb.explorer.models.column_choice import ColumnChoice
+from lance_nb.explorer.models.full_text_search import (
+    MAX_FOUND,
+    SCORE,
+    FullTextSearch,
+    SearchRequest,
+    plan_search,
+)
 from lance_nb.explorer.models.source import (
     FragmentGroup,
     ScannedSource,
@@ -71,7 +83,7 @@ DISTANCE = "_distance"
 _ROW_ID = "_rowid"
 
 Progress = Callable[[int, int], object]
-MAX_FILTER_CHARS = 2000
+MAX_FILTER_CHARS = 16_000
 SYSTEM_COLUMNS = (
     "_rowid",
     "_rowaddr",
@@ -97,6 +109,15 @@ class SortedRows:
     ids: npt.NDArray[np.uint64]
     scanned: int
     distances: pa.Array | None = None
+    scores: pa.Array | None = None
+    search: FullTextSearch | None = None
+
+    @property
+    def found_by(self) -> str | None:
+        """The name of the column with the distances or scores, if there are any."""
+        if self.scores is not None:
+            return SCORE
+        return None if self.distances is None else DISTANCE
 
     @property
     def num_rows(self) -> int:
@@ -105,11 +126,13 @@ class SortedRows:
 
     def rows(self, dataset: ScannedSource, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by their place in the order."""
-        stored = [name for name in columns if name != DISTANCE]
+        name = self.found_by
+        stored = [one for one in columns if one != name]
         part = slice(offset, offset + limit)
         table = dataset.take_rows(self.ids[part], columns=stored or [_ROW_ID])
-        if self.distances is not None and DISTANCE in columns:
-            table = table.append_column(DISTANCE, self.distances[part])
+        values = self.distances if self.scores is None else self.scores
+        if values is not None and name in columns:
+            table = table.append_column(name, values[part])
         return table.select(columns)
 
 
@@ -120,6 +143,7 @@ class FilteredRows:
     filter: str
     groups: tuple[FragmentGroup, ...]
     ends: npt.NDArray[np.int64]
+    search: FullTextSearch | None = None
 
     @property
     def num_rows(self) -> int:
@@ -260,6 +284,45 @@ def _merged(held: pa.Table | None, found: pa.Table, order: Sequence[SortOrder]) 
     return both.take(places[:MAX_ORDERED]).combine_chunks()
 
 
+def matching_rows(
+    dataset: ScannedSource, request: GridRequest, search: FullTextSearch, progress: Progress
+) -> SortedRows:
+    """Find the rows that an index gives for a search, best first or as they are sorted.
+
+    Raises LanceError.
+    """
+    for one in request.order:
+        _check_sortable(dataset, one.column)
+    progress(0, 0)
+    wanted = _matching(search, request.query.filter, request.order)
+    if request.within is not None:
+        del wanted["limit"]
+    found = dataset.scanner(columns=[_ROW_ID], **wanted).to_table()
+    if request.within is not None:
+        chosen = are_among(found[_ROW_ID].to_numpy(), request.within)
+        found = found.filter(pa.array(chosen)).slice(0, MAX_FOUND)
+    ids = found[_ROW_ID].to_numpy()
+    return SortedRows(
+        ids, dataset.stats().num_rows, scores=cells.plain(found[SCORE]), search=search
+    )
+
+
+def _matching(
+    search: FullTextSearch, filter: str | None, order: Sequence[SortOrder]
+) -> dict[str, Any]:
+    """Return the arguments of the scan that finds the rows of a search."""
+    asked: dict[str, Any] = {"full_text_query": search.query}
+    if filter is not None:
+        asked |= {"filter": filter, "prefilter": True}
+    if order:
+        asked["order_by"] = _orderings(order)
+    return asked | {"limit": MAX_FOUND}
+
+
+def _orderings(order: Sequence[SortOrder]) -> list[dict[str, object]]:
+    return [{"column_name": one.column, "ascending": one.ascending} for one in order]
+
+
 @dataclass(frozen=True, slots=True)
 class NearestQuery:
     """A search for the nearest neighbors of ``vector`` in ``column``; ``code`` reads the vector.
@@ -384,25 +447,33 @@ class RowQuery:
         """Return the columns, in the order of the grid."""
         known = self.known_names(dataset)
         chosen = known if self.columns is None else self.columns.names(known)
-        return [DISTANCE, *chosen] if self._is_near else chosen
+        found_by = self.found_by
+        return chosen if found_by is None else [found_by, *(n for n in chosen if n != found_by)]
 
     def stored_names(self, dataset: Source) -> list[str]:
-        """Return the columns without the distance of a search, which stands first."""
-        return self.names(dataset)[int(self._is_near) :]
+        """Return the columns without the distance or score of a search, which stands first."""
+        return self.names(dataset)[int(self.found_by is not None) :]
 
     def known_names(self, dataset: Source) -> list[str]:
         """Return the columns that may be chosen from, in the order of the dataset."""
         return [*dataset.schema.names, *(SYSTEM_COLUMNS if self.system else ())]
 
     def num_pinned(self, dataset: Source) -> int:
-        """Return how many columns stay on the left; the distance is one of them."""
+        """Return how many columns stay on the left; the distance or score is one of them."""
         if self.columns is None:
             return 0
-        return int(self._is_near) + len(self.columns.pinned_of(self.known_names(dataset)))
+        pinned = self.columns.pinned_of(self.known_names(dataset))
+        return int(self.found_by is not None) + len(pinned)
 
     @property
-    def _is_near(self) -> bool:
-        return isinstance(self.order, SortedRows) and self.order.distances is not None
+    def found_by(self) -> str | None:
+        """The name of the column with the distances or scores of a search, if there is one."""
+        return self.order.found_by if isinstance(self.order, SortedRows) else None
+
+    @property
+    def search(self) -> FullTextSearch | None:
+        """The search for words that has found the rows, if one has."""
+        return None if self.order is None else self.order.search
 
     def rows(self, dataset: Source, columns: list[str], offset: int, limit: int) -> pa.Table:
         """Read rows by position."""
@@ -435,11 +506,13 @@ def query_code(
 ) -> dict[str, str]:
     """Return the lines that show the same rows, in Python and as a magic.
 
-    There are none for rows ``within`` a choice that are also sorted or filtered, or are many.
+    There are none for rows ``within`` a choice that are also sorted, searched or filtered, or are
+    many.
     """
     opened = refs.opened(dataset)
+    ranked = query.search if query.found_by == SCORE else None
     if within is not None:
-        if order or query.filter is not None or within.size > MAX_LISTED:
+        if order or ranked or query.filter is not None or within.size > MAX_LISTED:
             return {}
         return {"python": opened.attribute("take_rows").call(within.tolist()).line()}
     asked: dict[str, object] = {}
@@ -454,9 +527,7 @@ def query_code(
     if query.filter is not None:
         asked["filter"] = query.filter
     if order:
-        asked["order_by"] = [
-            {"column_name": one.column, "ascending": one.ascending} for one in order
-        ]
+        asked["order_by"] = _orderings(order)
         asked["limit"] = MAX_ORDERED
     if nearest is not None:
         asked["nearest"] = Python("dict").call(
@@ -468,12 +539,36 @@ def query_code(
         )
         if query.filter:
             asked["prefilter"] = True
+    if ranked is not None:
+        asked |= _matching(ranked, query.filter, order) | {"full_text_query": ranked.code}
+        named = asked.get("columns")
+        if isinstance(named, Python):
+            asked["columns"] = Python(f"[*{named.code}, {literal(SCORE)}]")
+        elif named is not None:
+            asked["columns"] = [*query.stored_names(dataset), SCORE]
+        python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
+        return offered(python, _search_line(query, ranked, order))
     if not order and nearest is None:
         python = opened.attribute("to_table").call(**asked)
     else:
         python = opened.attribute("scanner").call(**asked).attribute("to_table").call()
     place = refs.place_word(dataset.branch, dataset.version)
     return offered(python, magic("head", place, options={"--where": query.filter}))
+
+
+def _search_line(query: RowQuery, search: FullTextSearch, order: Sequence[SortOrder]) -> str:
+    """Return the line of ``%lance search``, which ranks rows with any of the words."""
+    if order or (len(search.terms) > 1 and not search.request.any_word):
+        return PYTHON_ONLY
+    if any(one.is_phrase for one in search.terms) and len(search.terms) > 1:
+        return PYTHON_ONLY
+    written = " ".join(one.text for one in search.terms)
+    if search.terms[0].is_phrase:
+        written = f'"{written}"'
+    if any("," in name for name in search.columns):
+        return PYTHON_ONLY  # %lance divides the names by commas
+    options: dict[str, object] = {"--in": ",".join(search.columns), "--where": query.filter}
+    return magic("search", written, options=options)
 
 
 def _columns_code(dataset: Source, query: RowQuery) -> list[str] | Python:
@@ -528,6 +623,8 @@ def _skipped(snapshot: Snapshot, condition: Filter) -> int | None:
 class GridRequest:
     """A request for rows. Nearest neighbors are sorted by distance, whatever the order.
 
+    Rows are searched for words or for nearest neighbors, not for both.
+
     ``within``: ascending row ids that the rows are chosen from, None for all. Nearest neighbors are
     searched among all rows that pass the filter, by an index where ``allows_index``.
     """
@@ -537,6 +634,7 @@ class GridRequest:
     nearest: NearestQuery | None = None
     within: npt.NDArray[np.uint64] | None = None
     allows_index: bool = True
+    search: SearchRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,6 +658,9 @@ class GridRows:
             "words": self.words,
             "reads": None if self.reads is None else self.reads.to_json(),
             "code": self.code,
+            "filter": self.query.filter,
+            "found_by": self.query.found_by,
+            "search": None if self.query.search is None else self.query.search.to_json(),
         }
 
 
@@ -569,7 +670,13 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
     if request.nearest is not None and request.allows_index:
         name = index_for(dataset, request.nearest)
         request = replace(request, nearest=replace(request.nearest, index=name))
-    query = _ordered(dataset, request, progress)
+    search = None
+    if request.search is not None:
+        if request.nearest is not None:
+            raise InvalidInputError("rows are searched for words or for neighbors, not for both")
+        search = plan_search(dataset, request.search)
+        request = _with_condition(dataset, request, search)
+    query = _ordered(dataset, request, search, progress)
     spent = time.perf_counter() - started
     kept = query.order
     if kept is not None:
@@ -580,16 +687,42 @@ def grid_rows(dataset: Source, request: GridRequest, progress: Progress) -> Grid
     if query.filter is not None and hasattr(dataset, "opened"):
         reads = filter_cost(stored_source(dataset), query.filter)
     said = _words(request, kept, spent) if isinstance(kept, SortedRows) else ""
+    if search is not None and kept is not None:
+        said = " · ".join(filter(None, [_found_words(search, kept, spent), said]))
     within = None if request.nearest is not None else request.within
     code = query_code(dataset, query, request.order, request.nearest, within)
     num_columns, num_pinned = len(query.names(dataset)), query.num_pinned(dataset)
     return GridRows(query, num_rows, num_columns, num_pinned, said, reads, code)
 
 
-def _ordered(dataset: Source, request: GridRequest, progress: Progress) -> RowQuery:
-    where = request.query.filter
+def _with_condition(dataset: Source, request: GridRequest, search: FullTextSearch) -> GridRequest:
+    """Add the condition of a scan for words to the filter. Raises PredicateError."""
+    query = request.query
+    if search.condition is None:
+        return request
+    if query.filter is None:
+        return replace(request, query=replace(query, filter=search.condition))
+    compile_filter(query.filter, dataset.schema)  # so that an error is about what was written
+    both = f"({query.filter}) AND {search.condition}"
+    return replace(request, query=replace(query, filter=both))
+
+
+def _ordered(
+    dataset: Source, request: GridRequest, search: FullTextSearch | None, progress: Progress
+) -> RowQuery:
     if request.query.order is not None:
         return request.query  # it is known from before
+    if search is not None and search.is_ranked:
+        found = matching_rows(scanned_source(dataset), request, search, progress)
+        return replace(request.query, order=found)
+    query = _without_search(dataset, request, progress)
+    if search is None or query.order is None:
+        return query
+    return replace(query, order=replace(query.order, search=search))
+
+
+def _without_search(dataset: Source, request: GridRequest, progress: Progress) -> RowQuery:
+    where = request.query.filter
     if request.nearest is not None:
         return replace(
             request.query,
@@ -618,8 +751,24 @@ def _words(request: GridRequest, found: SortedRows, seconds: float) -> str:
         how = "exact" if name is None else f"by the index {text.name(name)}"
         said = f"{near} nearest by {request.nearest.metric}, {how}, of {among}"
         return f"{said}, in {_milliseconds(seconds)}"
+    if found.scores is not None:
+        by = ", ".join(text.name(one.column) for one in request.order)
+        return f"sorted by {by}, not by score" if by else ""
     if not request.order:
         return f"{text.plural(found.num_rows, 'row')} of {text.count(found.scanned)} chosen"
     over = f"sorted over {text.plural(found.scanned, 'row')}"
     cut = found.num_rows < found.scanned
     return f"{over}; the first {text.count(found.num_rows)} are shown" if cut else over
+
+
+def _found_words(search: FullTextSearch, found: RowOrder, seconds: float) -> str:
+    """Say how the rows of a search were found, and what was left out."""
+    rows = text.plural(found.num_rows, "row")
+    columns = ", ".join(map(text.name, search.columns))
+    if search.is_ranked:
+        names = ", ".join(map(text.name, search.indices))
+        most = ", the best ones" if found.num_rows == MAX_FOUND else ""
+        how = f"{rows} by the index {names} on {columns}{most}"
+    else:
+        how = f"{rows} found in {columns}: every text scanned, no index, so no score"
+    return " · ".join([f"{how}, in {_milliseconds(seconds)}", *search.remarks])

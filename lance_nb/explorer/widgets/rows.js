@@ -32,8 +32,11 @@ const sortMark = (order, place) =>
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountRows(el, ctx) {
   const { asked, lens: look, selection } = ctx.rows;
-  /** @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null}} */
-  const now = { error: null, whole: null };
+  /**
+   * @type {{error: Lnb.Card | null, whole: {rows: number, columns: number} | null,
+   *   searched: {ranked: boolean, condition: string | null} | null, found: number}}
+   */
+  const now = { error: null, whole: null, searched: null, found: 0 };
   const lens = () => look;
   let top = 0;
   const note = h("div", { class: "lnb-grid-note" });
@@ -138,7 +141,7 @@ export function mountRows(el, ctx) {
     found: (at, raw) => (at === null ? chooser.reveal(raw) : grid.moveTo(state.row, at)),
     choose: () => chooser.open(),
     cancel: ctx.rows.cancel,
-    brushed: profiles.brush,
+    brushed: (conditions, text) => profiles.brush(withSearch(conditions), text),
   });
   const edits = gridEdits(ctx, { grid: () => grid, store, fail: bar.fail });
   const actions = gridActions(ctx, {
@@ -234,7 +237,11 @@ export function mountRows(el, ctx) {
               h(
                 "p",
                 { class: "lnb-empty" },
-                look.filter ? "No row passes the filter." : "This version has no rows.",
+                asked.search
+                  ? "No row has these words."
+                  : look.filter
+                    ? "No row passes the filter."
+                    : "This version has no rows.",
               ),
             ]
           : []),
@@ -260,16 +267,27 @@ export function mountRows(el, ctx) {
   }
 
   /**
-   * Other rows begin at the first. Among neighbours the distance is the first column, and stands
-   * there.
-   * @param {Lnb.Near | null} near @param {Lnb.Near | null} before
+   * Other rows begin at the first. What a search has found, a distance or a score, is the first
+   * column, and stands there.
+   * @param {number} found @param {number} before 1 where there is such a column
+   * @param {Lnb.Near | null} near whose rows were shown
    */
-  function placeKeyboard(near, before) {
+  function placeKeyboard(found, before, near) {
     state.row = 0;
-    if (near && !before) {
+    if (found > before) {
       state.column = 0;
       grid.scrollTo({ left: 0 });
-    } else if (before && !near) state.column = state.column ? state.column - 1 : before.at;
+    } else if (before > found) state.column = state.column ? state.column - 1 : (near?.at ?? 0);
+  }
+
+  /**
+   * With the words that rows are searched for, where they are a condition.
+   * @param {import("../js/column_profiles.js").Conditions} conditions
+   * @returns {import("../js/column_profiles.js").Conditions}
+   */
+  function withSearch(conditions) {
+    const condition = now.searched?.condition;
+    return condition ? [...conditions, [null, condition]] : conditions;
   }
 
   /** @param {Lnb.RowsShown} what */
@@ -283,7 +301,7 @@ export function mountRows(el, ctx) {
       before !== null &&
       same(asked.choice, before.choice) &&
       asked.system === before.system &&
-      Boolean(asked.near) === Boolean(before.near);
+      ctx.rows.numFound === now.found;
     bar.note("");
     if (part) {
       now.error = part.error ?? null;
@@ -292,10 +310,12 @@ export function mountRows(el, ctx) {
     }
     // Where only other columns are shown, the rows stay.
     const stays = before !== null && sameRows(asked, before);
-    if (before && !stays) placeKeyboard(asked.near, before.near);
+    if (before && !stays) placeKeyboard(ctx.rows.numFound, now.found, before.near);
+    now.found = ctx.rows.numFound;
+    now.searched = result?.search ?? null;
     store.reset({ ...place, ...look }, page, { alike });
-    const chosen = Boolean(asked.near || asked.within);
-    profiles.reset({ ...place, ...look }, bar.conditions(), chosen);
+    const chosen = Boolean(asked.near || asked.within || now.searched?.ranked);
+    profiles.reset({ ...place, ...look }, withSearch(bar.conditions()), chosen);
     thumbs.reset({ ...place, ...look });
     edits.reset();
     const { numRows, numColumns } = ctx.rows;

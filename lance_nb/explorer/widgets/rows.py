@@ -7,8 +7,9 @@ Requests beside those of the session (all with ``branch``, ``version``, and what
 ============ ================================= =================================================
 request      args                              result
 ============ ================================= =================================================
-rows.look    order, near, within, choice       num_rows, num_columns, pinned, arranged, shown,
-             (long work)                       words, reads, code
+rows.look    order, near, within, choice,      num_rows, num_columns, pinned, arranged, shown,
+             search (long work)                words, reads, code, filter (with the condition of a
+                                               search), found_by: _distance or _score, search
 rows.hold    before, ranges, row (long work)   row, ranges: where these rows are now, words
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.columns text                              columns found by name: {at (null: hidden), raw, name,
@@ -29,7 +30,8 @@ rows.export  what, name, order, ranges, a      path, rows, bytes, code: see mode
 ============ ================================= =================================================
 
 ``order`` is a list of ``{column, ascending}``, ``near`` ``{like, k, metric}``, ``choice`` names
-columns in ``{pinned, shown, hidden}``, ``within`` ``{rows, label}`` rows that a view chose, by the
+columns in ``{pinned, shown, hidden}``, ``search`` ``{text, columns, any}`` (see
+``models.full_text_search``), ``within`` ``{rows, label}`` rows that a view chose, by the
 key that ``RowOrderCache.keep_rows`` gave. ``keep`` is the key of an order that is still right.
 ``conditions`` is a list of ``[column or null, condition]``, which together are the filter.
 """
@@ -64,6 +66,9 @@ from lance_nb.explorer.models.filter_conditions import (
     stored_time,
     value_condition,
 )
+from lance_nb.explorer.models.full_text_search import MAX_CHARS as MAX_SEARCH_CHARS
+from lance_nb.explorer.models.full_text_search import MAX_COLUMNS as MAX_SEARCHED
+from lance_nb.explorer.models.full_text_search import SearchRequest
 from lance_nb.explorer.models.held_rows import hold_rows, row_ids_at
 from lance_nb.explorer.models.row_detail import (
     MAX_ROWS,
@@ -132,7 +137,7 @@ class RowHandlers(RequestHandlers):
     }
 
     def on_look(self, args: Mapping[str, Any]) -> Job:
-        """Filter, sort, or search for nearest neighbors."""
+        """Filter, sort, or search for words or for nearest neighbors."""
         source, request = self.source(args), grid_request_of(args, self.session.row_orders)
         place, known = place_of(args), args.get("keep")
         if known is not None:
@@ -406,7 +411,7 @@ def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest
     """Take what is asked for from the arguments of a request. Raises InvalidInputError."""
     order, near, within = args.get("order"), args.get("near"), args.get("within")
     query = replace(query_of(args), columns=column_choice_of(args))
-    found = GridRequest(query)
+    found = GridRequest(query, search=_search_request(args))
     if within is not None:
         if not isinstance(within, Mapping):
             raise InvalidInputError("within must be an object {rows, label}")
@@ -418,6 +423,23 @@ def grid_request_of(args: Mapping[str, Any], kept: RowOrderCache) -> GridRequest
         found = replace(found, allows_index=near.get("exact") is not True)
         return replace(found, nearest=replace(kept.vector(near.get("like")), k=k, metric=metric))
     return replace(found, order=_sort_orders(order))
+
+
+def _search_request(args: Mapping[str, Any]) -> SearchRequest | None:
+    """Take a search from the arguments of a request. Raises InvalidInputError."""
+    wanted = args.get("search")
+    if wanted is None:
+        return None
+    if not isinstance(wanted, Mapping):
+        raise InvalidInputError("search must be an object {text, columns, any}")
+    columns, any_word = wanted.get("columns"), wanted.get("any", False)
+    if not isinstance(any_word, bool):
+        raise InvalidInputError("any must be true or false")
+    if columns is not None:
+        if not isinstance(columns, list) or len(columns) > MAX_SEARCHED:
+            raise InvalidInputError(f"columns must be a list of up to {MAX_SEARCHED} names")
+        columns = tuple(words({"column": one}, "column", 4000) for one in columns)
+    return SearchRequest(words(wanted, "text", MAX_SEARCH_CHARS), columns, any_word)
 
 
 def _sort_orders(wanted: object) -> tuple[SortOrder, ...]:

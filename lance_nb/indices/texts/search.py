@@ -80,6 +80,7 @@ WITHOUT_INDEX = TokenizerParameters(stem=False, remove_stop_words=False)
 _FACTOR = np.float32(2.2)
 _POSITION = np.int64(32)
 _POSITION_MAX = 1 << 30
+_TOKENS_MAX = 100_000
 
 Leaf = MatchQuery | PhraseQuery
 
@@ -245,6 +246,7 @@ class TextPlan:
         self._flat: dict[str, _Flat] = {}
         self._costs = _Costs()
         self._cutters: dict[str, Tokenizer] = {}
+        self._tokens: dict[str, dict[str, str | None]] = {}  # of pieces of texts that were marked
         self._words: dict[Leaf, list[tuple[str, int]]] = {}
         self._spelled: dict[Leaf, list[tuple[str, int]]] = {}  # what is compared with the index
         for leaf in _leaves(query):
@@ -333,11 +335,20 @@ class TextPlan:
         base = cutter.parameters.base_tokenizer
         if base in ("raw", "ngram"):
             lowered = text.lower()
-            found = ((lowered.find(word), len(word)) for word in words)
-            return sorted((at, at + size) for at, size in found if at >= 0)
+            places = ((lowered.find(word), len(word)) for word in words)
+            return sorted((at, at + size) for at, size in places if at >= 0)
         pattern = r"[^\t\n\f\r ]+" if base == "whitespace" else r"[^\W_]+"
-        pieces = re.finditer(pattern, text)
-        return [one.span() for one in pieces if cutter.token_of(one.group()) in words]
+        tokens = self._tokens.setdefault(column, {})
+        found = []
+        for one in re.finditer(pattern, text):
+            piece = one.group()
+            if piece not in tokens:
+                if len(tokens) >= _TOKENS_MAX:
+                    tokens.clear()
+                tokens[piece] = cutter.token_of(piece)
+            if tokens[piece] in words:
+                found.append(one.span())
+        return found
 
     # --- queries of queries -----------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ def place(session: Session, **args: Any) -> dict[str, Any]:
 
 
 def test_a_tab_is_offered_where_there_are_vectors(session: Session, tmp_path: Any) -> None:
-    assert session.screen(())["offers"] == ["map"]
+    assert session.screen(())["offers"] == ["map", "search"]
     plain = lance_nb.write_dataset(pa.table({"id": [1]}), str(tmp_path / "plain.lance"))
     assert Session(plain).screen(())["offers"] == []
     columns, _ = ask(session, "map.columns")

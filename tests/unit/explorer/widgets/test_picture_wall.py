@@ -66,7 +66,7 @@ def ask(session: Session, request: str, /, **args: Any) -> tuple[Any, list[bytes
 
 
 def test_a_tab_is_offered_where_there_are_pictures(session: Session, tmp_path: Path) -> None:
-    assert session.screen(())["offers"] == ["pictures", "map"]
+    assert session.screen(())["offers"] == ["pictures", "map", "search"]
     plain = lance_nb.write_dataset(
         pa.table({"raw": pa.array([b"\0" * 20], pa.binary())}), str(tmp_path / "plain.lance")
     )

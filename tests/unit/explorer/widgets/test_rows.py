@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lance_nb
@@ -52,6 +53,43 @@ def test_a_filter_is_counted_paged_peeked_and_selected() -> None:
     assert ask(session, "rows.row", row=6, **look)["nodes"][0]["text"] == "6"
     assert ask(session, "select", ranges=[[5, 7]], **look) == {"num_rows": 2}
     assert session.selection().column("id").to_pylist() == [5, 6]
+
+
+def test_words_are_searched_for_marked_kept_and_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["a river", "stone", "<b>river</b> 😀 river", None]
+    table = pa.table({"id": range(4), "text": texts})
+    dataset = lance_nb.write_dataset(table, tmp_path / "a.lance")
+    dataset.create_scalar_index("text", "INVERTED")
+    session, search = Session(dataset), {"text": "river", "columns": None, "any": False}
+    seen = ask(session, "rows.look", search=search)
+    assert (seen["num_rows"], seen["num_columns"], seen["found_by"]) == (2, 3, "_score")
+    assert seen["filter"] is None
+    assert seen["search"]["ranked"]
+    assert seen["search"]["columns"] == [{"raw": "text", "name": "text"}]
+    lens = {"filter": None, "system": False, "arranged": seen["arranged"], "shown": None}
+    window = {"offset": 0, "limit": 10, "first_column": 0, "num_columns": 10}
+    page = ask(session, "rows", **window, **lens)
+    assert page["columns"][2]["marks"] == {"0": [2, 7], "1": [3, 8, 16, 21]}
+    assert ask(session, "cell", row=1, column=2, **lens)["marks"] == [3, 8, 16, 21]
+    assert "marks" not in ask(session, "cell", row=0, column=1, **lens)
+    again = ask(session, "rows.look", search=search, system=True, keep=seen["arranged"])
+    assert (again["num_rows"], again["num_columns"], again["search"]["ranked"]) == (2, 7, True)
+    both = ask(session, "rows.look", search=search, filter="id < 2")
+    assert both["num_rows"] == 1
+    scanned = ask(session, "rows.look", search=search | {"columns": []}, version=1)
+    assert scanned["filter"] == scanned["search"]["condition"]
+    assert scanned["found_by"] is None
+    monkeypatch.chdir(tmp_path)
+    done = ask(session, "rows.export", what="shown", name="found.parquet", **lens)
+    assert pq.read_table(done["path"])["id"].to_pylist() == [0, 2]
+    assert "row_ids=[0, 2]" in done["code"]["python"]
+    near = {"like": "v1", "k": 3, "metric": "l2"}
+    wrong = [7, {"text": 5}, {"text": "a", "any": 1}, {"text": "a", "columns": "text"}]
+    for one in wrong:
+        assert "message" in ask(session, "rows.look", search=one)
+    assert "no longer cached" in ask(session, "rows.look", search=search, near=near)["message"]
 
 
 def test_profiles_are_made_beside_what_a_person_does() -> None:

@@ -1,0 +1,137 @@
+// Words that rows are searched for: the box, and how rows are searched. The words are marked in the
+// cells.
+
+import { h } from "./dom.js";
+
+/**
+ * The words of a search set off from the rest of a text.
+ * @param {string} text @param {number[]} places starts and stops, one after the other
+ * @returns {(string | HTMLElement)[]}
+ */
+export function markedText(text, places) {
+  const parts = [];
+  let done = 0;
+  for (let at = 0; at < places.length; at += 2) {
+    parts.push(text.slice(done, places[at]), h("mark", {}, text.slice(places[at], places[at + 1])));
+    done = places[at + 1];
+  }
+  return [...parts, text.slice(done)];
+}
+
+/**
+ * @param {{asked: Lnb.Look, changed: (wanted: Partial<Lnb.Look>) => void}} rows
+ */
+export function searchBox({ asked, changed }) {
+  const input = h("input", {
+    class: "lnb-input lnb-search",
+    placeholder: 'search: river "old stone"',
+    title: "words, and phrases in quotation marks (f)",
+    "aria-label": "search texts for words",
+    spellcheck: "false",
+    autocomplete: "off",
+    maxlength: "500",
+    size: "18",
+  });
+  const clear = h(
+    "button",
+    {
+      class: "lnb-close",
+      type: "button",
+      "aria-label": "clear the search",
+      hidden: true,
+      on: { click: () => write("") },
+    },
+    "×",
+  );
+
+  /** @param {string} text */
+  function write(text) {
+    input.value = text;
+    search({});
+  }
+
+  /** @param {Partial<Lnb.Search>} change */
+  function search(change) {
+    const text = input.value.trim();
+    clear.hidden = !text;
+    const before = asked.search ?? { columns: null, any: false };
+    changed({ search: text ? { ...before, text, ...change } : null });
+  }
+
+  input.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Enter") search({});
+    if (event.key !== "Escape" || !input.value) return;
+    event.preventDefault();
+    write("");
+  });
+
+  /**
+   * @param {string} label @param {string} value @param {[value: string, words: string][]} options
+   * @param {(value: string) => void} chosen
+   */
+  function choice(label, value, options, chosen) {
+    /** @type {HTMLSelectElement} */
+    const select = h(
+      "select",
+      {
+        class: "lnb-input",
+        "aria-label": label,
+        on: {
+          change: () => chosen(select.value),
+          keydown: (event) => event.stopPropagation(),
+        },
+      },
+      options.map(([name, words]) => h("option", { value: name, selected: name === value }, words)),
+    );
+    return select;
+  }
+
+  return {
+    element: h("span", { class: "lnb-search-box" }, input, clear),
+    focus: () => input.focus(),
+    /** Search for other words. @param {string} text */
+    write,
+    /** Show what is searched for now, also where it was asked from elsewhere. */
+    follow() {
+      if (document.activeElement !== input || !asked.search) input.value = asked.search?.text ?? "";
+      clear.hidden = !input.value;
+    },
+    /**
+     * How rows are searched; `known` are the columns of texts.
+     * @param {{raw: string, name: string}[]} known
+     */
+    tools(known) {
+      const { columns = null, any = false } = asked.search ?? {};
+      const places = columns?.length ? known.findIndex(({ raw }) => raw === columns[0]) : -1;
+      return h(
+        "span",
+        { class: "lnb-near" },
+        choice(
+          "which words",
+          any ? "any" : "all",
+          [
+            ["all", "all words"],
+            ["any", "any word"],
+          ],
+          (value) => search({ any: value === "any" }),
+        ),
+        choice(
+          "columns to search",
+          columns ? (columns.length ? String(places) : "all") : "",
+          [
+            ["", "columns with an index, else all"],
+            ["all", "all columns of texts"],
+            ...known.map(
+              ({ name }, at) => /** @type {[string, string]} */ ([String(at), `in ${name}`]),
+            ),
+          ],
+          (value) => {
+            const one = value && value !== "all" ? [known[Number(value)].raw] : [];
+            search({ columns: value ? one : null });
+          },
+        ),
+      );
+    },
+  };
+}

@@ -1,0 +1,416 @@
+r"""Search the rows of a version for words: by text indices where there are any, else by a scan.
+
+The box takes words and phrases in quotation marks: ``river "old stone"``. Rows have all of them, in
+any of the columns that are searched, or with ``any_word`` at least one.
+
+By an index rows are ranked: they come best first, with their ``_score`` (BM25), and words are cut
+and reduced to stems as the index does. Without an index rows are chosen by a filter that has a
+regular expression for each word, so that every text is read; they come in the order of the dataset,
+without a score. A word is then a run of letters and digits, in upper or lower case.
+
+======================= ========================================================================
+columns of the request  searched
+======================= ========================================================================
+None                    those with an index that can be used, if there are any; else all texts
+()                      all texts: by a scan unless all of them have an index
+names                   these: by a scan unless all of them have an index
+======================= ========================================================================
+
+An index without positions cannot find phrases; the columns are then scanned, and so they are where
+an index cannot be read. ``FullTextSearch.remarks`` says which columns were not searched, and why no
+index was used.
+
+Limits: ``MAX_CHARS`` characters and ``MAX_TERMS`` words and phrases; a scan reads up to
+``MAX_SCANNED`` columns, and its filter has at most ``MAX_CONDITION_CHARS`` characters; an index
+gives the ``MAX_FOUND`` best rows; marks of a text are looked for in its first ``cells`` characters
+(``text.CELL_BYTES``), ``MAX_MARKS`` of them are shown.
+Not supported: a scan of lists of texts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import pyarrow as pa
+
+from lance_nb.code_lines import Python
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, LanceError
+from lance_nb.explorer.models import cells, text
+from lance_nb.explorer.models.filter_conditions import column_sql
+from lance_nb.explorer.models.source import Source, scanned_source, stored_source
+from lance_nb.indices.listing import ListedIndex
+from lance_nb.indices.texts.search import TextSearch, text_search
+from lance_nb.indices.texts.tokenizer import Tokenizer
+from lance_nb.indices.texts.tokenizer import is_text as has_texts
+from lance_nb.table.text_query import (
+    FullTextOperator,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    PhraseQuery,
+)
+
+SCORE = "_score"
+MAX_CHARS = 500
+MAX_TERMS = 32
+MAX_SCANNED = 16
+MAX_CONDITION_CHARS = 12_000
+MAX_FOUND = 100_000
+MAX_MARKS = 20
+MAX_COLUMNS = 50  # offered for a choice
+_BEFORE = 20  # characters that stay before the first mark of a long text
+_TERMS = re.compile(r'"([^"]*)"?|([^\s"]+)')
+_ANY = FullTextOperator.OR
+_ALL = FullTextOperator.AND
+# Names of characters of scripts that put no spaces between words.
+_WITHOUT_SPACES = ("CJK ", "HIRAGANA ", "KATAKANA ", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """What a person searches for; see the table of ``columns`` above."""
+
+    text: str
+    columns: tuple[str, ...] | None = None
+    any_word: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word, or the words of a phrase."""
+
+    words: tuple[str, ...]
+    is_phrase: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words with a space between them."""
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class FullTextSearch:
+    """A search that is checked against a version.
+
+    ``indices``: the names of the indices that are searched, none for a scan, which uses
+    ``condition``. ``known``: the columns that could be searched.
+    """
+
+    request: SearchRequest
+    terms: tuple[Term, ...]
+    columns: tuple[str, ...]
+    known: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    indices: tuple[str, ...] = ()
+    query: FullTextQuery | None = None
+    code: Python | None = None
+    condition: str | None = None
+    scanner: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether an index gives the rows, with their scores."""
+        return self.query is not None
+
+    def places(self, column: str, shown: str) -> list[tuple[int, int]]:
+        """Return where words of the search stand in a text of a column, in order."""
+        if column not in self.columns:
+            return []
+        if self.scanner is not None:
+            found: list[tuple[int, int]] = self.scanner.word_places(column, shown)
+        else:
+            found = [one.span() for one in _words_pattern(self.terms).finditer(shown)]
+        return found[:MAX_MARKS]
+
+    def excerpt(self, column: str, shown: str, budget: int) -> tuple[str, list[int]]:
+        """Cut a text so that its first word of the search is in sight.
+
+        Returns the text and where words stand in it: starts and stops, in the units of UTF-16 that
+        a browser counts in.
+        """
+        places = self.places(column, shown)
+        begin = max(0, places[0][0] - _BEFORE) if places else 0
+        if begin and len(shown) > begin:
+            gap = shown.find(" ", begin, places[0][0])
+            begin = gap + 1 if gap >= 0 else begin
+            shown = text.ELLIPSIS + shown[begin:]
+            places = [(start - begin + 1, stop - begin + 1) for start, stop in places]
+        shown = text.cut(shown, budget)
+        inside = [(start, min(stop, len(shown))) for start, stop in places if start < len(shown)]
+        return shown, utf16_places(shown, inside)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the box says and offers, as JSON-able values."""
+        return {
+            "ranked": self.is_ranked,
+            "condition": self.condition,
+            "columns": [
+                {"raw": name, "name": text.name(name)} for name in self.known[:MAX_COLUMNS]
+            ],
+        }
+
+
+def utf16_places(shown: str, places: Sequence[tuple[int, int]]) -> list[int]:
+    """Return starts and stops one after the other, counted in units of UTF-16."""
+    flat = [end for place in places for end in place]
+    if shown.isascii() or max(map(ord, shown)) < 0x10000:
+        return flat
+    wide = [at for at, one in enumerate(shown) if ord(one) >= 0x10000]
+    return [end + sum(at < end for at in wide) for end in flat]
+
+
+def terms_of(written: str) -> tuple[Term, ...]:
+    """Cut what is written in the box into words and phrases.
+
+    Raises InvalidInputError where there is none, or there are too many.
+
+    >>> [one.text for one in terms_of('River "old  stone" foo-bar')]
+    ['River', 'old stone', 'foo bar']
+    """
+    found: dict[Term, None] = {}
+    for quoted, plain in _TERMS.findall(written):
+        pieces = _runs(quoted or plain)
+        if pieces:
+            found[Term(pieces, is_phrase=len(pieces) > 1)] = None
+    if not found:
+        raise InvalidInputError("write words to search for: letters or digits")
+    if len(found) > MAX_TERMS:
+        raise InvalidInputError(f"search for at most {MAX_TERMS} words and phrases at a time")
+    return tuple(found)
+
+
+def _runs(written: str) -> tuple[str, ...]:
+    """Return the runs of letters, digits and the marks on letters."""
+    kept = (one if _is_of_word(one) else " " for one in written)
+    return tuple("".join(kept).split())
+
+
+def _is_of_word(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LNM"
+
+
+def text_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns whose values are texts, which can be scanned."""
+    found = []
+    for one in schema:
+        kind = one.type.value_type if pa.types.is_dictionary(one.type) else one.type
+        if cells.is_text(kind):
+            found.append(one.name)
+    return found
+
+
+def plan_search(dataset: Source, request: SearchRequest) -> FullTextSearch:
+    """Choose the columns and how they are searched.
+
+    Raises InvalidInputError, ColumnNotFoundError.
+    """
+    terms = terms_of(request.text)
+    indexed = _indexed_columns(dataset)
+    known = [
+        one.name for one in dataset.schema
+        if one.name in indexed or one.name in text_columns(pa.schema([one]))
+    ]  # fmt: skip
+    for name in request.columns or ():
+        if name not in dataset.schema.names:
+            raise ColumnNotFoundError(name, tuple(dataset.schema.names))
+        if name not in known:
+            kind = dataset.schema.field(name).type
+            raise InvalidInputError(f"only texts are searched: column {name!r} is {kind}")
+    if not known:
+        raise InvalidInputError("this version has no column of texts")
+    needs_positions = any(one.is_phrase for one in terms)
+    usable, remarks = _usable(dataset, indexed, needs_positions=needs_positions)
+    chosen = list(request.columns or known)
+    ranked = [name for name in chosen if name in usable]
+    search = FullTextSearch(request, terms, tuple(chosen), tuple(known))
+    by_index = ranked and (request.columns is None or len(ranked) == len(chosen))
+    if not by_index:
+        return _scanned(dataset, search, remarks)
+    rest = [text.name(name) for name in known if name not in ranked]
+    if request.columns is None and rest:
+        remarks.append(f"not searched, no index: {_listed(rest)}")
+    names = tuple(dict.fromkeys(usable[name].name for name in ranked))
+    query, code = _query(dataset, terms, ranked, any_word=request.any_word)
+    scanner = scanned_source(dataset).scanner(columns=[], full_text_query=query, with_row_id=True)
+    return FullTextSearch(
+        request, terms, tuple(ranked), tuple(known), tuple(remarks), names, query, code,
+        scanner=scanner,
+    )  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MAX_TERMS // 4
+    shown = ", ".join(names[: MAX_TERMS // 4])
+    return f"{shown} and {text.count(more)} more" if more > 0 else shown
+
+
+def _searches(dataset: Source) -> TextSearch | None:
+    return text_search(stored_source(dataset).opened[1]) if hasattr(dataset, "opened") else None
+
+
+def _indexed_columns(dataset: Source) -> dict[str, ListedIndex]:
+    searches = _searches(dataset)
+    if searches is None:
+        return {}
+    kinds = {one.name: one.type for one in dataset.schema}
+    return {
+        name: one for name, one in searches.indices.items()
+        if name in kinds and has_texts(kinds[name])
+    }  # fmt: skip
+
+
+def _usable(
+    dataset: Source, indexed: Mapping[str, ListedIndex], *, needs_positions: bool
+) -> tuple[dict[str, ListedIndex], list[str]]:
+    """Return the indices that can be searched for this, and why others cannot."""
+    searches = _searches(dataset)
+    usable: dict[str, ListedIndex] = {}
+    remarks: list[str] = []
+    if searches is None:
+        return usable, remarks
+    for name, one in indexed.items():
+        shown = text.name(one.name)
+        try:
+            parameters = searches.parameters(name)
+            Tokenizer(parameters)
+        except LanceError as error:
+            remarks.append(f"the index {shown} cannot be used: {text.line(error, 300)}")
+            continue
+        if needs_positions and not parameters.with_position:
+            remarks.append(f"the index {shown} holds no positions, which phrases need")
+            continue
+        usable[name] = one
+    return usable, remarks
+
+
+# --- by an index ----------------------------------------------------------------------------------
+
+
+def _query(
+    dataset: Source, terms: Sequence[Term], columns: Sequence[str], *, any_word: bool
+) -> tuple[FullTextQuery, Python]:
+    """Return the query, and the code that makes it. Raises InvalidInputError."""
+    kept = [one for one in terms if _has_tokens(dataset, one, columns)]
+    if not kept:
+        raise InvalidInputError(
+            "the index leaves these words out, as they are in nearly every text: search for others"
+        )
+    plain = [one for one in kept if not one.is_phrase]
+    parts: list[tuple[FullTextQuery, Python]] = []
+    if len(columns) == 1:
+        if plain:
+            parts.append(_match(" ".join(one.text for one in plain), columns[0], any_word=any_word))
+        parts += [_phrase(one.text, columns[0]) for one in kept if one.is_phrase]
+    else:
+        if any_word and plain:
+            parts.append(_match_several(" ".join(one.text for one in plain), columns))
+        elif plain:
+            parts += [_match_several(one.text, columns) for one in plain]
+        for one in kept:
+            if one.is_phrase:
+                parts.append(_joined([_phrase(one.text, name) for name in columns], any_word=True))
+    return _joined(parts, any_word=any_word)
+
+
+def _has_tokens(dataset: Source, term: Term, columns: Sequence[str]) -> bool:
+    """Whether an index keeps a word of a term: common words it leaves out."""
+    searches = _searches(dataset)
+    return searches is not None and any(
+        Tokenizer(searches.parameters(name)).query(term.text) for name in columns
+    )
+
+
+def _match(written: str, column: str, *, any_word: bool) -> tuple[FullTextQuery, Python]:
+    operator = _ANY if any_word or " " not in written else _ALL
+    more = {"operator": operator.value} if operator is _ALL else {}
+    code = Python("lance_nb.MatchQuery").call(written, column, **more)
+    return MatchQuery(written, column, operator=operator), code
+
+
+def _match_several(written: str, columns: Sequence[str]) -> tuple[FullTextQuery, Python]:
+    code = Python("lance_nb.MultiMatchQuery").call(written, list(columns))
+    return MultiMatchQuery(written, list(columns)), code
+
+
+def _phrase(written: str, column: str) -> tuple[FullTextQuery, Python]:
+    code = Python("lance_nb.PhraseQuery").call(written, column)
+    return PhraseQuery(written, column), code
+
+
+def _joined(
+    parts: Sequence[tuple[FullTextQuery, Python]], *, any_word: bool
+) -> tuple[FullTextQuery, Python]:
+    """Join queries: rows that all of them find, or one of them."""
+    if len(parts) == 1:
+        return parts[0]
+    query = reduce(or_ if any_word else and_, [one for one, _ in parts])
+    codes = [one.code for _, one in parts]
+    return query, Python(f"({(' | ' if any_word else ' & ').join(codes)})")
+
+
+# --- by a scan ------------------------------------------------------------------------------------
+
+
+def _scanned(dataset: Source, search: FullTextSearch, remarks: list[str]) -> FullTextSearch:
+    """Write the filter of a scan. Raises InvalidInputError."""
+    there = text_columns(dataset.schema)
+    names = [name for name in search.columns if name in there]
+    if not names:
+        raise InvalidInputError("lists of texts are searched by an index only")
+    if len(names) < len(search.columns):
+        lists = [text.name(one) for one in search.columns if one not in there]
+        remarks = [*remarks, f"not searched, lists of texts: {_listed(lists)}"]
+    if len(names) > MAX_SCANNED:
+        remarks = [*remarks, f"the first {MAX_SCANNED} of {len(names)} columns of texts"]
+    names = names[:MAX_SCANNED]
+    terms = search.terms
+    if search.request.any_word:
+        patterns = ["|".join(_pattern(one) for one in terms)]
+    else:
+        patterns = [_pattern(one) for one in terms]
+    conditions = [_condition(names, one) for one in patterns]
+    condition = " AND ".join(conditions)
+    if len(condition) > MAX_CONDITION_CHARS:
+        raise InvalidInputError(
+            f"{len(terms)} words in {len(names)} columns without an index are too many: choose a "
+            "column, or search for fewer words"
+        )
+    return FullTextSearch(
+        search.request, terms, tuple(names), search.known, tuple(remarks), condition=condition
+    )
+
+
+def _condition(columns: Sequence[str], pattern: str) -> str:
+    tests = [f"regexp_like({column_sql(name)}, '{pattern}', 'i')" for name in columns]
+    return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
+
+
+def _pattern(term: Term) -> str:
+    r"""Return what finds whole words in RE2 and in Rust; letters, digits and marks need no escape.
+
+    ``\b`` would be shorter, but beyond ASCII it is slow here.
+    """
+    first, last = term.words[0][0], term.words[-1][-1]
+    before = "" if _is_without_spaces(first) else r"(^|[^\pL\pN\pM])"
+    after = "" if _is_without_spaces(last) else r"([^\pL\pN\pM]|\z)"
+    return before + r"[^\pL\pN\pM]+".join(term.words) + after
+
+
+def _is_without_spaces(character: str) -> bool:
+    return unicodedata.name(character, "").startswith(_WITHOUT_SPACES)
+
+
+def _words_pattern(terms: Sequence[Term]) -> re.Pattern[str]:
+    """Return the same for Python, which finds the words without what is around them."""
+    found = []
+    for one in terms:
+        before = "" if _is_without_spaces(one.words[0][0]) else r"(?<![^\W_])"
+        after = "" if _is_without_spaces(one.words[-1][-1]) else r"(?![^\W_])"
+        found.append(before + r"[\W_]+".join(map(re.escape, one.words)) + after)
+    return re.compile("|".join(found), re.IGNORECASE)
