@@ -174,7 +174,7 @@ test("a message and the age of a version are read, as text", () => {
   Object.assign(model.lanes[0].details[2], { message: HOSTILE, time: "today", time_ms: 1000 });
   model.lanes[1].label = HOSTILE;
   const { el, readout } = mounted({ timeline: model });
-  assert.ok(readout().startsWith(`main:3|Append · −2 rows · “${HOSTILE}”|today · just now`));
+  assert.ok(readout().startsWith(`main:3|Append · −2 rows · “${HOSTILE}”|today ·|just now`));
   assert.ok(texts(el, ".lnb-tl-name").includes(HOSTILE));
   assert.equal(el.querySelector("img"), null);
 });
@@ -202,6 +202,29 @@ test("a range that was chosen is summed up until A is free again", () => {
   ctx.range.set({ a: { branch: null, version: 1 } }, { dragging: true });
   nextFrame();
   assert.equal(readout(), "main:1 → main:3|2 versions · +5 −3 rows");
+});
+
+test("numbers of versions that were compared are told in place of sums", () => {
+  const { ctx, readout } = mounted();
+  const a = { branch: null, version: 1 };
+  const b = { branch: null, version: 3 };
+  ctx.range.set({ a });
+  const counts = { added: 0, removed: 2, changed: 1500, bound: false, note: "" };
+  ctx.range.compare(a, b, counts);
+  nextFrame();
+  assert.match(readout(), /^main:1 → main:3\|2 versions · −2 ~1,500 rows\|/);
+  ctx.range.compare(a, b, { ...counts, bound: true, changed: 0, added: 1 });
+  nextFrame();
+  assert.match(readout(), /\|2 versions · ≤ \+1 −2 rows\|/);
+  ctx.range.compare(a, b, { ...counts, removed: 0, changed: 0, note: "values may differ" });
+  nextFrame();
+  assert.match(readout(), /\|2 versions · values may differ\|/);
+  ctx.range.compare({ branch: "dev", version: 4 }, b, counts);
+  nextFrame();
+  assert.match(readout(), /\|2 versions · \+5 −3 rows\|/); // of others nothing is told
+  ctx.range.set({ a: { branch: "dev", version: 4 } });
+  nextFrame();
+  assert.match(readout(), /\|on different branches · −2 ~1,500 rows\|/);
 });
 
 test("only bars in sight exist, however many versions there are", () => {

@@ -16,6 +16,7 @@ from lance_nb.shown_text import visible
 from tests.support.explorer_datasets import changed_dataset, scores
 from tests.support.fake_dataset import small_dataset
 from tests.support.markup_payloads import PAYLOADS
+from tests.support.requirements import require_pylance
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
 from tests.ui.waiting import eventually
 
@@ -90,6 +91,43 @@ def test_rows_and_cells_stand_tinted_with_old_and_new_values(
     page.get_by_role("button", name="%lance").click()
     expect(page.locator(".lnb-code-line")).to_have_text("%lance diff main:1..main:7 --rows")
     screenshot(page, "added")
+
+
+def test_changed_words_are_marked_and_one_count_is_told_everywhere(
+    open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path
+) -> None:
+    pylance = require_pylance()
+    uri, same = str(tmp_path / "notes.lance"), "the same words of a long text " * 150
+    notes = pa.table({"id": [1, 2, 3, 4], "note": [f"{same}red cat", "a b c d", "x", "y"]})
+    pylance.write_dataset(notes, uri)
+    changed = pa.table({"id": [1, 2], "note": [f"{same}blue cat", "a b new d"]})
+    pylance.dataset(uri).merge_insert("id").when_matched_update_all().execute(changed)
+    pylance.dataset(uri).delete("id = 4")
+    page = open_changes(open_widget, lance_nb.dataset(uri)).page
+    page.locator(".lnb-tl-bar").first.click()
+    page.locator(".lnb-tl-bar").last.click(modifiers=["Shift"])
+    readout = page.locator(".lnb-tl-readout")
+    readout.hover()  # not over a bar, which would be told instead
+    expect(chip(page, "Rows")).to_contain_text("+2 −3")
+    expect(readout).to_contain_text("2 versions · +2 −3 rows")
+    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_role("group", name="columns of the key").get_by_role("button", name="id").click()
+    page.locator(".lnb-key > .lnb-button").click()
+    expect(chip(page, "Rows")).to_contain_text("−1 ~2")
+    expect(readout).to_contain_text("2 versions · −1 ~2 rows")
+    expect(page.locator(".lnb-ch-level:not([hidden]) .lnb-ch-foot")).to_contain_text("3 rows")
+    words = rows_of(page, ROWS).first.locator(".lnb-words")
+    expect(words.locator("del")).to_have_text("red")
+    expect(words.locator("ins")).to_have_text("blue")
+    words.click()
+    detail = page.get_by_role("region", name="details").locator(".lnb-cd-words")
+    expect(detail.locator("del")).to_have_text("red")
+    expect(detail.locator("ins")).to_have_text("blue")
+    screenshot(page)
+    page.locator('[data-level="fragments"]').click()
+    fragment = rows_of(page, "fragments that differ").first
+    expect(fragment.get_by_text("0 → 3", exact=True)).to_be_visible()
+    expect(fragment.locator("ins", has_text="3")).to_have_count(0)
 
 
 def test_every_level_opens_with_its_details(

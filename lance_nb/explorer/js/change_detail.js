@@ -6,6 +6,7 @@ import { h, plural } from "./dom.js";
 import { treeNode } from "./tree.js";
 import { versionFacts } from "./version_facts.js";
 import { placeLabel } from "./version_range.js";
+import { wordDiff, wordParts } from "./word_diff.js";
 
 /**
  * @typedef {{kind: string, columns: string, size: string, format: string, path: string}}
@@ -110,7 +111,12 @@ function rowView(ctx, pair, row) {
   row.nodes.forEach(
     (/** @type {import("./tree.js").TreeNode} */ node, /** @type {number} */ at) => {
       const old = row.old[at];
-      if (old)
+      const words = old?.look === "value" && node.look === "value" && wordDiff(old.text, node.text);
+      if (words) {
+        const cell = treeNode(node);
+        cell.querySelector("pre")?.replaceChildren(...wordParts(words));
+        changed.push(h("div", { class: "lnb-cd-cell lnb-cd-words" }, cell));
+      } else if (old)
         changed.push(
           h(
             "div",

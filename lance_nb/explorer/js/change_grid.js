@@ -8,6 +8,7 @@ import { fillCell } from "./grid_cell.js";
 import { lookOfOperation } from "./operations.js";
 import { pageStore } from "./page_store.js";
 import { virtualGrid } from "./virtual_grid.js";
+import { wordDiff, wordParts } from "./word_diff.js";
 
 /** @type {Record<string, [words: string, look: string]>} */
 const KINDS = {
@@ -366,6 +367,7 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
 }
 
 const GUTTER = 34;
+const AROUND = 24; // characters beside a changed word in a cell
 
 /**
  * @param {Lnb.Context} ctx
@@ -444,12 +446,17 @@ function diffGrid(ctx, { label, store, mark, open, note = () => "", end = () => 
 }
 
 /**
- * The value of a cell and, where it changed, what it was: `old → new`.
+ * The value of a cell and, where it changed, what it was: `old → new`, of a sentence its words.
  * @param {Lnb.Recycled} cell @param {Lnb.Cell | undefined} value
  * @param {Lnb.Column | undefined} column
  */
 function fillChange(cell, value, column) {
   if (!value?.old) return fillCell(cell, value, column);
+  const words = value.spark ? null : wordDiff(value.old.text, value.text);
+  if (words) {
+    cell.replaceChildren(h("span", { class: "lnb-words" }, wordParts(words, AROUND)));
+    return { filled: true, look: "lnb-look-changed" };
+  }
   /** @param {"del" | "ins"} tag @param {Lnb.Cell} one */
   const part = (tag, one) => {
     const element = h(tag, {});

@@ -247,14 +247,28 @@ export function sentence(lane, version, facts) {
 }
 
 /**
- * What versions changed together; walking `back`, what was added goes away again.
- * @param {Lnb.Sums} sums @param {boolean} back
+ * What versions changed together; walking `back`, what was added goes away again. The two versions
+ * may have been compared: then those numbers are told, which leave out what came and went between.
+ * @param {Lnb.Sums} sums @param {boolean} back @param {Lnb.RowCounts | null} [compared]
  */
-export function rangeWords({ versions, added, removed, unknown, gone = 0 }, back) {
+export function rangeWords({ versions, added, removed, unknown, gone = 0 }, back, compared) {
+  const number = `${plural(versions, "version")}${back ? " back" : ""}`;
+  if (compared) return `${number} · ${comparedWords(compared)}`;
   const [more, less] = back ? [removed, added] : [added, removed];
   const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
   const rest =
     (unknown ? ` and ${count(unknown)} not counted yet` : "") +
     (gone ? `, without ${plural(gone, "version")} that cannot be compared: cleaned up` : "");
-  return `${plural(versions, "version")}${back ? " back" : ""} · ${rows}${rest}`;
+  return `${number} · ${rows}${rest}`;
+}
+
+/** How many rows differ between two versions. @param {Lnb.RowCounts} counts */
+export function comparedWords({ added, removed, changed, bound, note }) {
+  const parts = [
+    added && `+${count(added)}`,
+    removed && `−${count(removed)}`,
+    changed && `~${count(changed)}`,
+  ].filter(Boolean);
+  if (!parts.length) return note || "no rows changed";
+  return `${bound ? "≤ " : ""}${parts.join(" ")} rows`;
 }

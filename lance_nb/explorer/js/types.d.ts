@@ -107,6 +107,17 @@ declare namespace Lnb {
     reach(end: "a" | "b"): void;
     onReach(listener: (end: "a" | "b") => void): () => void;
     on(listener: (range: Range, how: { dragging: boolean }) => void): () => void;
+    compared(a: Place, b: Place): RowCounts | null;
+    compare(a: Place, b: Place, counts: RowCounts): void;
+    onCompared(listener: () => void): () => void;
+  }
+  /** How many rows differ between two versions; `bound`: at most, `note`: without numbers. */
+  interface RowCounts {
+    added: number;
+    removed: number;
+    changed: number;
+    bound: boolean;
+    note: string;
   }
 
   interface CodeLines {

@@ -6,6 +6,10 @@ export function versionRange(ctx) {
   const listeners = new Set();
   /** @type {Set<(end: "a" | "b") => void>} */
   const reachListeners = new Set();
+  /** @type {Set<() => void>} */
+  const comparedListeners = new Set();
+  /** @type {{a: Lnb.Place, b: Lnb.Place, counts: Lnb.RowCounts} | null} */
+  let compared = null;
   /** @type {Lnb.Place | null} A as the user put it; without, A is the version before B */
   let pinned = null;
   /** @type {{a: Lnb.Place | null, b: Lnb.Place | null} | null} both handles while one is dragged */
@@ -44,6 +48,18 @@ export function versionRange(ctx) {
     onReach(listener) {
       reachListeners.add(listener);
       return () => reachListeners.delete(listener);
+    },
+    /** How many rows differ between two versions, null where nobody has compared them. */
+    compared: (a, b) =>
+      compared && samePlace(compared.a, a) && samePlace(compared.b, b) ? compared.counts : null,
+    /** Two versions were compared: all views tell the same numbers. */
+    compare(a, b, counts) {
+      compared = { a, b, counts };
+      for (const listener of comparedListeners) listener();
+    },
+    onCompared(listener) {
+      comparedListeners.add(listener);
+      return () => comparedListeners.delete(listener);
     },
     /** Call `listener(range, {dragging})` on every move. Returns how to stop. */
     on(listener) {

@@ -19,7 +19,8 @@ indices       index, type, columns, fragments covered, uuid
 config        where, key, value
 ============  =================================================================================
 
-A row that changed has old values beside the new ones as in the page of rows.
+A row that changed has old values beside the new ones as in the page of rows. Where a long text
+changed, both values begin shortly before the first difference (see text_excerpt).
 
 Limits: ``MAX_ROWS`` rows and the columns of a row page per window; a window is cut to
 ``MAX_PAGE_BYTES``, and the browser requests the rest. Of one row the first ``MAX_SHOWN`` columns
@@ -38,8 +39,15 @@ import pyarrow as pa
 
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.row_detail import row_tree
-from lance_nb.explorer.models.row_page import MAX_PAGE_BYTES, RowPage, Window, page_of
+from lance_nb.explorer.models.row_detail import TEXT_CHARS, row_tree
+from lance_nb.explorer.models.row_page import (
+    GRID_CHARS,
+    MAX_PAGE_BYTES,
+    RowPage,
+    Window,
+    page_of,
+)
+from lance_nb.explorer.models.text_excerpt import excerpts
 from lance_nb.table.diff import Diff
 from lance_nb.table.diff.change_tables import (
     VersionBetween,
@@ -178,6 +186,7 @@ def changed_rows(
     found: list[str] = table.column(0).to_pylist()
     new = table.select(range(table.num_columns - len(names), table.num_columns))
     old, masks = _old_cells(diff, found.count(CHANGED), offset, names)
+    new, old = _shortened(new, old, masks, GRID_CHARS)
     changes = Changes("".join(GLYPHS[one] for one in found), new, old, masks)
     return ChangedRows(change_page(changes, offset, window.first_column), known_rows(diff))
 
@@ -216,6 +225,22 @@ def _old_cells(
     return old, masks
 
 
+def _shortened(
+    new: pa.Table, old: dict[int, pa.Array], masks: Mapping[int, str], chars: int
+) -> tuple[pa.Table, dict[int, pa.Array]]:
+    """Cut long texts that changed to where they differ; rows that changed come first in ``new``."""
+    cut: dict[int, pa.Array] = {}
+    for at, before in old.items():
+        column = new.column(at)
+        after = pa.concat_arrays(column.slice(0, len(before)).chunks)
+        differs = np.frombuffer(masks[at].encode(), np.uint8) == ord("1")
+        cut[at], shown = excerpts(before, after, differs, chars)
+        if shown is not after:
+            chunks = [shown, *column.slice(len(before)).chunks]
+            new = new.set_column(at, new.field(at), pa.chunked_array(chunks, column.type))
+    return new, cut
+
+
 def _whole(column: pa.ChunkedArray) -> pa.StructArray:
     joined = column.combine_chunks()
     return pa.concat_arrays(joined.chunks) if isinstance(joined, pa.ChunkedArray) else joined
@@ -240,15 +265,17 @@ def changed_row(diff: Diff, kinds: tuple[str, ...], row: int) -> dict[str, Any]:
     table = diff.rows(limit=1, offset=row, kinds=kinds, show=names).read_all()
     kind = table.column(0)[0].as_py()
     ids = found.num_columns - 3
+    shown = table.select(range(table.num_columns - len(names), table.num_columns))
     old: dict[int, pa.Array] = {}
     if kind == CHANGED:
-        old, _ = _old_cells(diff, 1, row, names)
+        old, masks = _old_cells(diff, 1, row, names)
+        shown, old = _shortened(shown, old, masks, TEXT_CHARS)
     before = pa.Table.from_arrays(list(old.values()), names=[names[at] for at in old])
     branch, version = diff.a if kind == REMOVED else diff.b
     address = table.column(1 + ids)[0].as_py()
     return {
         "kind": GLYPHS[kind],
-        "nodes": row_tree(table.select(range(table.num_columns - len(names), table.num_columns))),
+        "nodes": row_tree(shown),
         "hidden": len(every) - len(names),
         "old": dict(zip(map(str, old), row_tree(before), strict=False)),
         "row_id": str(table.column(1)[0].as_py()) if ids else None,
@@ -426,13 +453,23 @@ def _fragments(diff: Diff, span: slice, kinds: Sequence[str] | None) -> Level:
     columns = [
         _Column("fragment", lambda row: str(row["fragment_id"]), numeric=True),
         _Column("rows", *_counts("rows"), numeric=True),
-        _Column("deleted", *_counts("deleted"), numeric=True),
+        # No change of one cell: more deletions would be marked as if something was added.
+        _Column("deleted", _deleted, numeric=True),
         _Column("files", *_counts("files"), numeric=True),
         _Column("size", *_counts("bytes", text.size), numeric=True),
         _Column("what differs", _what_differs),
     ]
     places = tuple({"fragment": row["fragment_id"]} for row in rows)
     return Level(found.num_fragments, _window(rows, columns), places)
+
+
+def _deleted(row: Row) -> str | None:
+    """Return the deleted rows of a fragment, before and after where they differ."""
+    before, after = (row[f"deleted_{when}"] for when in ("before", "after"))
+    if before is None or after is None or before == after:
+        one = before if after is None else after
+        return None if one is None else text.count(one)
+    return f"{text.count(before)} → {text.count(after)}"
 
 
 def _what_differs(row: Row) -> str:

@@ -210,9 +210,13 @@ export function mountChanges(el, ctx) {
    */
   function paintChips() {
     const { counts, exact, dragged, shown } = state;
-    chips.paint(
-      exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips,
-    );
+    const models =
+      exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips;
+    chips.paint(models);
+    const { a, b } = pair();
+    const rows = models.find((/** @type {Chip} */ one) => one.id === "rows");
+    if (rows && placeLabel(a) === counts.a && placeLabel(b) === counts.b)
+      ctx.range.compare(a, b, rows);
   }
 
   /** @param {Lnb.Json} counts */

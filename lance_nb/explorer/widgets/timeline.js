@@ -2,9 +2,9 @@
 
 import { branchLabels } from "../js/branch_labels.js";
 import { checkMarks } from "../js/check_marks.js";
-import { age, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
+import { ageOf, atOnce, count, h, perFrame, plural, setText, svg } from "../js/dom.js";
 import { historyStripPlace } from "../js/history_strip_place.js";
-import { barHeight, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
+import { barHeight, comparedWords, laneMap, rangeWords, rowWords, sentence } from "../js/lanes.js";
 import { legendButton } from "../js/legend.js";
 import { mergeEdges } from "../js/merge_edges.js";
 import { lookOfOperation } from "../js/operations.js";
@@ -308,7 +308,7 @@ export function mountTimeline(el, ctx) {
     words.push(retention.words(lane?.branch ?? null, version));
     // Before the message, which may be long.
     words.splice(3, 0, checks.words(lane?.branch ?? null, version));
-    const when = facts?.time_ms ? `${facts.time} · ${age(facts.time_ms)}` : "";
+    const when = facts?.time_ms ? [`${facts.time} · `, ageOf(facts.time_ms)] : "";
     return readout.replaceChildren(
       h("strong", {}, `${lane?.label ?? "main"}:${version}`),
       h("span", {}, words.filter(Boolean).join(" · ")),
@@ -323,10 +323,13 @@ export function mountTimeline(el, ctx) {
   function paintRange(a, b) {
     const lane = map.lanes.find((one) => (one.branch ?? null) === (b.branch ?? null));
     const same = lane && (a.branch ?? null) === (b.branch ?? null);
-    let words = samePlace(a, b) ? "the same version" : "on different branches";
+    const compared = ctx.range.compared(a, b);
+    let words = "the same version";
+    if (!samePlace(a, b))
+      words = `on different branches${compared ? ` · ${comparedWords(compared)}` : ""}`;
     if (same && !samePlace(a, b)) {
       const [from, to] = [Math.min(a.version, b.version), Math.max(a.version, b.version)];
-      words = rangeWords(map.changed(lane, from, to), a.version > b.version);
+      words = rangeWords(map.changed(lane, from, to), a.version > b.version, compared);
     }
     const reset = h(
       "button",
@@ -453,6 +456,7 @@ export function mountTimeline(el, ctx) {
       paint();
     }),
   );
+  ctx.onClose(ctx.range.onCompared(paint));
   ctx.onScreen(
     (screen, patched) => {
       const model = screen.timeline;
