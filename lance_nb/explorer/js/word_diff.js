@@ -10,8 +10,11 @@ const LONGEST_CHARS = 20000;
 /** @typedef {[sign: " " | "-" | "+", text: string][]} Parts */
 
 // Words, spaces, pictures of several characters, and any other character by itself.
-const TOKENS =
-  /\s+|[\p{L}\p{N}\p{M}_\u200c\u200d]+|\p{Extended_Pictographic}\p{M}*\p{EMod}?(?:\u200d\p{Extended_Pictographic}\p{M}*\p{EMod}?)*|[\s\S]/gu;
+const PICTURE = "\\p{Extended_Pictographic}\\p{M}*\\p{EMod}?";
+const TOKENS = new RegExp(
+  `\\s+|[\\p{L}\\p{N}\\p{M}_\\u200c\\u200d]+|${PICTURE}(?:\\u200d${PICTURE})*|[^]`,
+  "gu",
+);
 
 /**
  * Parts of two texts in order: those of both (" "), of the old one ("-") and of the new one ("+").

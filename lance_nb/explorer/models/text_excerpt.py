@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_nb.explorer.models import text
 
@@ -28,6 +27,8 @@ def excerpts(
 
     ``differs`` says of each row whether its two values are to be compared.
     """
+    import pyarrow.compute as pc
+
     kinds = old.type, new.type
     if not all(pa.types.is_string(one) or pa.types.is_large_string(one) for one in kinds):
         return old, new
