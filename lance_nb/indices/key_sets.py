@@ -22,9 +22,38 @@ from lance_nb.indices.row_sets import tree_map_bitmaps
 
 KEYS_MAX = 1 << 22
 _KEPT_SETS = 1024
+_CHECKED_KEYS, _CHECKED_BYTES = 256, 1 << 18  # of all sets, to compare them with each other
 _KEPT_BYTES = 1 << 25  # of a segment
 Mask = npt.NDArray[np.bool_]
 Sets = dict[int, BitMap]
+
+
+def check_ascending(keys: pa.Array, path: str) -> None:
+    """Refuse keys that do not ascend, but for nulls in front. Raises CorruptFileError.
+
+    Fractions are left out, as NaN is at either end, and so is what Arrow does not order.
+    """
+    import pyarrow.compute as pc
+
+    if pt.is_floating(keys.type) or pt.is_nested(keys.type) or len(keys) < 2:
+        return
+    known = keys[1:] if keys.null_count and not keys[0].is_valid else keys
+    is_ordered = (
+        not known.null_count and pc.all(pc.less(known[:-1], known[1:])).as_py() is not False
+    )
+    if not is_ordered:
+        raise CorruptFileError(path, None, "different keys in order", "others")
+
+
+def rows_apart(sets: list[Sets], path: str) -> None:
+    """Refuse sets that share a row. Raises CorruptFileError."""
+    by_key: dict[int, list[BitMap]] = {}
+    for one in sets:
+        for key, bitmap in one.items():
+            by_key.setdefault(key, []).append(bitmap)
+    for bitmaps in by_key.values():
+        if sum(map(len, bitmaps)) != len(BitMap.union(*bitmaps)):
+            raise CorruptFileError(path, None, "each row in the set of one key", "some in several")
 
 
 class KeySets:
@@ -36,11 +65,26 @@ class KeySets:
         self._file = file
         (keys,) = file.read_all("keys")
         self.keys: pa.Array = keys
+        check_ascending(keys, file.path)
         kind = file.type_of("bitmaps")
         if not (pt.is_binary(kind) or pt.is_large_binary(kind)):
             raise CorruptFileError(file.path, None, "bitmaps in bytes", str(kind))
         self._kept: dict[int, Sets] = {}
         self._kept_bytes = 0
+
+    def check_apart(self) -> None:
+        """Refuse keys that share a row, where all sets are few and small; they are read for it.
+
+        Raises CorruptFileError.
+        """
+        is_small = self._file.reader.size_bytes <= _CHECKED_BYTES
+        if is_small and len(self.keys) <= _CHECKED_KEYS:
+            rows_apart(self.read(np.ones(len(self.keys), np.bool_)), self._file.path)
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._file.path
 
     def cost(self, num_keys: int) -> int:
         """Return about what reading the sets of some keys costs, as a number of rows."""

@@ -50,6 +50,16 @@ class Zones:
         nulls = file.buffer("null_bitmap")
         self.nulls: U64s | None = None if nulls is None else tree_map_rows(nulls, file.path)
 
+    def check_counts(self, num_nulls: U64s, num_nans: U64s) -> None:
+        """Refuse zones with more nulls and NaN than rows, or other nulls than the set has.
+
+        Raises CorruptFileError.
+        """
+        is_more = bool((num_nulls > self._lengths).any() or (num_nans > self._lengths).any())
+        is_other = self.nulls is not None and int(num_nulls.sum()) != self.nulls.size
+        if is_more or is_other:
+            raise CorruptFileError(self._path, None, "the nulls of each zone", "others")
+
     def count(self, chosen: Mask) -> int:
         """Count the rows of some zones."""
         return int(np.minimum(self._lengths[chosen], ROWS_MAX).sum())

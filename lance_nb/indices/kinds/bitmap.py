@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile
-from lance_nb.indices.key_sets import KeySets
+from lance_nb.indices.key_sets import KeySets, rows_apart
 from lance_nb.indices.leaf import Leaf
 from lance_nb.indices.reader import Found
 from lance_nb.indices.row_sets import rows_of_bitmaps
@@ -39,6 +39,7 @@ class Bitmap:
 
     def __init__(self, file: IndexFile) -> None:
         self.sets = KeySets(file)
+        self.sets.check_apart()
 
     @property
     def keys(self) -> pa.Array:
@@ -57,8 +58,10 @@ class Bitmap:
     def search(self, leaf: Leaf, *, with_nulls: bool) -> Found:
         """Unite the sets of the keys that pass."""
         true, null = leaf.test(self.keys)
+        found = self.sets.read(true)
+        rows_apart(found, self.sets.path)
         nulls = rows_of_bitmaps(self.sets.read(null)) if with_nulls else None
-        return Found(rows_of_bitmaps(self.sets.read(true)), nulls)
+        return Found(rows_of_bitmaps(found), nulls)
 
 
 # --- building -------------------------------------------------------------------------------------

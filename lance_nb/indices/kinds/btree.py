@@ -117,6 +117,35 @@ class BTree:
         count = -(-data.num_rows // self._page_rows)
         if not np.array_equal(np.sort(self._pages), np.arange(count)):
             raise CorruptFileError(lookup.path, None, f"{count} pages", "others")
+        self._check_bounds(lookup.path)
+        self._places = np.argsort(self._pages)  # of each page in the lookup
+
+    def _check_bounds(self, path: str) -> None:
+        """Refuse pages whose bounds do not ascend. Raises CorruptFileError.
+
+        Fractions are left out, as NaN is at either end; of null bounds nothing is known.
+        """
+        import pyarrow.compute as pc
+
+        order = from_integers(np.argsort(self._pages))
+        ends = (self._low.take(order), self._high.take(order))
+        if pt.is_floating(self._type):
+            return
+        both = [pc.less_equal(*ends), pc.less_equal(ends[1][:-1], ends[0][1:])]
+        if any(pc.all(one).as_py() is False for one in both):
+            raise CorruptFileError(path, None, "bounds of pages in order", "others")
+
+    def _check_page(self, page: int, values: pa.Array, rows: U64s) -> None:
+        """Refuse a page that is not what the lookup says of it. Raises CorruptFileError."""
+        place = int(self._places[page])
+        bounds = ((self._low, values[0]), (self._high, values[-1]))
+        is_other = values.null_count != int(self._nulls[place]) or any(
+            not one[place].equals(end) and not pt.is_floating(self._type) for one, end in bounds
+        )
+        if is_other:
+            raise CorruptFileError(self._data.path, None, f"the bounds of page {page}", "others")
+        if different(rows).size != rows.size:
+            raise CorruptFileError(self._data.path, None, "each row once", "some twice")
 
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN, IS NULL and the beginning of texts."""
@@ -169,6 +198,7 @@ class BTree:
             for place, page in enumerate(missing.tolist()):
                 part = slice(place * self._page_rows, (place + 1) * self._page_rows)
                 found[page] = values[part], rows[part]
+                self._check_page(page, *found[page])
             self._keep(found)
         parts = [found.get(page) or known[page] for page in pages.tolist()]
         if len(parts) == 1:

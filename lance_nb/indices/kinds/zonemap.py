@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.errors import InvalidInputError
+from lance_nb.errors import CorruptFileError, InvalidInputError
 from lance_nb.format.index_metadata import IndexMetadata, zone_map_details
 from lance_nb.indices.index_file import IndexFile, numbers, open_file
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
@@ -56,8 +56,21 @@ class ZoneMap:
         self.zones = Zones(file)
         self.low, self.high, nulls, nans = file.read_all("min", "max", "null_count", "nan_count")
         self._type = file.type_of("min")
-        self._has_null: Mask = numbers(nulls, file.path) > 0
-        self.has_nan: Mask = numbers(nans, file.path) > 0
+        num_nulls, num_nans = numbers(nulls, file.path), numbers(nans, file.path)
+        self._has_null: Mask = num_nulls > 0
+        self.has_nan: Mask = num_nans > 0
+        self.zones.check_counts(num_nulls, num_nans)
+        self._check_bounds(file.path)
+
+    def _check_bounds(self, path: str) -> None:
+        """Refuse bounds that are no range. Raises CorruptFileError."""
+        import pyarrow.compute as pc
+
+        if pt.is_float16(self._type) or self.high.type != self._type:
+            return
+        crossed = as_mask(pc.greater(self.low, self.high), len(self.low))
+        if bool(crossed.any()) or not self.low.is_valid().equals(self.high.is_valid()):
+            raise CorruptFileError(path, None, "zones from their least value on", "others")
 
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN with few members, and IS NULL."""

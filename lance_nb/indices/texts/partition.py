@@ -140,6 +140,8 @@ class Partition:
         if blocks.null_count or blocks.flatten().null_count:
             raise CorruptFileError(self.path, None, "blocks without nulls", "nulls")
         found = decode_posting(blocks.flatten(), self.length(number), self.num_documents, self.path)
+        if bool((found.frequencies > self.sizes[found.documents]).any()):
+            raise CorruptFileError(self.path, None, "no more words than the text has", "more")
         self._known[number] = found
         self._shrink(number)
         return found

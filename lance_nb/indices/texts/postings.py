@@ -172,6 +172,10 @@ def decode_positions(
     starts = np.cumsum(sizes) - sizes
     before = np.where(starts > 0, sums[starts - 1], 0)
     positions = sums - np.repeat(before, sizes)
+    is_first = np.zeros(deltas.size, np.bool_)
+    is_first[starts[sizes > 0]] = True
+    if not bool((is_first | (deltas > 0)).all()):
+        raise _corrupt(path, "different positions in a text", "one twice")
     places = np.searchsorted(documents, chosen)
     picked = ragged_indices(starts[places], sizes[places])
     owners = np.repeat(np.arange(chosen.size, dtype=np.int64), sizes[places])

@@ -51,6 +51,8 @@ class ProductCodes:
         self._bits = bits
         self._metric = settings.metric
         self._centroids = settings.centroids
+        if not np.isfinite(codebook).all():
+            raise CorruptFileError(path, None, "a codebook of numbers", "NaN or infinity")
         self.codebook = codebook.reshape(pieces, 1 << bits, -1).astype(np.float32)
         self.is_transposed = settings.storage.get("transposed") is not False
         self._by_piece = np.ascontiguousarray(self.codebook.transpose(0, 2, 1))

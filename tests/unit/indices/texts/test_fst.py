@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError
-from lance_nb.indices.texts.fst import Fst, crc32c, write_fst
+from lance_nb.indices.texts.fst import Fst, _masked, crc32c, write_fst
 
 WORDS = ["fox", "fur", "für", "quack", "quick", "quik"]
 
@@ -84,6 +84,21 @@ def test_words_that_are_near(
     assert [one for one, _ in fst(*WORDS).within(word, distance, prefix, most)] == near
 
 
+def sealed(data: bytes) -> bytes:
+    """Return a map with the checksum of its bytes."""
+    return data[:-4] + struct.pack("<I", _masked(crc32c(data[:-4])))
+
+
+def test_a_changed_byte_is_noticed() -> None:
+    data = write_fst(sorted(f"{number}word".encode() for number in range(50)))
+    assert Fst(data, "tokens").get(b"7word") is not None
+    for place in range(16, len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        with pytest.raises(CorruptFileError, match="checksum"):
+            Fst(bytes(changed), "tokens")
+
+
 def test_damage_ends_in_an_error_or_another_answer() -> None:
     data = write_fst(sorted(f"{number}word{number % 7}".encode() for number in range(200)))
     chance = random.Random(7)
@@ -94,7 +109,7 @@ def test_damage_ends_in_an_error_or_another_answer() -> None:
             damaged[chance.randrange(len(damaged))] = chance.randrange(256)
         cut = damaged[: chance.choice([len(damaged), chance.randrange(len(damaged))])]
         try:
-            found = Fst(bytes(cut), "tokens")
+            found = Fst(sealed(bytes(cut)), "tokens")
             found.get(b"5word5")
             found.within("5word5", 2, 0, 50)
             list(found.items())
@@ -107,6 +122,6 @@ def test_a_root_outside_is_refused() -> None:
     data = bytearray(write_fst([b"ab"]))
     data[-12:-4] = struct.pack("<Q", len(data) + 5)
     with pytest.raises(CorruptFileError, match="root"):
-        Fst(bytes(data), "tokens")
+        Fst(sealed(bytes(data)), "tokens")
     with pytest.raises(CorruptFileError):
         Fst(b"short", "tokens")
