@@ -138,6 +138,7 @@ const COLUMNS = {
   keys: [{ raw: "id", label: "id" }],
   stable: true,
   kept: [],
+  stored: [],
 };
 const LEGEND = [{ code: 0, label: HOSTILE, count: 2, x: 10, y: 10 }];
 const PLACED = {
@@ -280,6 +281,37 @@ test("a layout is kept and forgotten; one that fails leaves the map as it was", 
   await settled();
   button(el, "Forget layout").click();
   assert.deepEqual(kernel.last("map.keep").args, { key: "m2", on: false });
+});
+
+test("coordinates are staged as a column, and kept ones are the layout at the start", async () => {
+  const { kernel, ctx, el } = await map();
+  const form = button(el, "Stage the column").closest(".lnb-tools");
+  assert.equal(form.hidden, true);
+  button(el, "Keep as column…").click();
+  assert.equal(form.hidden, false);
+  assert.equal(button(el, "Stage the column").disabled, true); // locked
+  ctx.show({ locked: false }, true);
+  el.querySelector("[aria-label=branch]").value = " try ";
+  button(el, "Stage the column").click();
+  assert.deepEqual(kernel.last("map.stage").args, { key: "m1", name: "map_xy", branch: "try" });
+  await kernel.last("map.stage").answer({ card: "c1" });
+  await settled();
+  assert.equal(ctx.went.at(-1)[0], "stage");
+
+  const other = fakeKernel();
+  const place = fakeContext({ offers: ["map"] }, other);
+  place.range = versionRange(place);
+  const again = h("div");
+  mountEmbeddingMap(again, place);
+  const stored = [{ raw: "xy", label: HOSTILE, vector: "vector" }];
+  await other.last("map.columns").answer({ ...COLUMNS, stored });
+  assert.equal(other.last("map.place").args.layout, "column:xy");
+  await other.last("map.place").answer({ ...PLACED, layout: "column:xy" });
+  await other.last("map.piece").answer({ piece: 0 }, [pairs([1, 1], [2, 2]), bytes(0, 0)]);
+  await settled();
+  assert.equal(button(again, "Keep as column…").hidden, true);
+  const offered = [...again.querySelector("[aria-label=layout]").children].at(-1);
+  assert.equal(offered.textContent, `coordinates in ${HOSTILE}`);
 });
 
 test("changes are counted by label, also of labels that are gone", async () => {

@@ -226,6 +226,29 @@ def test_a_layout_by_neighbours_is_compared_and_kept(
     screenshot(page)
 
 
+def test_coordinates_are_kept_as_a_column_on_a_branch(
+    open_widget: OpenWidget, screenshot: Screenshot, dataset: Any
+) -> None:
+    page, panel = open_map(open_widget, dataset, width=1300)
+    page.get_by_role("button", name="Read-only").click()
+    panel.get_by_role("button", name="Keep as column…").click()
+    panel.get_by_label("branch", exact=True).fill("with-map")
+    screenshot(page, "form")
+    panel.get_by_role("button", name="Stage the column").click()
+    stage = page.locator(".lnb-panel-stage")
+    expect(stage).to_contain_text("map_xy")
+    screenshot(page, "card")
+    stage.get_by_role("button", name="Commit", exact=True).click()
+    expect(stage).to_contain_text("committed")
+    page.get_by_role("option", name="with-map version").last.click()
+    expect(page.locator(".lnb-here-ref")).to_contain_text("with-map:")
+    page.get_by_role("tab", name="Map").click()
+    panel.get_by_label("layout").select_option("column:map_xy")
+    status = panel.locator(".lnb-map-status")
+    expect(status).to_contain_text("coordinates kept in the column map_xy")
+    screenshot(page, "again")
+
+
 def test_a_version_without_vectors_has_no_map(open_widget: OpenWidget, tmp_path: Path) -> None:
     plain = lance_nb.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "plain.lance"))
     page = open_widget(Explorer(plain)).page

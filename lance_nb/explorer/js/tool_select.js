@@ -28,6 +28,10 @@ export function toolSelect(label, changed) {
       );
       select.value = chosen ?? "";
     },
+    /** What is chosen is called. */
+    get words() {
+      return select.selectedOptions[0]?.textContent ?? "";
+    },
     /** @param {string} raw */
     choose(raw) {
       select.value = raw;

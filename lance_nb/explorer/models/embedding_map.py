@@ -24,7 +24,7 @@ components.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -69,6 +69,11 @@ class Plane(Protocol):
     @property
     def column(self) -> str: ...
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read to place rows, where the version has them."""
+        ...
+
+    @property
     def dimension(self) -> int: ...
     @property
     def words(self) -> str:
@@ -77,6 +82,10 @@ class Plane(Protocol):
 
     def place(self, vectors: npt.NDArray[np.float32]) -> Coordinates:
         """Place vectors of the shape (rows, dimension)."""
+        ...
+
+    def place_batch(self, batch: pa.RecordBatch) -> tuple[Coordinates, npt.NDArray[np.bool_]]:
+        """Place rows that have ``columns``, and tell which of them have a place."""
         ...
 
 
@@ -91,6 +100,11 @@ class Projection:
     high: npt.NDArray[np.float32]
     explained: float
     sampled: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that are read to place rows."""
+        return (self.column,)
 
     @property
     def dimension(self) -> int:
@@ -109,6 +123,28 @@ class Projection:
         scaled = (flat - self.low) / (self.high - self.low) * SCALE
         placed: Coordinates = np.clip(np.rint(scaled), 0, SCALE).astype(np.uint16)
         return placed
+
+    def place_batch(self, batch: pa.RecordBatch) -> tuple[Coordinates, npt.NDArray[np.bool_]]:
+        """Place rows by their vectors, and tell which of them have one."""
+        return place_vectors(self, batch.column(self.column))
+
+
+def place_vectors(plane: Plane, column: pa.Array) -> tuple[Coordinates, npt.NDArray[np.bool_]]:
+    """Place a column of vectors; rows without a finite one are at 0.
+
+    Raises NotSupportedError for vectors of another length.
+    """
+    vectors, has_vector = read_vectors(column)
+    if vectors.shape[1] != plane.dimension:
+        raise NotSupportedError(
+            f"{plane.column!r} has vectors of {vectors.shape[1]} values in this version and of "
+            f"{plane.dimension} in the one that the map was made for"
+        )
+    if has_vector.all():
+        return plane.place(vectors), has_vector
+    placed = np.zeros((len(vectors), 2), np.uint16)
+    placed[has_vector] = plane.place(vectors[has_vector])
+    return placed, has_vector
 
 
 def vector_field(source: ScannedSource, column: str) -> pa.Field:
@@ -183,7 +219,7 @@ class PointSet:
     xy: Coordinates
     num_rows: int
     divisor: int  # one row of so many is placed
-    without: int  # rows that were chosen and have no finite vector
+    without: int  # rows that were chosen and have no place
     has_vector: npt.NDArray[np.bool_] = field(repr=False)  # of the rows that were chosen
 
     @property
@@ -224,16 +260,12 @@ def place_rows(source: ScannedSource, plane: Plane, divisor: int, progress: Prog
     column, num_rows = plane.column, source.stats().num_rows
     if column not in source.schema.names:
         raise ColumnNotFoundError(column, tuple(source.schema.names))
-    for batch in chosen_batches(source, column, divisor, progress):
-        vectors, has_vector = read_vectors(batch.column(0))
-        if vectors.shape[1] != plane.dimension:
-            raise NotSupportedError(
-                f"{column!r} has vectors of {vectors.shape[1]} values in this version and of "
-                f"{plane.dimension} in the one that the map was made for"
-            )
-        chosen.append(has_vector)
-        ids.append(batch.column(1).to_numpy()[has_vector])
-        placed.append(plane.place(vectors if has_vector.all() else vectors[has_vector]))
+    names = [name for name in plane.columns if name in source.schema.names]
+    for batch in chosen_batches(source, names, divisor, progress):
+        xy, is_placed = plane.place_batch(batch)
+        chosen.append(is_placed)
+        ids.append(batch.column(_ROW_ID).to_numpy()[is_placed])
+        placed.append(xy if is_placed.all() else xy[is_placed])
     mask = np.concatenate([np.zeros(0, np.bool_), *chosen])
     return PointSet(
         plane,
@@ -247,23 +279,24 @@ def place_rows(source: ScannedSource, plane: Plane, divisor: int, progress: Prog
 
 
 def chosen_batches(
-    source: ScannedSource, column: str, divisor: int, progress: Progress
+    source: ScannedSource, columns: Sequence[str], divisor: int, progress: Progress
 ) -> Iterator[pa.RecordBatch]:
-    """Scan a column and the row ids of the rows that are placed."""
-    kind = source.schema.field(column).type
-    width = kind.list_size * 4 if pa.types.is_fixed_size_list(kind) else 64
+    """Scan columns and the row ids of the rows that are placed."""
+    kinds = [source.schema.field(name).type for name in columns]
+    width = sum(one.list_size * 4 if pa.types.is_fixed_size_list(one) else 64 for one in kinds)
     rows = max(1024, min(STEP_ROWS, STEP_BYTES // width))
+    wanted = [*columns, _ROW_ID]
     groups = scan_groups(source)
     total = sum(group.num_rows for group in groups)
     for group in groups:
         done = group.first
-        scan = source.scanner(columns=[column, _ROW_ID], fragments=group.fragments, batch_size=rows)
+        scan = source.scanner(columns=wanted, fragments=group.fragments, batch_size=rows)
         for batch in scan.to_batches():
             progress(done, total)
             done += batch.num_rows
             if divisor > 1:
                 share = np.uint64(2**64 // divisor)
-                yield batch.filter(pa.array(_hashed(batch.column(1).to_numpy()) < share))
+                yield batch.filter(pa.array(_hashed(batch.column(_ROW_ID).to_numpy()) < share))
             else:
                 yield batch
 

@@ -38,6 +38,7 @@ from lance_nb.explorer.models.embedding_map import (
     Coordinates,
     Progress,
     chosen_batches,
+    place_vectors,
     read_vectors,
     vector_field,
 )
@@ -81,6 +82,11 @@ class NeighbourLayout:
         return cls(column, references, coordinates, centroids, cells)
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that are read to place rows."""
+        return (self.column,)
+
+    @property
     def dimension(self) -> int:
         """Return the length of a vector."""
         return int(self.references.shape[1])
@@ -95,6 +101,21 @@ class NeighbourLayout:
 
     def place(self, vectors: Floats) -> Coordinates:
         """Place vectors of the shape (rows, dimension)."""
+        placed = self.positions(vectors)
+        low, high = self.coordinates.min(0), self.coordinates.max(0)
+        span = np.maximum(high - low, np.float32(1e-6))
+        low, span = low - MARGIN * span, (1 + 2 * MARGIN) * span
+        scaled: Coordinates = np.clip(np.rint((placed - low) / span * SCALE), 0, SCALE).astype(
+            np.uint16
+        )
+        return scaled
+
+    def place_batch(self, batch: pa.RecordBatch) -> tuple[Coordinates, npt.NDArray[np.bool_]]:
+        """Place rows by their vectors, and tell which of them have one."""
+        return place_vectors(self, batch.column(self.column))
+
+    def positions(self, vectors: Floats) -> Floats:
+        """Return the weighted mean of the coordinates of the nearest references of vectors."""
         placed = np.empty((len(vectors), 2), np.float32)
         rows = max(256, BLOCK_VALUES // max(len(self.centroids), NEAREST * self.dimension))
         for start in range(0, len(vectors), rows):
@@ -105,13 +126,7 @@ class NeighbourLayout:
             weights = 1 / np.maximum(gaps, 1e-6 * finite.max(1, keepdims=True) + np.float32(1e-12))
             weights /= weights.sum(1, keepdims=True)
             placed[some] = np.einsum("ij,ijk->ik", weights, self.coordinates[nearest])
-        low, high = self.coordinates.min(0), self.coordinates.max(0)
-        span = np.maximum(high - low, np.float32(1e-6))
-        low, span = low - MARGIN * span, (1 + 2 * MARGIN) * span
-        scaled: Coordinates = np.clip(np.rint((placed - low) / span * SCALE), 0, SCALE).astype(
-            np.uint16
-        )
-        return scaled
+        return placed
 
     def _nearest(self, vectors: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the nearest references of each vector, and their squared distances."""
@@ -211,7 +226,7 @@ def fit_layout(source: ScannedSource, column: str, progress: Progress) -> Neighb
         divisor *= 2
     parts = []
     share = share_of(progress, 0, STEPS // 5)
-    for batch in chosen_batches(source, column, divisor, share):
+    for batch in chosen_batches(source, [column], divisor, share):
         vectors, has_vector = read_vectors(batch.column(0))
         parts.append(vectors[has_vector])
     found = np.concatenate([np.zeros((0, kind.list_size), np.float32), *parts])[:most]

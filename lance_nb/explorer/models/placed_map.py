@@ -153,7 +153,7 @@ def point_keys(
     if not (pa.types.is_integer(kind) or cells.is_text(kind)):
         raise NotSupportedError(f"{column!r} cannot be a key: it is a {kind}")
     parts = [cells.plain(batch.column(0))
-             for batch in chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
+             for batch in chosen_batches(source, [column], points.divisor, progress)]  # fmt: skip
     whole = pa.chunked_array(parts, type=parts[0].type if parts else kind).combine_chunks()
     return cells.plain(whole).filter(pa.array(points.has_vector))
 

@@ -153,7 +153,7 @@ def _read_numbers(
 ) -> npt.NDArray[np.float64]:
     """Return the number of each point, NaN for null."""
     parts = [_numbers(batch.column(0))
-             for batch in chosen_batches(source, column, points.divisor, progress)]  # fmt: skip
+             for batch in chosen_batches(source, [column], points.divisor, progress)]  # fmt: skip
     return np.concatenate([np.zeros(0), *parts])[points.has_vector]
 
 
@@ -218,7 +218,7 @@ def _categories(
 
     found: dict[Any, int] = {}
     parts = []
-    for batch in chosen_batches(source, column, points.divisor, progress):
+    for batch in chosen_batches(source, [column], points.divisor, progress):
         coded = cells.plain(batch.column(0)).dictionary_encode()
         values = coded.dictionary.to_pylist()  # distinct values of one step
         for value in values:

@@ -10,11 +10,13 @@ import { CHOSEN } from "../js/point_renderer.js";
 import { toolSelect } from "../js/tool_select.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
+import { writeGuard } from "../js/write_guard.js";
 
 const HOVER_MS = 60;
 const CHANGED = 7; // the bits of all changes
 const COMPONENTS = "components";
 const NEIGHBOURS = "neighbours";
+const STORED = "column:"; // before the name of a column of coordinates
 const LAYOUTS = [
   { raw: COMPONENTS, label: "principal components" },
   { raw: NEIGHBOURS, label: "neighbours (UMAP)" },
@@ -68,6 +70,21 @@ export function mountEmbeddingMap(el, ctx) {
     load();
   });
   const keep = button("Keep layout", "keep this layout for the next time, in a file", keepLayout);
+  const guard = writeGuard(ctx);
+  const asColumn = button("Keep as column…", "stage the coordinates as a column", () => {
+    form.hidden = !form.hidden;
+  });
+  const newName = entry("column", "map_xy");
+  const newBranch = entry("branch", "");
+  newBranch.placeholder = "this branch";
+  newBranch.title = "a branch that does not exist yet is created";
+  const form = h(
+    "div",
+    { class: "lnb-tools", hidden: true },
+    h("label", { class: "lnb-tool" }, "column", newName),
+    h("label", { class: "lnb-tool" }, "on the branch", newBranch),
+    guard.button("Stage the column", stageColumn),
+  );
   const colours = toolSelect("colour", (raw) => recolour(raw));
   const sizes = toolSelect("size by", (raw) => resize(raw));
   const labels = toolSelect("labels", (raw) => {
@@ -121,6 +138,7 @@ export function mountEmbeddingMap(el, ctx) {
         vectors.element,
         layouts.element,
         keep,
+        asColumn,
         colours.element,
         sizes.element,
         labels.element,
@@ -131,7 +149,7 @@ export function mountEmbeddingMap(el, ctx) {
         keys.element,
         busy,
       ),
-      problem,
+      h("div", {}, form, problem),
       h(
         "div",
         { class: "lnb-map-main" },
@@ -143,7 +161,14 @@ export function mountEmbeddingMap(el, ctx) {
   );
   keys.element.hidden = true;
   keep.hidden = true;
+  asColumn.hidden = true;
   layouts.fill(LAYOUTS, null, now.layout);
+
+  /** @param {string} label @param {string} value @returns {HTMLInputElement} */
+  function entry(label, value) {
+    const on = { keydown: (/** @type {Event} */ event) => event.stopPropagation() };
+    return h("input", { class: "lnb-input", value, maxlength: "200", "aria-label": label, on });
+  }
 
   /** @param {string} label @param {string} title @param {() => void} click */
   function button(label, title, click) {
@@ -253,8 +278,24 @@ export function mountEmbeddingMap(el, ctx) {
     }
   }
 
+  /** Stage the coordinates as a column, on a branch of that name. */
+  async function stageColumn() {
+    const { key, turn } = now;
+    const args = { key, name: newName.value.trim(), branch: newBranch.value.trim() || null };
+    try {
+      await work("map.stage", args);
+      if (turn === now.turn) form.hidden = true;
+      ctx.announce("The column of coordinates is staged");
+      ctx.go("stage");
+    } catch (error) {
+      if (turn === now.turn) fail(error);
+    }
+  }
+
   function paintKeep() {
     keep.hidden = now.map?.layout !== NEIGHBOURS;
+    asColumn.hidden = !now.map || now.map.layout.startsWith(STORED) || !ctx.has("stage");
+    if (asColumn.hidden) form.hidden = true;
     const isKept = now.columns?.kept.includes(now.column);
     keep.textContent = isKept ? "Forget layout" : "Keep layout";
     keep.title = isKept
@@ -272,8 +313,17 @@ export function mountEmbeddingMap(el, ctx) {
       list.some((one) => one.raw === raw);
     if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
     if (isFirst) now.colour = guess(others);
-    if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
-    layouts.choose(now.layout);
+    const stored = columns.stored.map((/** @type {Lnb.Json} */ one) => ({
+      raw: STORED + one.raw,
+      label: `coordinates in ${one.label}`,
+    }));
+    const own = columns.stored.find((/** @type {Lnb.Json} */ one) => one.vector === now.column);
+    if (isFirst && own) now.layout = STORED + own.raw;
+    else if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
+    // A version before the column came is placed by it all the same.
+    if (now.layout.startsWith(STORED) && !has(stored, now.layout) && now.map)
+      stored.push({ raw: now.layout, label: layouts.words });
+    layouts.fill([...LAYOUTS, ...stored], null, now.layout);
     if (!has(others, now.colour)) now.colour = null;
     if (!has(sizing, now.sized)) now.sized = null;
     if (!has(texts, now.labelled)) now.labelled = null;

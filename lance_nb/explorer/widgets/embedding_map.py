@@ -7,10 +7,13 @@ request       args                                  result
 ============= ===================================== ===============================================
 map.columns   branch, version                       vectors, colours, sizes, labels, keys: {raw,
                                                     label}, stable, kept: vector columns whose
-                                                    layout is kept
+                                                    layout is kept, stored: columns of
+                                                    coordinates, vector: whose they are or null
 map.place     branch, version, column, colour,      key, pieces, layout, and what the points are,
               size, layout (long work)              see ``PlacedMap.to_json``
 map.keep      key, on                               kept; the layout is kept for later, or no more
+map.stage     key, name, branch (long work)         card: the coordinates as a new column, staged
+                                                    on the branch, which is created if it is new
 map.piece     key, piece                            + buffers: coordinates, codes of colours,
                                                     codes of sizes if they have some
 map.colour    key, colour (long work)               colouring, + buffer: codes
@@ -25,7 +28,8 @@ map.group     key, kind, code                       see ``_chosen``
 map.point     key, index                            row_id, cells: {name, text}, mime, + picture
 ============= ===================================== ===============================================
 
-``layout`` is ``components`` or ``neighbours``; progress of the latter is in steps, not in rows.
+``layout`` is ``components``, ``neighbours`` or ``column:`` and the name of a column of coordinates;
+progress of ``neighbours`` is in steps, not in rows.
 A kept layout is a file of the user's own below ``~/.cache/lance_nb/maps`` (or ``XDG_CACHE_HOME``).
 ``key`` names the points of one version: ``m3``. ``pieces``: points travel in so many parts, of
 which part ``p`` has the points ``p``, ``p + pieces``, ...: each is a sample of all. The version of
@@ -49,9 +53,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.checks.cache import digest
 from lance_nb.errors import (
     InvalidInputError,
+    LanceError,
     NotFoundError,
     NotSupportedError,
     StorageError,
@@ -96,6 +102,12 @@ from lance_nb.explorer.models.point_styles import (
     size_points,
 )
 from lance_nb.explorer.models.source import ScannedSource, scanned_source
+from lance_nb.explorer.models.stored_layout import (
+    coordinate_batches,
+    coordinate_columns,
+    coordinate_field,
+    read_stored_layout,
+)
 from lance_nb.explorer.pictures import screen
 from lance_nb.explorer.session import (
     MAX_COUNT,
@@ -105,10 +117,12 @@ from lance_nb.explorer.session import (
     Session,
     place_of,
 )
+from lance_nb.explorer.staging.staging_area import staging_area_of
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage.private_folder import cache_folder
 
 COMPONENTS, NEIGHBOURS = LAYOUTS = ("components", "neighbours")
+STORED = "column:"
 FITTED = STEPS * 2 // 3  # what computing a layout takes of the steps; placing has the rest
 MAX_KEPT = 3
 MAX_CORNERS = 256
@@ -126,6 +140,7 @@ class MapHandlers(RequestHandlers):
         "map.columns": "on_columns",
         "map.place": "on_place",
         "map.keep": "on_keep",
+        "map.stage": "on_stage",
         "map.piece": "on_piece",
         "map.colour": "on_colour",
         "map.size": "on_size",
@@ -152,15 +167,20 @@ class MapHandlers(RequestHandlers):
         schema = source.schema
         keys = [one.name for one in schema
                 if pa.types.is_integer(one.type) or cells.is_text(one.type)]  # fmt: skip
+        stored = coordinate_columns(schema)
+        vectors = [name for name in vector_columns(schema) if stored.get(name) is None]
         return Answer(
             {
-                "vectors": _named(vector_columns(schema)),
+                "vectors": _named(vectors),
                 "colours": _named(colour_columns(schema)),
                 "sizes": _named(size_columns(schema)),
                 "labels": _named(label_columns(schema)),
                 "keys": _named(keys),
                 "stable": bool(getattr(source, "has_stable_row_ids", False)),
-                "kept": [name for name in vector_columns(schema) if self._is_kept(name)],
+                "stored": [
+                    {**_named([name])[0], "vector": vector} for name, vector in stored.items()
+                ],
+                "kept": [name for name in vectors if self._is_kept(name)],
             }
         )
 
@@ -169,9 +189,9 @@ class MapHandlers(RequestHandlers):
         place, source = place_of(args), scanned_source(self.source(args))
         column, colour = words(args, "column", MAX_NAME), _optional(args, "colour")
         size = _optional(args, "size")
-        layout = words(args, "layout", 20)
-        if layout not in LAYOUTS:
-            raise InvalidInputError(f"layout must be {' or '.join(LAYOUTS)}")
+        layout = words(args, "layout", len(STORED) + MAX_NAME)
+        if layout not in LAYOUTS and not layout.startswith(STORED):
+            raise InvalidInputError(f"layout must be {', '.join(LAYOUTS)} or {STORED}NAME")
 
         def work(progress: Progress) -> Answer:
             placed = self._placed(place, source, (column, layout), progress)
@@ -192,6 +212,7 @@ class MapHandlers(RequestHandlers):
         self, place: Place, source: ScannedSource, which: tuple[str, str], progress: Progress
     ) -> PlacedMap:
         """Place the rows of a version by a column and a layout."""
+        plane: Plane
         if which in self._planes:
             plane, divisor = self._planes[which]
             for held in self._kept.values():
@@ -199,8 +220,12 @@ class MapHandlers(RequestHandlers):
                     return PlacedMap(place, held.points, held.colouring)
         else:
             column, layout = which
-            plane = self._fitted(source, column, progress) if layout == NEIGHBOURS else (
-                fit_projection(source, column, progress))  # fmt: skip
+            if layout.startswith(STORED):
+                plane = read_stored_layout(source, column, layout.removeprefix(STORED), progress)
+            elif layout == NEIGHBOURS:
+                plane = self._fitted(source, column, progress)
+            else:
+                plane = fit_projection(source, column, progress)
             divisor = divisor_of(source.stats().num_rows)
             self._planes[which] = plane, divisor
         divisor = max(divisor, divisor_of(source.stats().num_rows))
@@ -240,6 +265,38 @@ class MapHandlers(RequestHandlers):
         else:
             self._layouts.remove(self._file(plane.column))
         return Answer({"kept": is_kept})
+
+    def on_stage(self, args: Mapping[str, Any]) -> Job:
+        """Stage the coordinates of a map as a new column."""
+        self.session.check_unlocked()
+        held, branch = self._at(args), _optional(args, "branch")
+        source, plane = self.session.open(held.place), held.points.plane
+        if not isinstance(source, LanceDataset):
+            raise NotSupportedError(f"{type(source).__name__} cannot be written")
+        kept = coordinate_field(words(args, "name", MAX_NAME).strip(), plane.column)
+        if kept.name in source.schema.names:
+            raise InvalidInputError(f"there is a column {kept.name!r} already: choose another name")
+        is_new = branch is not None and branch != source.branch
+        if not is_new and source.version != source.latest_version:
+            raise InvalidInputError(
+                "a column is added to the newest version of a branch: go there first, or name a "
+                "new branch"
+            )
+
+        def work(progress: Progress) -> Answer:
+            dataset = source.create_branch(branch) if is_new and branch else source
+            try:
+                rows = coordinate_batches(scanned_source(source), plane, kept, progress)
+                reader = pa.RecordBatchReader.from_batches(pa.schema([kept]), rows)
+                stage = dataset.stage().add_columns(reader)
+                card = staging_area_of(dataset).adopt(stage)
+            except LanceError:
+                if is_new:
+                    source.branches.delete(str(branch))
+                raise
+            return Answer({"card": card.id})
+
+        return Job(work)
 
     def _known(self, column: str, colour: str | None) -> list[str]:
         """Return the categories that have colours, so that they keep them in other versions."""

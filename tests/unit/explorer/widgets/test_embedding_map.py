@@ -8,10 +8,12 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.errors import CancelledError
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models import placed_map
 from lance_nb.explorer.models.neighbour_layout import NeighbourLayout
 from lance_nb.explorer.session import RecentAnswers, Session
+from lance_nb.explorer.staging.staging_area import staging_area_of
 from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
 from lance_nb.explorer.widgets.rows import RowGrid
 from tests.support.pictures import check_picture, texts_of
@@ -171,6 +173,51 @@ def test_the_picture_has_the_points_that_were_placed(session: Session) -> None:
     assert "a (240)" in said
     assert svg.count("<rect") > 480
     assert {"a", "b"} & set(texts_of(svg))  # a name on the map; the legend has counts
+
+
+def test_coordinates_are_staged_as_a_column_on_a_branch(session: Session) -> None:
+    first = place(session)
+    refused = ask(session, "map.stage", key=first["key"], name="xy", branch="try")[0]
+    assert "locked" in refused["message"]
+    session.lock(locked=False)
+    refused = ask(session, "map.stage", key=first["key"], name="kind", branch="try")[0]
+    assert "there is a column 'kind' already" in refused["message"]
+    assert session.dataset.branches.names() == []
+    staged, _ = ask(session, "map.stage", key=first["key"], name="xy", branch="try")
+    card = staging_area_of(session.dataset).card(staged["card"])
+    assert (card.dataset.branch, card.state) == ("try", "ready")
+    assert card.stage is not None
+    card.stage.commit()
+    opened = Session(session.dataset.checkout_version(("try", None)))
+    at = {"branch": "try", "version": opened.dataset.version}
+    columns = ask(opened, "map.columns", **at)[0]
+    assert columns["stored"] == [{"raw": "xy", "label": "xy", "vector": "vector"}]
+    assert [one["raw"] for one in columns["vectors"]] == ["vector"]
+    again = place(opened, layout="column:xy", **at)
+    assert "coordinates kept in the column xy" in again["words"]
+    pieces = [ask(one, "map.piece", key=key, piece=0)[1][0] for one, key in (
+        (session, first["key"]), (opened, again["key"]))]  # fmt: skip
+    both = [np.frombuffer(one, np.uint16).astype(int) for one in pieces]
+    assert np.abs(both[0] - both[1]).max() <= 1
+    # On the branch itself a column is added to its newest version only.
+    opened.lock(locked=False)
+    old = place(opened, branch=None, version=1)
+    refused = ask(opened, "map.stage", key=old["key"], name="b", branch=None)[0]
+    assert "to the newest version of a branch" in refused["message"]
+
+
+def test_a_branch_is_not_left_behind_when_nothing_is_staged(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.lock(locked=False)
+    key = place(session)["key"]
+
+    def fail(*_args: Any) -> None:
+        raise CancelledError("cancelled")
+
+    monkeypatch.setattr("lance_nb.explorer.widgets.embedding_map.coordinate_batches", fail)
+    assert "cancelled" in ask(session, "map.stage", key=key, name="xy", branch="try")[0]["message"]
+    assert session.dataset.branches.names() == []
 
 
 def test_a_layout_is_kept_and_read_back(
