@@ -36,7 +36,12 @@ from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import heads_of
 from lance_nb.explorer.models.media import HEAD_BYTES, Media, media_of
 from lance_nb.explorer.models.row_query import RowQuery, SortedRows
-from lance_nb.explorer.models.source import Source, is_blob_column, scanned_source
+from lance_nb.explorer.models.source import (
+    Source,
+    blob_columns,
+    is_blob_column,
+    scanned_source,
+)
 from lance_nb.table.diff import Diff
 
 TILE_BYTES = 4_000_000
@@ -55,10 +60,8 @@ Progress = Callable[[int, int], object]
 
 def picture_columns(dataset: Source) -> list[str]:
     """Return the columns whose first values are pictures or sounds."""
-    names = [
-        one.name for one in dataset.schema
-        if cells.is_binary(one.type) or is_blob_column(dataset, one.name)
-    ]  # fmt: skip
+    blobs = blob_columns(dataset)
+    names = [one.name for one in dataset.schema if one.name in blobs or cells.is_binary(one.type)]
     return [name for name in names[:MAX_PROBED] if _has_media(dataset, name)]
 
 

@@ -66,6 +66,9 @@ def schema_tree(schema: pa.Schema) -> SchemaTree:
     lines: list[SchemaLine] = []
     hidden = 0
     for field in schema:
+        if len(lines) == MAX_LINES:
+            hidden += 1
+            continue
         for line in _lines(field, 0):
             if len(lines) < MAX_LINES:
                 lines.append(line)

@@ -188,12 +188,17 @@ def fragment_at(dataset: StoredSource, fragment_id: int) -> Fragment:
     raise NotFoundError(f"version {dataset.version} has no fragment {fragment_id}")
 
 
-def is_blob_column(dataset: Source, name: str) -> bool:
-    """Tell whether the values of a column at the top lie apart, as blobs."""
+def blob_columns(dataset: Source) -> frozenset[str]:
+    """Return the columns at the top whose values lie apart, as blobs."""
     schema = getattr(dataset, "lance_schema", None)
     if schema is None:
-        return False
-    return any(field.name == name and is_blob(field) for field in schema.tree.fields)
+        return frozenset()
+    return frozenset(field.name for field in schema.tree.fields if is_blob(field))
+
+
+def is_blob_column(dataset: Source, name: str) -> bool:
+    """Tell whether the values of a column at the top lie apart, as blobs."""
+    return name in blob_columns(dataset)
 
 
 class ScannedSource(Source, Protocol):

@@ -92,7 +92,7 @@ from lance_nb.explorer.models.row_sample import SampleCache
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import (
     Source,
-    is_blob_column,
+    blob_columns,
     scanned_source,
     writable_dataset,
 )
@@ -340,8 +340,9 @@ class RowHandlers(RequestHandlers):
         row = integer(args, "row", low=0, high=MAX_COUNT)
         found = query.rows(source, query.names(source), row, 1)
         nodes = row_tree(found) if found.num_rows else []
+        blobs = blob_columns(source)
         for node, name in zip(nodes, query.names(source), strict=False):
-            if is_blob_column(source, name) and node.get("look") != "null":
+            if name in blobs and node.get("look") != "null":
                 node["look"] = "bytes"
         return Answer({"nodes": nodes})
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,13 @@ import pytest
 import lance_nb
 from lance_nb.errors import NotSupportedError
 from lance_nb.explorer.models import source as module
-from lance_nb.explorer.models.source import group_batches, scan_groups, scanned_source
+from lance_nb.explorer.models.picture_wall import picture_columns
+from lance_nb.explorer.models.source import (
+    blob_columns,
+    group_batches,
+    scan_groups,
+    scanned_source,
+)
 from tests.support.fake_dataset import small_dataset
 
 
@@ -31,3 +38,21 @@ def test_fragments_are_taken_together(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_cannot_be_scanned_is_refused() -> None:
     with pytest.raises(NotSupportedError):
         scanned_source(small_dataset())
+
+
+def test_each_column_is_looked_at_once_for_blobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({f"c{at}": [at] for at in range(300)})
+    dataset = lance_nb.write_dataset(table, tmp_path / "wide.lance")
+    asked: list[str] = []
+
+    def is_blob(field: Any) -> bool:
+        asked.append(field.name)
+        return bool(field.name == "c7")
+
+    monkeypatch.setattr(module, "is_blob", is_blob)
+    assert blob_columns(dataset) == {"c7"}
+    asked.clear()
+    picture_columns(dataset)
+    assert len(asked) <= 2 * 300  # all columns at once, then the one that has blobs
