@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores torture-streams reliability wheel
+.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-newest test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores torture-streams reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +126,9 @@ wheel: $(VENV)/.stamp-venv  ## build sdist and wheels into dist/, check them, tr
 test-minimum: $(VENV)/.stamp-venv  ## unit tests of the engine with the lowest versions of its dependencies
 	@$(PIP) --editable '.[release]'
 	@$(PY) -m tests.support.release --minimum
+
+test-newest: $(VENV)/.stamp-venv  ## fast tests with the newest Python that is found and the newest dependencies
+	@$(PY) -m tests.support.release --newest
 
 # -------------------------------------------------------------------------------------- tests
 

@@ -185,4 +185,4 @@ class BlobCopies:
 def _numbers(array: pa.StructArray, name: str) -> Ints:
     """Return a field of descriptions; numbers too large for a position become negative ones."""
     values = array.field(name).fill_null(0).to_numpy(zero_copy_only=False)
-    return np.where(values > _LARGEST, -1, values).astype(np.int64)
+    return np.where(values > _LARGEST, np.int64(-1), values.astype(np.int64))

@@ -2,6 +2,7 @@
 
     python -m tests.support.release               # dist/: sdist, compiled and pure wheel
     python -m tests.support.release --minimum     # unit tests with the oldest dependencies allowed
+    python -m tests.support.release --newest      # fast tests with the newest ones, newest Python
 
 The wheel is built from the sdist, so the sdist is complete. The pure wheel is the same without the
 compiled loops, for systems that have no wheel and no compiler. Each archive is installed with every
@@ -9,6 +10,8 @@ Python from 3.11 on that is found, without a checkout on the path: a dataset is 
 read, and the command runs.
 
 ``--minimum`` resolves the dependencies that pyproject.toml names to their lowest versions.
+``--newest`` takes the newest Python that is found: numpy and others have later releases for it than
+for the oldest one, which ``make test`` uses.
 """
 
 from __future__ import annotations
@@ -164,12 +167,33 @@ def test_minimum() -> None:
     sys.exit(status)
 
 
+def test_newest() -> None:
+    """Run the fast tests with the newest Python that is found and what pip installs for it."""
+    newest = pythons()[-1]
+    with tempfile.TemporaryDirectory() as name:
+        environment = Path(name) / "environment"
+        run(newest, "-m", "venv", environment)
+        inside = environment / "bin" / "python"
+        run(inside, "-m", "pip", "install", "--quiet", f"{ROOT}[test-tools]")
+        print(newest.name, run(inside, "-m", "pip", "list", "--format", "freeze").split())
+        chosen = "not interop and not slow and not ui and not spark"
+        tests = [str(ROOT / "tests" / one) for one in ("unit", "property")]
+        status = subprocess.call(
+            [inside, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", chosen, *tests], cwd=ROOT
+        )
+    sys.exit(status)
+
+
 def main() -> None:
     """Build, check and try the archives."""
     parser = argparse.ArgumentParser(description="Build and check what is published.")
     parser.add_argument("--minimum", action="store_true", help="test with the oldest dependencies")
-    if parser.parse_args().minimum:
+    parser.add_argument("--newest", action="store_true", help="test with the newest of everything")
+    asked = parser.parse_args()
+    if asked.minimum:
         test_minimum()
+    if asked.newest:
+        test_newest()
     archives = build()
     check_names(archives)
     print(run(sys.executable, "-m", "twine", "check", "--strict", *archives).strip())
