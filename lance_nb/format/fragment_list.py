@@ -30,6 +30,7 @@ from lance_nb.format.serialized_fragments import (
     FragmentWire,
     Joined,
     count_fragments,
+    largest_field_id,
 )
 from lance_nb.format.wire import U32_MAX
 from lance_nb.value_classes import dataclass
@@ -141,6 +142,10 @@ class FragmentList(Sequence[Fragment]):
                 numbers[[ROWS, DELETED]] = 0
             self._counts = _checked(FragmentCounts(*numbers), self._path)
         return self._counts
+
+    def largest_field_id(self) -> int:
+        """Return the largest field id that a data file names, -1 without any; none is decoded."""
+        return largest_field_id(self.raw, self._path)
 
     def repeated_id(self) -> int | None:
         """Return the lowest id that several fragments have, None if all ids differ."""

@@ -45,6 +45,7 @@ ID, ROWS, DELETED, FILES, DELETIONS, BYTES = range(NUM_COLUMNS)
 
 _VARINT_BYTES_MAX = 9  # 63 bits; longer ones are left to protobuf
 _PADDING = bytes(16)  # reading one varint past the end stays inside the buffer
+_INT32_MAX = 2**31 - 1  # negative ids, of columns that were dropped, are larger as varints
 _FRAGMENTS_TAG = b"\x12"  # field 2 of Manifest, length-delimited
 
 # --- counting -------------------------------------------------------------------------------------
@@ -99,6 +100,39 @@ def count_fragments(raw: Sequence[bytes], path: str) -> Ints:
     return counts
 
 
+def largest_field_id(raw: Sequence[bytes], path: str) -> int:
+    """Return the largest field id that a data file of some fragments names, -1 without any.
+
+    Most files name the same fields, so each different list of ids is parsed once. Raises
+    CorruptFileError for bytes that are no fragment.
+    """
+    lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+    joined = b"".join([*raw, _PADDING])
+    data = np.frombuffer(joined, np.uint8)
+    stops = np.cumsum(lengths)
+    odd = np.zeros(len(raw), np.bool_)
+    walked = _walk(data, np.arange(len(raw)), stops - lengths, stops, odd)
+    owner, size, start = _joined([_NO_FIELDS, *(fields.pick(2, 2) for fields in walked)])
+    odd_files = np.zeros(len(owner), np.bool_)
+    packed = [_NO_FIELDS]
+    largest = -1
+    for fields in _walk(data, np.arange(len(owner)), start, start + size, odd_files):
+        packed.append(fields.pick(2, 2))
+        _, single, _ = fields.pick(2, 0)
+        largest = max(largest, int(single[single <= _INT32_MAX].max(initial=-1)))
+    odd[owner[odd_files]] = True
+    _, size, start = _joined(packed)
+    ends = (start + size).tolist()
+    lists = {joined[first:end] for first, end in zip(start.tolist(), ends, strict=True)}
+    for ids in lists:
+        message = parse(pb.DataFile, field_entry(ids), path)  # its fields have number 2, too
+        largest = max(largest, max(message.fields, default=-1))
+    for position in np.flatnonzero(odd).tolist():
+        for file in parse(pb.DataFragment, raw[position], path).files:
+            largest = max(largest, max(file.fields, default=-1))
+    return largest
+
+
 def _count_files(
     data: npt.NDArray[np.uint8], found: list[tuple[Ints, Ints, Ints]], counts: Ints, odd: _Mask
 ) -> None:
@@ -125,6 +159,9 @@ def _count_deletions(
         which, value, _ = fields.pick(4, 0)
         counts[DELETED, owner[which]] = value
     odd[owner[odd_files]] = True
+
+
+_NO_FIELDS = (np.zeros(0, np.int64),) * 3
 
 
 def _joined(fields: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:

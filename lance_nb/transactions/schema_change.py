@@ -92,9 +92,8 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
 
 def next_field_id(manifest: Manifest) -> int:
     """Return the first id that no column has had, as far as schema and files tell."""
-    used = [manifest.schema.max_field_id, manifest.max_allocated_field_id or -1]
-    used += [max(file.fields, default=-1) for one in manifest.fragments for file in one.files]
-    return max(used) + 1
+    known = manifest.max_allocated_field_id or -1
+    return max(manifest.schema.max_field_id, known, manifest.fragments.largest_field_id()) + 1
 
 
 def extended(schema: Schema, added: Iterable[Field], next_id: int) -> tuple[Schema, Schema]:

@@ -32,6 +32,7 @@ from lance_nb.format.serialized_fragments import (
     decode_varints,
     field_entry,
     fragments_slice,
+    largest_field_id,
     with_bases,
 )  # fmt: skip
 from tests.support.manifests import fragment, manifest
@@ -253,3 +254,37 @@ def test_ids_are_set_exchanged_and_taken_away() -> None:
     assert with_bases([zero.to_bytes()], {0: None}) == [bare.to_bytes()]
     assert with_bases([zero.to_bytes(), other.to_bytes()], {0: 5}) == [other.to_bytes()] * 2
     assert with_bases([bare.to_bytes()], {0: 5}) == [bare.to_bytes()]
+
+
+def by_parser(raw: list[bytes]) -> int:
+    messages = map(pb.DataFragment.FromString, raw)
+    return max((max(file.fields, default=-1) for one in messages for file in one.files), default=-1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_largest_field_id_is_found_without_decoding(seed: int) -> None:
+    chance = random.Random(seed)
+    raw = []
+    for at in range(chance.choice((0, 1, 5, 200))):
+        message = pb.DataFragment(id=at, physical_rows=chance.choice(NUMBERS[:5]))
+        for _ in range(chance.randrange(3)):
+            ids = [
+                chance.choice((-2, 0, 1, 127, 128, 300 + seed)) for _ in range(chance.randrange(5))
+            ]
+            message.files.append(pb.DataFile(path="x" * chance.randrange(300), fields=ids))
+        raw.append(message.SerializeToString())
+    assert largest_field_id(raw, "") == by_parser(raw)
+
+
+def test_field_ids_in_unusual_bytes_are_found() -> None:
+    file = pb.DataFile(path="a", fields=[3]).SerializeToString()
+    single = b"\x10\x05\x10" + b"\xfe" + b"\xff" * 8 + b"\x01"  # not packed: 5 and -2
+    unknown = b"\xf2\x07\x01z"  # a field of two tag bytes, which the walk leaves to the parser
+    later = b"\x12\x01\x09"  # a second packed list
+    for tail, expected in ((b"", 3), (single, 5), (unknown, 3), (later, 9), (unknown + later, 9)):
+        inner = file + tail
+        raw = [b"\x08\x01\x12" + bytes([len(inner)]) + inner]
+        assert largest_field_id(raw, "") == by_parser(raw) == expected
+    for broken in (b"\x12\x05a", b"\x12\x03\x12\x05a"):
+        with pytest.raises(CorruptFileError):
+            largest_field_id([broken], "m.manifest")
