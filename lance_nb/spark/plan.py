@@ -169,7 +169,8 @@ class PinnedVersion:
     uri: str
     version: int
     branch: str | None = None
-    storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+    # Options of fsspec may be dictionaries, so they are compared, not hashed.
+    storage_options: tuple[tuple[str, Any], ...] = field(default=(), repr=False, hash=False)
     allow_bases: tuple[str, ...] = ()
     stamp: str = ""
     reads_checked: bool = False

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,13 @@ def test_fragments_that_an_index_rules_out_get_no_task(dataset: LanceDataset) ->
     gone = spark.delete(changed, "id IN (5, 999)", engine="local")
     assert lance.dataset(made.uri).count_rows() == 119
     assert spark.delete(gone, "id = 999", engine="local").version == gone.version
+
+
+def test_options_of_fsspec_may_be_dictionaries(tmp_path: Path) -> None:
+    """Found on S3: a task could not open the dataset, because its options cannot be hashed."""
+    lance_nb.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")
+    options = (("client_kwargs", {"region_name": "us-east-1"}),)
+    pinned = PinnedVersion(str(tmp_path / "t.lance"), 1, storage_options=options)
+    assert {pinned, replace(pinned, version=2)} == {pinned, replace(pinned, version=2)}
+    assert pinned != replace(pinned, storage_options=())
+    assert pinned.dataset().count_rows() == 2
