@@ -28,6 +28,10 @@ const MIMES = [
   "audio/mpeg",
   "audio/ogg",
   "audio/flac",
+  "audio/mp4",
+  "video/mp4",
+  "video/webm",
+  "video/ogg",
 ];
 const media = (more) => ({
   null: false,
@@ -58,8 +62,10 @@ test("only media types on the list are shown", async () => {
     const element = await found;
     assert.equal(element.shows, true);
     assert.equal(made[0].type, mime);
-    const [child] = element.querySelectorAll("img, audio");
-    assert.equal(child.tagName, mime.startsWith("image") ? "IMG" : "AUDIO");
+    const [child] = element.querySelectorAll("img, audio, video");
+    const tags = { image: "IMG", audio: "AUDIO", video: "VIDEO" };
+    assert.equal(child.tagName, tags[mime.split("/")[0]]);
+    assert.equal(child.hasAttribute("autoplay"), false);
     element.close();
     assert.deepEqual(revoked, ["blob:1"]);
   }
@@ -67,7 +73,7 @@ test("only media types on the list are shown", async () => {
     "image/svg+xml",
     "text/html",
     "application/pdf",
-    "video/mp4",
+    "video/x-matroska",
     "image/tiff",
     "",
   ]) {

@@ -148,7 +148,7 @@ test("what is later, missing or no picture ends no loop", async () => {
   tiles.want(rowsOf(0, 4));
   assert.deepEqual(kernel.last("wall.tiles").args, { version: 3, row: 2, count: 1 });
   const drawn = tiles.draw(/** @type {any} */ (tiles.get("k|1")));
-  assert.equal(drawn[0].textContent, "♪ WAV");
+  assert.equal(drawn[0].textContent, "▶ ♪ WAV");
   const none = tiles.draw(/** @type {any} */ (tiles.get("k|3")));
   assert.equal(none[0].textContent, "null"); // a row that did not come
 });

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import wave
 import zlib
 from pathlib import Path
 from struct import pack
@@ -166,3 +168,83 @@ def test_duplicates_and_doubts_are_staged(
     stage = page.locator(".lnb-panel-stage")
     expect(stage).to_contain_text("598 → 578")
     screenshot(page, "card")
+
+
+# Records some frames of one colour, as the browser makes films.
+FILM = """
+async ([red, green, blue]) => {
+  const canvas = Object.assign(document.createElement("canvas"), { width: 64, height: 48 });
+  const pen = canvas.getContext("2d");
+  const recorder = new MediaRecorder(canvas.captureStream(20), { mimeType: "video/webm" });
+  const parts = [];
+  recorder.ondataavailable = ({ data }) => parts.push(data);
+  const ended = new Promise((resolve) => { recorder.onstop = resolve; });
+  recorder.start();
+  for (let at = 0; at < 8; at += 1) {
+    pen.fillStyle = `rgb(${red}, ${green}, ${blue})`;
+    pen.fillRect(0, 0, 64, 48);
+    pen.fillStyle = "#fff";
+    pen.fillRect(8 + at, 16, 12, 12);
+    await new Promise((resolve) => setTimeout(resolve, 40));
+  }
+  recorder.stop();
+  await ended;
+  const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
+  return btoa(String.fromCharCode(...bytes));
+}
+"""
+COLOUR_OF_TILE = """
+(canvas) => [...canvas.getContext("2d").getImageData(2, 2, 1, 1).data].slice(0, 3)
+"""
+
+
+def sound() -> bytes:
+    """Return a tone of a fifth of a second."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as writer:
+        writer.setparams((1, 2, 8000, 0, "NONE", ""))
+        tone = np.sin(np.arange(1600) / 8000 * 2 * np.pi * 440) * 9000
+        writer.writeframes(tone.astype("<i2").tobytes())
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_films_show_their_first_picture_and_sounds_can_be_played(
+    page: Page, open_widget: OpenWidget, screenshot: Screenshot, tmp_path: Path, dark: bool
+) -> None:
+    film = base64.b64decode(page.evaluate(FILM, [200, 40, 60]))
+    values = [film, sound(), film[:60], film[:200].ljust(5_000_000, b"\0"), None]
+    names = ["film", "tone", "cut short", "large", "nothing"]
+    blob = lance_nb.blob_array(values) if dark else pa.array(values, pa.binary())
+    field = lance_nb.blob_field("clip") if dark else pa.field("clip", pa.binary())
+    rows = pa.table([names, blob], schema=pa.schema([pa.field("name", pa.string()), field]))
+    clips = lance_nb.write_dataset(rows, str(tmp_path / "clips.lance"))
+    opened = open_widget(Explorer(clips, height=520), dark=dark, width=1300).page
+    opened.get_by_role("tab", name="Pictures").click()
+    panel = opened.locator(".lnb-panel-pictures")
+    panel.get_by_label("caption").select_option("name")
+    tile = panel.get_by_role("option", name="film", exact=True)
+    expect(tile.locator(".lnb-wall-play")).to_be_visible()
+    red, green, blue = tile.locator("canvas").evaluate(COLOUR_OF_TILE)
+    assert (abs(red - 200) < 30, abs(green - 40) < 30, abs(blue - 60) < 30) == (True,) * 3
+    for name, words in (
+        ("tone", "♪ WAV"),
+        ("cut short", "WebM · cannot be decoded"),
+        ("large", "WebM · too large for a tile"),
+        ("nothing", "null"),
+    ):
+        expect(panel.get_by_role("option", name=name, exact=True)).to_contain_text(words)
+    screenshot(opened)
+    tile.click()
+    large = panel.get_by_role("dialog", name="film")
+    video = large.locator("video")
+    expect(video).to_have_js_property("videoWidth", 64)
+    expect(video).to_have_js_property("paused", True)
+    assert video.evaluate("(one) => one.src").startswith("blob:")
+    screenshot(opened, "large")
+    opened.keyboard.press("ArrowRight")
+    tone = panel.get_by_role("dialog", name="tone").locator("audio")
+    expect(tone).to_have_js_property("readyState", 4)
+    expect(tone).to_have_js_property("paused", True)
+    assert abs(tone.evaluate("(one) => one.duration") - 0.2) < 0.01
+    screenshot(opened, "sound")

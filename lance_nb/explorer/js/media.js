@@ -1,5 +1,5 @@
-// A picture or a sound from a cell: its bytes are fetched in pieces and given to the browser as a
-// blob.
+// A picture, a sound or a film from a cell: its bytes are fetched in pieces and given to the
+// browser as a blob.
 
 import { bytes, h } from "./dom.js";
 
@@ -13,13 +13,51 @@ const SHOWN = new Set([
   "audio/mpeg",
   "audio/ogg",
   "audio/flac",
+  "audio/mp4",
+  "video/mp4",
+  "video/webm",
+  "video/ogg",
 ]);
 /** @typedef {HTMLElement & {shows: boolean, close: () => void}} MediaElement */
 
 const AT_ONCE = 2_000_000;
+const FRAME_MS = 5000; // that a browser may take for the first picture of a film
 
 /**
- * What a binary value is, and its picture or sound: at once when it is small, else when asked for.
+ * The first picture of a film, made small. It is not played, and what the browser holds of it is
+ * given back.
+ * @param {Lnb.Buffer} buffer @param {string} mime @param {number} most pixels of the longer side
+ * @returns {Promise<ImageBitmap>} rejects a film that the browser cannot decode
+ */
+export async function firstFrame(buffer, mime, most) {
+  const url = URL.createObjectURL(new Blob([/** @type {BlobPart} */ (buffer)], { type: mime }));
+  /** @type {HTMLVideoElement} */
+  const video = h("video", { preload: "auto", playsinline: "" });
+  video.muted = true;
+  try {
+    await new Promise((resolve, reject) => {
+      setTimeout(reject, FRAME_MS, new Error("it takes too long"));
+      video.addEventListener("loadeddata", resolve, { once: true });
+      video.addEventListener("error", reject, { once: true });
+      video.src = url;
+    });
+    const { videoWidth, videoHeight } = video;
+    const scale = Math.min(1, most / Math.max(1, videoWidth, videoHeight));
+    return await createImageBitmap(video, {
+      resizeWidth: Math.max(1, Math.round(videoWidth * scale)),
+      resizeHeight: Math.max(1, Math.round(videoHeight * scale)),
+      resizeQuality: "medium",
+    });
+  } finally {
+    video.removeAttribute("src");
+    video.load();
+    URL.revokeObjectURL(url);
+  }
+}
+
+/**
+ * What a binary value is, and its picture, sound or film: at once when it is small, else when
+ * asked for.
  * @param {Lnb.Context} ctx @param {Lnb.Args} args place, lens, row and column
  * @returns {Promise<MediaElement|null>} null: neither; `shows`: the browser can show it; `close()`
  *   gives its memory back
@@ -46,10 +84,14 @@ export async function mediaOf(ctx, args) {
     );
     const broken = () =>
       words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);
+    const name = `${result.label}, row ${args.row}`;
+    const on = { error: broken };
     const shown =
       result.kind === "image"
-        ? h("img", { src: url, alt: `${result.label}, row ${args.row}`, on: { error: broken } })
-        : h("audio", { src: url, controls: true, on: { error: broken } });
+        ? h("img", { src: url, alt: name, on })
+        : result.kind === "video"
+          ? h("video", { src: url, controls: true, playsinline: "", "aria-label": name, on })
+          : h("audio", { src: url, controls: true, "aria-label": name, on });
     place.close = () => URL.revokeObjectURL(url);
     place.append(shown);
   };

@@ -1,7 +1,9 @@
-// The pictures of a wall: asked for when they are in sight, decoded a few at a time, kept within a
-// budget of pixels, and left alone when they were scrolled away meanwhile.
+// The pictures of a wall, and the first ones of films: asked for when they are in sight, decoded a
+// few at a time, kept within a budget of pixels, and left alone when they were scrolled away
+// meanwhile.
 
 import { h } from "./dom.js";
+import { firstFrame } from "./media.js";
 
 const AT_ONCE = 24; // rows of a request, see models/picture_wall.py
 const DECODERS = 4;
@@ -90,6 +92,7 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
     try {
       if (asked !== turn || !inSight(key)) return null; // scrolled away
       const most = size() * Math.min(2, globalThis.devicePixelRatio || 1);
+      if (about.kind === "video") return await firstFrame(buffer, about.mime, most);
       const scale = Math.min(1, most / Math.max(about.width, about.height));
       return await createImageBitmap(
         new Blob([/** @type {BlobPart} */ (buffer)], { type: about.mime }),
@@ -190,7 +193,7 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
     },
     /** The picture, or what stands in its place. @param {Tile} tile */
     draw({ abouts, bitmaps }) {
-      return abouts.map((about, side) => {
+      return abouts.flatMap((about, side) => {
         const bitmap = bitmaps[side];
         if (!bitmap) return h("span", { class: "lnb-wall-none" }, wordsOf(about));
         const canvas = h("canvas", {
@@ -199,7 +202,8 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
           "aria-hidden": "true",
         });
         canvas.getContext("2d")?.drawImage(bitmap, 0, 0);
-        return canvas;
+        if (about.kind !== "video") return canvas;
+        return [canvas, h("span", { class: "lnb-wall-play", title: about.label }, "▶")];
       });
     },
   };
@@ -222,7 +226,9 @@ const NOTHING = {
 /** What a value is that is no picture. @param {About} about */
 function wordsOf(about) {
   if (!about.kind) return "null";
-  if (about.kind === "audio") return `♪ ${about.label}`;
+  if (about.kind === "audio") return `▶ ♪ ${about.label}${about.why && ` · ${about.why}`}`;
+  if (about.kind === "video")
+    return `▶ ${about.label} · ${about.why || "too large for a tile: open it"}`;
   if (about.kind === "image") return `${about.label} · ${about.why || "too large for a tile"}`;
   return about.label;
 }

@@ -1,7 +1,8 @@
-"""Recognize images and sounds in binary values, and select the small images for the grid.
+"""Recognize images, sounds and films in binary values, and select the small images for the grid.
 
-Only what the first bytes prove is named: PNG, JPEG, GIF, WebP; WAV, MP3, OGG, FLAC. Text that a
-browser could run (SVG, HTML) is never recognized, whatever a column or a file name says.
+Only what the first bytes prove is named: PNG, JPEG, GIF, WebP; WAV, MP3, OGG, FLAC, M4A; MP4, WebM,
+OGV. Text that a browser could run (SVG, HTML) is never recognized, whatever a column or a file name
+says. Whether a browser has the codec of a film is known when it tries.
 
 A page of rows only marks which values are small images (``image_marks``); the bytes of those in
 view are requested separately, a few at a time (``thumbnails``). The kernel does not decode or scale
@@ -33,11 +34,16 @@ THUMBNAIL_ROWS = 12
 THUMBNAIL_BYTES = 64_000
 THUMBNAIL_PIXELS = 4_000_000
 _MARK_BYTES = 32
+# Brands of ISO base media files: films and sounds, not the pictures HEIC and AVIF.
+_FILMS = frozenset(
+    {b"isom", b"iso2", b"iso3", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"av01",
+     b"M4V ", b"M4VP", b"dash", b"MSNV", b"3gp4", b"3gp5"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """The media type of a value: ``kind`` image, audio or bytes; ``why`` it is not shown."""
+    """The media type of a value: ``kind`` image, audio, video or bytes; ``why`` it is not shown."""
 
     kind: str
     mime: str
@@ -53,7 +59,7 @@ class Media:
 
 def media_of(head: bytes, size_bytes: int) -> Media:
     """Recognize a value of ``size_bytes`` by its first bytes (``HEAD_BYTES`` are enough)."""
-    found = _image(head) or _audio(head)
+    found = _image(head) or _video(head) or _audio(head)
     if found is None:
         return Media("bytes", "application/octet-stream", "bytes")
     if size_bytes > MAX_BYTES:
@@ -116,11 +122,23 @@ def _jpeg_size(head: bytes) -> tuple[int, int]:
     return 0, 0
 
 
+def _video(head: bytes) -> Media | None:
+    if head[4:8] == b"ftyp" and head[8:12] in _FILMS:
+        return Media("video", "video/mp4", "MP4")
+    if head.startswith(b"\x1a\x45\xdf\xa3") and b"\x42\x82\x84webm" in head[:64]:
+        return Media("video", "video/webm", "WebM")
+    if head[:4] == b"OggS" and head[28:35] == b"\x80theora":
+        return Media("video", "video/ogg", "OGV")
+    return None
+
+
 def _audio(head: bytes) -> Media | None:
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return Media("audio", "audio/wav", "WAV")
     if head[:4] == b"fLaC":
         return Media("audio", "audio/flac", "FLAC")
+    if head[4:12] in (b"ftypM4A ", b"ftypM4B "):
+        return Media("audio", "audio/mp4", "M4A")
     if head[:4] == b"OggS":
         return Media("audio", "audio/ogg", "OGG")
     frame = len(head) >= 4 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0

@@ -6,12 +6,12 @@ Section        rows side by side in an order of rows: what they have in common
 Sections       an order of rows that is divided into sections
 ============== =====================================================================
 
-A tile has the bytes of its picture as they are stored; the browser makes them small. Where the
-pictures of a request are more than ``ANSWER_BYTES`` together, the last ones are marked ``later``
-and asked for again.
+A tile has the bytes of its picture or film as they are stored; the browser makes a picture small,
+and takes the first one of a film. Where those of a request are more than ``ANSWER_BYTES`` together,
+the last ones are marked ``later`` and asked for again.
 
-Limits: a picture of a tile has at most ``TILE_BYTES``; a request is for ``MAX_TILES`` rows; of an
-order of rows ``MAX_GROUPED`` rows are divided into at most ``MAX_SECTIONS`` sections;
+Limits: a picture or film of a tile has at most ``TILE_BYTES``; a request is for ``MAX_TILES`` rows;
+of an order of rows ``MAX_GROUPED`` rows are divided into at most ``MAX_SECTIONS`` sections;
 ``MAX_STAGED`` rows are named in a condition. Whether a column holds pictures is read from its first
 ``HEAD_ROWS`` rows, of the first ``MAX_PROBED`` columns that could.
 """
@@ -59,7 +59,7 @@ Progress = Callable[[int, int], object]
 
 
 def picture_columns(dataset: Source) -> list[str]:
-    """Return the columns whose first values are pictures or sounds."""
+    """Return the columns whose first values are pictures, sounds or films."""
     blobs = blob_columns(dataset)
     names = [one.name for one in dataset.schema if one.name in blobs or cells.is_binary(one.type)]
     return [name for name in names[:MAX_PROBED] if _has_media(dataset, name)]
@@ -140,7 +140,8 @@ def _sent(values: Sequence[Value], captions: Sequence[str], row: int) -> tuple[
     for at, (value, caption) in enumerate(zip(values, captions, strict=True)):
         media = None if value is None else media_of(*value)
         whole = value is not None and len(value[0]) == value[1]
-        fits = media is not None and media.kind == "image" and not media.why and whole
+        is_seen = media is not None and media.kind in ("image", "video")
+        fits = media is not None and is_seen and not media.why and whole
         later = fits and value is not None and bool(sent) and spent + value[1] > ANSWER_BYTES
         if fits and not later and value is not None:
             sent.append(value[0])

@@ -16,6 +16,8 @@ from lance_nb.explorer.models.media import (
 from tests.support.explorer_samples import GIF, JPEG, PNG, VP8, VP8L, VP8X
 from tests.support.markup_payloads import PAYLOADS
 
+WEBM = bytes.fromhex("1a45dfa39f4286810142f7810142f2810442f381084282847765626d")
+
 
 @pytest.mark.parametrize(
     ("head", "mime", "label"),
@@ -31,6 +33,11 @@ from tests.support.markup_payloads import PAYLOADS
         (b"\xff\xfb\x90\x44", "audio/mpeg", "MP3"),
         (b"OggS\0", "audio/ogg", "OGG"),
         (b"fLaC\0", "audio/flac", "FLAC"),
+        (b"\0\0\0\x20ftypM4A \0", "audio/mp4", "M4A"),
+        (b"\0\0\0\x20ftypisom\0\0\2\0isomavc1", "video/mp4", "MP4"),
+        (b"\0\0\0\x18ftypmp42", "video/mp4", "MP4"),
+        (b"OggS\0\2" + bytes(22) + b"\x80theora", "video/ogg", "OGV"),
+        (WEBM, "video/webm", "WebM"),
     ],
 )
 def test_the_first_bytes_tell_what_it_is(head: bytes, mime: str, label: str) -> None:
@@ -42,6 +49,8 @@ def test_the_first_bytes_tell_what_it_is(head: bytes, mime: str, label: str) -> 
     "head",
     [
         b"", b"\x89PNG", b"GIF", b"RIFF\0\0\0\0AVI ", b"\xff\xfe\x00a", b"<svg xmlns='x'/>", b"PK",
+        WEBM[:-1], WEBM[:-4] + b"html", b"\x1a\x45\xdf\xa3\x9fmatroska", b"\0\0\0\x20ftypavif",
+        b"\0\0\0\x20ftypheic", b"\0\0\0\x20ftyp", b"\0\0\0\x20ftyphtml",
         b"<!doctype html>", b"%PDF-1.7", *(text.encode("utf-8", "replace") for text in PAYLOADS),
     ],
 )  # fmt: skip
@@ -54,6 +63,7 @@ def test_what_is_too_large_is_described_and_not_shown() -> None:
     assert media_of(huge, 1000).why == "too many pixels"
     assert media_of(PNG, MAX_BYTES + 1).why == "larger than 16 MB"
     assert media_of(b"OggS", MAX_BYTES + 1).why
+    assert media_of(WEBM, MAX_BYTES + 1).why == "larger than 16 MB"
 
 
 @pytest.mark.parametrize("whole", [PNG, GIF, JPEG, VP8X, VP8L, VP8])
