@@ -95,6 +95,7 @@ function peek(look = "text") {
     lens: () => ({ filter: "f" }),
     similar: (...spot) => did.push(["similar", ...spot]),
     only: (...spot) => did.push(["only", ...spot]),
+    alike: (...spot) => did.push(["alike", ...spot]),
   });
   return { ctx, grid, did, ...part };
 }
@@ -107,7 +108,10 @@ test("a whole value stands over the grid until it is closed", async () => {
   const args = { branch: null, version: 3, row: 1500, column: 2, filter: "f" };
   assert.deepEqual(asked.args, args);
   await asked.answer({ text: "long text" });
-  assert.equal(shown(element), "words|row 1,500|[Only this value]|[Copy]|[×]|long text");
+  assert.equal(
+    shown(element),
+    "words|row 1,500|[Only this value]|[More like this]|[Copy]|[×]|long text",
+  );
   assert.equal(document.lastFocused, element);
   assert.equal(send(element, "keydown", { key: "a" }).defaultPrevented, false);
   assert.equal(element.hidden, false);
@@ -741,6 +745,16 @@ test("letters ask for a value, for similar rows, for the column and the keys", a
   grid.state.column = 0; // among neighbours their vector is followed: it stands one further
   act.letters.n();
   assert.equal(ctx.kernel.last("rows.like").args.column, 2);
+  grid.asked.near = null;
+  const columnOf = grid.store.column;
+  grid.store.column = () => ({ raw: "text", look: "text" });
+  act.letters.n();
+  const words = ctx.kernel.last("rows.words");
+  assert.deepEqual(words.args, { ...place, row: 5, column: 0 });
+  const search = { text: "rare words", columns: ["text"], any: true };
+  await words.answer({ search });
+  assert.deepEqual(did.pop(), ["look", { order: null, within: null, search }]);
+  grid.store.column = columnOf;
   act.letters["/"]();
   assert.deepEqual(did.pop(), ["focus"]);
   act.letters.f();

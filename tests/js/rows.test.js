@@ -28,6 +28,8 @@ const part = (columns, numRows = 3, more = {}) => ({
   ...more,
 });
 const ROWS = part({ id: ["1", "2", "3"], word: ["a", HOSTILE, "c"] });
+const VECTORS = structuredClone(ROWS);
+for (const one of VECTORS.page.columns) one.look = "vector";
 
 function rows(screen = { rows: ROWS }) {
   const ctx = fakeContext(screen);
@@ -215,7 +217,7 @@ test("a key sorts by the column: ascending, descending, as stored", async () => 
 });
 
 test("the recall of an index is compared on demand, and a search can be exact", async () => {
-  const { ctx, grid, el } = rows();
+  const { ctx, grid, el } = rows({ rows: VECTORS });
   press(grid, "n");
   await ctx.kernel.last("rows.like").answer({ like: "7", row: 2, column: "word" });
   const answer = {
@@ -243,7 +245,7 @@ test("the recall of an index is compared on demand, and a search can be exact", 
 });
 
 test("among neighbors the keyboard goes to the distance, the first column", async () => {
-  const { ctx, grid, view } = rows();
+  const { ctx, grid, view } = rows({ rows: VECTORS });
   const place = () => grid.getAttribute("aria-activedescendant").split("-").slice(-2).join(":");
   const answer = {
     num_rows: 3,

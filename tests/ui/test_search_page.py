@@ -87,7 +87,11 @@ def test_rows_are_found_by_words_with_an_index_and_without(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(rows.locator(".lnb-peek mark")).to_have_text(["heron", "heron"])
-    page.keyboard.press("Escape")
+    rows.locator(".lnb-peek").get_by_role("button", name="More like this").click()
+    expect(plan).to_contain_text("by the index text_idx on text")
+    expect(box).to_have_value("heron")
+    expect(rows.locator(".lnb-grid-row").first).to_contain_text("heron, heron and herons")
+    screenshot(page, "alike")
     assert page.locator(".lnb-panel-rows img").count() == 0
     box.focus()
     page.keyboard.press("Escape")

@@ -8,10 +8,10 @@ import { markedText } from "./search_box.js";
 /**
  * @param {Lnb.Context} ctx @param {HTMLElement} grid gets the focus back
  * @param {{columnOf: (column: number) => Lnb.Column | undefined, lens: () => Lnb.Args,
- *   similar: (row: number, column: number) => void, only: (row: number, column: number) => void}}
- *   from
+ *   similar: (row: number, column: number) => void, only: (row: number, column: number) => void,
+ *   alike: (row: number, column: number) => void}} from
  */
-export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
+export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
   const element = h("div", {
     class: "lnb-peek",
     role: "dialog",
@@ -57,13 +57,14 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, only }) {
       close();
       work(row, column);
     };
+    const alikes = look === "text" && text ? button("More like this", act(alike)) : null;
     const special =
       look === "vector"
         ? button("Find similar", act(similar))
         : ["text", "bool", "number"].includes(look ?? "")
           ? button("Only this value", act(only))
           : null;
-    return h("span", { class: "lnb-peek-actions" }, special, copy);
+    return h("span", { class: "lnb-peek-actions" }, special, alikes, copy);
   }
 
   /** @param {number} row @param {number} column */

@@ -90,13 +90,26 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   }
 
   /**
+   * Search for the words that tell a text from others.
+   * @param {number} row @param {number} column
+   */
+  function alike(row, column) {
+    attempt(async () => {
+      const { result } = await ctx.kernel.ask("rows.words", { ...place(), row, column });
+      ctx.detail.clear();
+      look({ order: null, within: null, search: result.search });
+    });
+  }
+
+  /**
    * From among neighbours it is their vector that is followed, wherever the keyboard stands.
    * @param {number} row @param {number} here
    */
   function similar(row, here) {
+    if (!asked.near && store.column(here)?.look === "text") return alike(row, here);
     const column = asked.near && store.column(here)?.look !== "vector" ? asked.near.at + 1 : here;
     const at = column - ctx.rows.numFound;
-    attempt(async () => {
+    return attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
       ctx.detail.clear();
       look({
@@ -168,6 +181,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     brush,
     brushOdd,
     similar,
+    alike,
     only,
     keys,
     copy,

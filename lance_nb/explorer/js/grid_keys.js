@@ -44,7 +44,7 @@ export const KEYS = [
   ["s, S", "sort by the column, also by the column"],
   ["h, p, v", "hide or pin the column, choose columns"],
   ["=", "only rows with this value"],
-  ["n", "rows like this vector"],
+  ["n", "rows like this vector or text"],
   ["/, f", "filter, search for words"],
   ["Ctrl+A", "select all rows"],
   ["Ctrl+C", "copy the selection, or the cell (on macOS also Command)"],

@@ -20,10 +20,13 @@ An index without positions cannot find phrases; the columns are then scanned, an
 an index cannot be read. ``FullTextSearch.remarks`` says which columns were not searched, and why no
 index was used.
 
+``telling_words`` chooses words of a text, to find texts like it.
+
 Limits: ``MAX_CHARS`` characters and ``MAX_TERMS`` words and phrases; a scan reads up to
 ``MAX_SCANNED`` columns, and its filter has at most ``MAX_CONDITION_CHARS`` characters; an index
-gives the ``MAX_FOUND`` best rows; marks of a text are looked for in its first ``cells`` characters
-(``text.CELL_BYTES``), ``MAX_MARKS`` of them are shown.
+gives the ``MAX_FOUND`` best rows; marks of a text are looked for in its first characters
+(``text.CELL_BYTES``), ``MAX_MARKS`` of them are shown; ``MAX_TELLING`` words of a text tell it
+from others.
 Not supported: a scan of lists of texts.
 """
 
@@ -31,9 +34,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from math import log
 from operator import and_, or_
 from typing import Any
 
@@ -46,7 +51,7 @@ from lance_nb.explorer.models.filter_conditions import column_sql
 from lance_nb.explorer.models.source import Source, scanned_source, stored_source
 from lance_nb.indices.listing import ListedIndex
 from lance_nb.indices.texts.search import TextSearch, text_search
-from lance_nb.indices.texts.tokenizer import Tokenizer
+from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters
 from lance_nb.indices.texts.tokenizer import is_text as has_texts
 from lance_nb.table.text_query import (
     FullTextOperator,
@@ -63,6 +68,7 @@ MAX_SCANNED = 16
 MAX_CONDITION_CHARS = 12_000
 MAX_FOUND = 100_000
 MAX_MARKS = 20
+MAX_TELLING = 8
 MAX_COLUMNS = 50  # offered for a choice
 _BEFORE = 20  # characters that stay before the first mark of a long text
 _TERMS = re.compile(r'"([^"]*)"?|([^\s"]+)')
@@ -352,6 +358,41 @@ def _joined(
     query = reduce(or_ if any_word else and_, [one for one, _ in parts])
     codes = [one.code for _, one in parts]
     return query, Python(f"({(' | ' if any_word else ' & ').join(codes)})")
+
+
+# --- texts like a text ----------------------------------------------------------------------------
+
+
+def telling_words(dataset: Source, column: str, written: str) -> list[str]:
+    """Return the words of a text that tell it from others, the most telling one first.
+
+    By an index these are frequent in the text and in few others (tf-idf), and in at least one other
+    if there are any such; without one the longest words that are no stop words of English. Raises
+    InvalidInputError for a text without such words.
+    """
+    pieces = Counter(one.casefold() for one in _runs(written[: text.CELL_BYTES]))
+    usable, _ = _usable(dataset, _indexed_columns(dataset), needs_positions=False)
+    searches = _searches(dataset)
+    ranks: dict[str, tuple[bool, float]] = {}
+    if searches is not None and column in usable:
+        cutter = Tokenizer(searches.parameters(column))
+        tokens: dict[str, list[str]] = {}  # words with one stem stand for each other
+        for one in pieces:
+            token = cutter.token_of(one)
+            if token is not None:
+                tokens.setdefault(token, []).append(one)
+        total, counts = searches.document_counts(column, tokens)
+        for token, alike in tokens.items():
+            count, times = counts[token], sum(pieces[one] for one in alike)
+            if count:
+                ranks[alike[0]] = (count > 1, times * log(1 + total / count))
+    else:
+        cutter = Tokenizer(TokenizerParameters(stem=False))
+        ranks = {one: (True, len(one)) for one in pieces if cutter.token_of(one) is not None}
+    found = sorted(ranks, key=lambda one: ranks[one], reverse=True)[:MAX_TELLING]
+    if not found:
+        raise InvalidInputError("this text has no words to search for")
+    return found
 
 
 # --- by a scan ------------------------------------------------------------------------------------

@@ -160,6 +160,7 @@ export function mountRows(el, ctx) {
     columnOf: (column) => store.column(column),
     lens,
     similar: actions.similar,
+    alike: actions.alike,
     only: actions.only,
   });
   const keys = h(

@@ -12,6 +12,7 @@ rows.look    order, near, within, choice,      num_rows, num_columns, pinned, ar
                                                search), found_by: _distance or _score, search
 rows.hold    before, ranges, row (long work)   row, ranges: where these rows are now, words
 rows.like    row, column                       like: the key of this vector, for ``near``
+rows.words   row, column                       search: for words of this text, see ``search``
 rows.columns text                              columns found by name: {at (null: hidden), raw, name,
                                                type, sql}
 rows.names                                     all columns, groups: see models.column_choice
@@ -68,7 +69,7 @@ from lance_nb.explorer.models.filter_conditions import (
 )
 from lance_nb.explorer.models.full_text_search import MAX_CHARS as MAX_SEARCH_CHARS
 from lance_nb.explorer.models.full_text_search import MAX_COLUMNS as MAX_SEARCHED
-from lance_nb.explorer.models.full_text_search import SearchRequest
+from lance_nb.explorer.models.full_text_search import SearchRequest, telling_words
 from lance_nb.explorer.models.held_rows import hold_rows, row_ids_at
 from lance_nb.explorer.models.row_detail import (
     MAX_ROWS,
@@ -121,6 +122,7 @@ class RowHandlers(RequestHandlers):
         "rows.look": "on_look",
         "rows.hold": "on_hold",
         "rows.like": "on_like",
+        "rows.words": "on_words",
         "rows.recall": "on_recall",
         "rows.columns": "on_columns",
         "rows.names": "on_names",
@@ -194,6 +196,15 @@ class RowHandlers(RequestHandlers):
             "column": text.name(name),
             "dimension": kind.list_size,
         })  # fmt: skip
+
+    def on_words(self, args: Mapping[str, Any]) -> Answer:
+        """Choose words of a text, to search for texts like it."""
+        name, scalar = self._cell(args)
+        if not cells.is_text(scalar.type):
+            raise NotSupportedError(f"values of {name!r} are not texts")
+        written = cells.scalar_text(scalar) if scalar.is_valid else ""
+        found = telling_words(self.source(args), name, written)
+        return Answer({"search": {"text": " ".join(found), "columns": [name], "any": True}})
 
     def on_recall(self, args: Mapping[str, Any]) -> Job:
         """Compare the neighbors that an index finds with those of an exact search."""

@@ -167,6 +167,18 @@ class TextSearch:
             known = self._parts[index.column] = tuple(found)
         return known
 
+    def document_counts(self, column: str, words: Iterable[str]) -> tuple[int, dict[str, int]]:
+        """Return how many documents an index holds, and how many of them have each token.
+
+        ``words`` are tokens as ``parameters`` cut them. Raises LanceError.
+        """
+        parts = [part.partition for part in self.parts(self.indices[column])]
+        counts = {}
+        for word in words:
+            numbers = ((one, one.number(word)) for one in parts)
+            counts[word] = sum(one.length(at) for one, at in numbers if at is not None)
+        return sum(one.num_documents for one in parts), counts
+
 
 def text_search(snapshot: Snapshot) -> TextSearch:
     """Return the text indices of a version; listed once per version."""

@@ -14,6 +14,7 @@ from lance_nb.explorer.models.full_text_search import (
     SCORE,
     SearchRequest,
     plan_search,
+    telling_words,
     terms_of,
     text_columns,
     utf16_places,
@@ -198,6 +199,19 @@ def test_what_cannot_be_searched_is_refused(dataset: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(full_text_search, "MAX_CONDITION_CHARS", 100)
     with pytest.raises(InvalidInputError, match="choose a column"):
         found(dataset, "river stone")
+
+
+def test_telling_words_are_frequent_here_and_rare_elsewhere(dataset: Any) -> None:
+    written = "The old river, old bank and a waterfall"
+    assert telling_words(dataset, "text", written) == ["waterfall", "river", "bank", "old"]
+    dataset.create_scalar_index("text", "INVERTED")
+    # Twice here; bank and river are in others, waterfall is in none.
+    assert telling_words(dataset, "text", written) == ["old", "bank", "river"]
+    many = " ".join(f"w{at} river" for at in range(20))
+    assert len(telling_words(dataset, "note", many)) == full_text_search.MAX_TELLING
+    for nothing in ("", "the and", "--"):
+        with pytest.raises(InvalidInputError, match="no words to search for"):
+            telling_words(dataset, "note", nothing)
 
 
 def test_a_scan_reads_a_bounded_number_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:

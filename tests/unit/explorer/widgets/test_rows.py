@@ -85,6 +85,9 @@ def test_words_are_searched_for_marked_kept_and_exported(
     done = ask(session, "rows.export", what="shown", name="found.parquet", **lens)
     assert pq.read_table(done["path"])["id"].to_pylist() == [0, 2]
     assert "row_ids=[0, 2]" in done["code"]["python"]
+    like = ask(session, "rows.words", row=1, column=2, **lens)
+    assert like["search"] == {"text": "river b", "columns": ["text"], "any": True}
+    assert "not texts" in ask(session, "rows.words", row=1, column=1, **lens)["message"]
     near = {"like": "v1", "k": 3, "metric": "l2"}
     wrong = [7, {"text": 5}, {"text": "a", "any": 1}, {"text": "a", "columns": "text"}]
     for one in wrong:
