@@ -189,7 +189,8 @@ class RowOrderCache:
 
     def keep_rows(self, place: object, row_ids: npt.NDArray[np.uint64]) -> str:
         """Keep rows of one version that a view chose, by row id; returns their key."""
-        return self._keep("s", place, np.unique(row_ids))
+        is_ascending = bool((row_ids[1:] > row_ids[:-1]).all())
+        return self._keep("s", place, row_ids if is_ascending else np.unique(row_ids))
 
     def keep_sections(self, place: object, arrangement: RowOrder) -> str:
         """Keep an order that a view divides into sections, beside those of the grid."""

@@ -44,6 +44,9 @@ SCALE = 65_535
 MARGIN = 0.25  # of the sample's box, on each side, for points that come later
 _ITERATIONS = 8
 _ROW_ID = "_rowid"
+_SQUARE_BITS = 8
+_SQUARE = 1 << _SQUARE_BITS  # width of a square, in steps of SCALE
+_OUTSIDE, _INSIDE, _CROSSED = 0, 1, 2
 
 Progress = Callable[[int, int], object]
 Coordinates = npt.NDArray[np.uint16]
@@ -230,20 +233,57 @@ class PointSet:
     def inside(self, polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """Return the places of the points in a polygon of the shape (corners, 2).
 
-        A point is inside when a line from it to the right crosses the outline an odd number of
-        times.
+        Only points in a square of a grid that the outline goes through are compared with it: all
+        points of another square are inside, or none.
         """
-        low, high = polygon.min(0), polygon.max(0)
-        near = np.flatnonzero(((self.xy >= low) & (self.xy <= high)).all(1))
-        order = near[np.argsort(self.xy[near, 1], kind="stable")]
-        x, y = self.xy[order, 0].astype(np.float64), self.xy[order, 1].astype(np.float64)
-        is_inside = np.zeros(order.size, np.bool_)
-        for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
-            first, stop = np.searchsorted(y, sorted((y1, y2)))  # only points beside this edge
-            if first < stop:
-                crossing = x1 + (y[first:stop] - y1) * (x2 - x1) / (y2 - y1)
-                is_inside[first:stop] ^= x[first:stop] < crossing
-        return np.sort(order[is_inside])
+        x, y = self.xy[:, 0], self.xy[:, 1]
+        kinds = _squares_of(polygon)[(x & ~np.uint16(_SQUARE - 1)) | (y >> _SQUARE_BITS)]
+        is_inside = kinds == _INSIDE
+        near = np.flatnonzero(kinds == _CROSSED)
+        is_inside[near] = _in_outline(self.xy[near], polygon)
+        return np.flatnonzero(is_inside)
+
+
+def _squares_of(polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
+    """Tell of each square of the grid whether it is outside, inside, or crossed by the outline."""
+    count = (SCALE + 1) >> _SQUARE_BITS
+    edges = np.zeros((count, count + 1), np.int64)  # by row and column, summed up along the row
+    for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        low, high = sorted((y1, y2))
+        first, last = (int(np.clip((one) // _SQUARE, 0, count - 1)) for one in (low - 1, high + 1))
+        rows = np.arange(first, last + 1)
+        # Where the edge enters and leaves each row of squares.
+        ends = np.clip([rows * _SQUARE - 1, (rows + 1) * _SQUARE + 1], low, high)
+        slope = (x2 - x1) / (y2 - y1) if y1 != y2 else 0.0
+        across = x1 + (ends - y1) * slope if slope else np.repeat([[x1], [x2]], rows.size, axis=1)
+        left = np.clip((across.min(0) - 1) // _SQUARE, 0, count - 1).astype(np.int64)
+        right = np.clip((across.max(0) + 1) // _SQUARE, 0, count - 1).astype(np.int64)
+        edges[rows, left] += 1
+        edges[rows, right + 1] -= 1
+    is_crossed = edges.cumsum(1)[:, :count].T > 0
+    middles = np.arange(count) * _SQUARE + _SQUARE // 2
+    grid = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
+    kinds = np.where(_in_outline(grid, polygon), _INSIDE, _OUTSIDE).reshape(count, count)
+    squares: npt.NDArray[np.uint8] = np.where(is_crossed, _CROSSED, kinds).astype(np.uint8).ravel()
+    return squares
+
+
+def _in_outline(xy: npt.NDArray[Any], polygon: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Tell which points are inside of a polygon.
+
+    A point is inside when a line from it to the right crosses the outline an odd number of times.
+    """
+    order = np.argsort(xy[:, 1], kind="stable")
+    x, y = xy[order, 0].astype(np.float64), xy[order, 1].astype(np.float64)
+    crosses = np.zeros(order.size, np.bool_)
+    for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        first, stop = np.searchsorted(y, sorted((y1, y2)))  # only points beside this edge
+        if first < stop:
+            crossing = x1 + (y[first:stop] - y1) * (x2 - x1) / (y2 - y1)
+            crosses[first:stop] ^= x[first:stop] < crossing
+    is_inside = np.zeros(order.size, np.bool_)
+    is_inside[order] = crosses
+    return is_inside
 
 
 def divisor_of(num_rows: int) -> int:

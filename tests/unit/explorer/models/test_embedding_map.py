@@ -155,6 +155,29 @@ def test_points_in_an_outline_are_those_inside_of_it(tmp_path: Any, values: Any)
     assert triangle.tolist() == np.flatnonzero(x + y < 65525).tolist()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_points_in_any_outline_are_those_of_each_point_by_itself(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    xy = random.integers(0, 65536, (4000, 2)).astype(np.uint16)
+    xy[:4] = [[0, 0], [65535, 65535], [0, 65535], [65535, 0]]
+    corners = int(random.integers(3, 12))
+    polygon = random.uniform(-30000, 95000, (corners, 2))  # it may cross itself
+    if seed % 3 == 0:
+        polygon = np.round(polygon / 256) * 256  # along the squares, and horizontal
+        polygon[1, 1] = polygon[0, 1]
+    if seed % 3 == 1:
+        polygon = random.uniform(30000, 31000, (corners, 2))
+        xy[4:] = random.integers(29500, 31500, (3996, 2))
+    x, y = xy[:, 0].astype(float), xy[:, 1].astype(float)
+    expected = np.zeros(4000, np.bool_)
+    for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        if y1 != y2:
+            beside = (min(y1, y2) <= y) & (y < max(y1, y2))
+            expected ^= beside & (x < x1 + (y - y1) * (x2 - x1) / (y2 - y1))
+    points = PointSet(None, xy[:, 0], xy, 4000, 1, 0, expected)  # type: ignore[arg-type]
+    assert points.inside(polygon).tolist() == np.flatnonzero(expected).tolist()
+
+
 def test_categories_get_colours_and_the_rest_shares_one(tmp_path: Any, values: Any) -> None:
     names = [None if at < 5 else f"k{at % 15:02}" if at < 250 else "most" for at in range(300)]
     source = written(tmp_path / "d", values, name=pa.array(names))
