@@ -74,7 +74,7 @@ test("profiles as words and as bars", () => {
   );
   assert.match(
     profileWords({ ...PROFILE, indexed_range: true }),
-    / · 1 to 9 and nulls of all rows, from the index$/,
+    / · 1 to 9 \(range and nulls: all rows, from the index\)$/,
   );
   const bars = (profile) =>
     [...profilePicture(profile).querySelectorAll("rect")].map((rect) =>

@@ -327,7 +327,8 @@ export function profileWords(profile) {
     SAMPLES[sample]?.(count(sampled)) ?? SAMPLES.random(count(sampled)),
     nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
     distinctWords(profile),
-    low && `${low} to ${high}${indexed_range ? " and nulls of all rows, from the index" : ""}`,
+    low &&
+      `${low} to ${high}${indexed_range ? " (range and nulls: all rows, from the index)" : ""}`,
     ...others.map((one) => `${count(one.count)} ${one.label}`),
     labels.length &&
       (kind === "text" || kind === "bool") &&
