@@ -49,12 +49,34 @@ export function mountExplorer(el, ctx, tabs = TABS) {
   mountVersionDetail(pane.version, card);
   const mode = modeSwitch(card, () => host.active);
   paintMode = mode.paint;
-  parts.bar.append(mode.element, pane.toggle, fullScreenButton(ctx));
+  parts.bar.append(mode.element, pane.toggle, besideButton(ctx), fullScreenButton(ctx));
   ctx.describe("tab", () => host.active);
   host.select(tabs[0].id);
   paintCode = codeFooter(parts.code, card, () => host.code());
   ctx.onScreen((_screen, patched) => patched || pane.clear());
   watchNews(el, card);
+}
+
+/**
+ * Only where our extension of JupyterLab is at work: it opens a tab beside the notebook.
+ * @param {Lnb.Context} ctx
+ */
+function besideButton(ctx) {
+  const open = () => {
+    const wish = new CustomEvent("lance-nb:beside", { bubbles: true, cancelable: true });
+    if (ctx.root.dispatchEvent(wish)) ctx.announce("This explorer is not in a cell of a notebook.");
+  };
+  return h(
+    "button",
+    {
+      class: "lnb-button lnb-beside",
+      type: "button",
+      title: "Show this explorer in a tab beside the notebook, too",
+      hidden: !("lanceNbBeside" in document.documentElement.dataset),
+      on: { click: open },
+    },
+    "Beside",
+  );
 }
 
 /** @param {Lnb.Context} ctx */

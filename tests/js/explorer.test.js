@@ -165,6 +165,19 @@ test("a view leads to another tab, and to what it names there", () => {
   assert.equal(open(), "changes");
 });
 
+test("the button for a tab beside the notebook is there where somebody makes the tab", () => {
+  assert.equal(button(mounted().el, "Beside").hidden, true);
+  document.documentElement.dataset.lanceNbBeside = "";
+  const { ctx, el } = mounted();
+  delete document.documentElement.dataset.lanceNbBeside;
+  assert.equal(button(el, "Beside").hidden, false);
+  button(el, "Beside").click();
+  assert.deepEqual(ctx.announced, ["This explorer is not in a cell of a notebook."]);
+  ctx.root.addEventListener("lance-nb:beside", (event) => event.preventDefault());
+  button(el, "Beside").click();
+  assert.equal(ctx.announced.length, 1);
+});
+
 test("the switch between data and diff follows the tab", () => {
   const { tabs } = noted();
   const { el, open } = mounted({ tabs });

@@ -57,6 +57,31 @@ def test_tables_of_lancedb_and_pylance_are_explored_in_place(
     assert notebook.outside == []
 
 
+def test_an_explorer_is_shown_beside_its_notebook(lab: LabServer, screenshot: Screenshot) -> None:
+    folder = lab.anew("beside.lance")
+    require_pylance().write_dataset(ROWS, folder)
+    require_pylance().dataset(folder).delete("id < 10")
+    lab.write("beside.ipynb", 'import lance_nb\nlance_nb.explore("beside.lance")')
+    notebook = lab.notebook("beside.ipynb", width=1900)
+    notebook.run_all()
+    page = notebook.page
+    cell = page.locator(".jp-Notebook .lnb-live")
+    cell.get_by_role("button", name="Beside", exact=True).click()
+    tab = page.locator(".jp-LinkedOutputView .lnb-live")
+    expect(tab.locator(".lnb-here-ref")).to_have_text("main:2")
+    expect(tab.locator(".lnb-cell").first).not_to_be_empty()
+    left, right = cell.bounding_box(), tab.bounding_box()
+    assert left is not None
+    assert right is not None
+    assert right["x"] >= left["x"] + left["width"]
+    tab.locator(".lnb-tl-bar").first.click()  # both show one version
+    expect(cell.locator(".lnb-here-ref")).to_have_text("main:1")
+    expect(tab.locator(".lnb-grid-status")).to_contain_text("of 100")
+    screenshot(page)
+    assert notebook.problems == []
+    assert notebook.outside == []
+
+
 def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
     lab: LabServer, screenshot: Screenshot
 ) -> None:

@@ -1,4 +1,5 @@
-// "Explore with lance_nb" in the context menu of JupyterLab's file browser, for folders of Lance.
+// "Explore with lance_nb" in the context menu of JupyterLab's file browser, for folders of Lance,
+// and the button "Beside" of the explorer, which shows it in a tab beside the notebook.
 //
 // A prebuilt extension without a bundler. JupyterLab loads this file as a script, calls `init` with
 // the modules that all extensions share, and `get` for the plugins (see its bootstrap script). A
@@ -7,10 +8,15 @@
 //
 // The menu writes a notebook beside the folder, opens it and runs its cell. The name of the folder
 // is a constant in that cell: JSON's notation of a text is also Python's.
+//
+// The explorer asks for its tab by an event that bubbles to the page. The tab is JupyterLab's own
+// view of the output of a cell, which it makes below the notebook; it is moved to the right.
 
 (() => {
   const NAME = "lance-nb";
   const COMMAND = "lance-nb:explore";
+  const OUTPUT_VIEW = "notebook:create-output-view";
+  const BESIDE = "lance-nb:beside";
   const FILE_BROWSER = "@jupyterlab/filebrowser";
   /** @type {Record<string, Record<string, {get: () => Promise<() => Lnb.Json>}>>} */
   let shared = {};
@@ -53,8 +59,40 @@
     await app.commands.execute("notebook:run-all-cells");
   }
 
+  /**
+   * The notebook in whose cell an element stands, and the place of the cell; null elsewhere.
+   * @param {Lnb.Json} app @param {Node} element
+   */
+  function cellOf(app, element) {
+    for (const panel of app.shell.widgets("main")) {
+      if (!panel.node.contains(element) || !panel.content?.widgets || !panel.context) continue;
+      const index = [...panel.content.widgets].findIndex((cell) => cell.node.contains(element));
+      if (index >= 0) return { panel, index };
+    }
+    return null;
+  }
+
+  /** @param {Lnb.Json} app @param {Event} event */
+  function openBeside(app, event) {
+    const place = cellOf(app, /** @type {Node} */ (event.target));
+    if (!place) return;
+    event.preventDefault();
+    const { panel, index } = place;
+    const before = new Set(app.shell.widgets("main"));
+    const { path } = panel.context;
+    app.commands.execute(OUTPUT_VIEW, { path, index }).then(() => {
+      const view = [...app.shell.widgets("main")].find((widget) => !before.has(widget));
+      if (view) app.shell.add(view, "main", { ref: panel.id, mode: "split-right" });
+    });
+  }
+
   /** @param {Lnb.Json} app @param {Lnb.Json} browsers of files, null where there are none */
   function activate(app, browsers) {
+    // Notebook 7 loads this extension, too, and has no place for a second view.
+    if (app.name === "JupyterLab") {
+      document.documentElement.dataset.lanceNbBeside = "";
+      document.addEventListener(BESIDE, (event) => openBeside(app, event));
+    }
     if (!browsers) return;
     const folder = () => {
       const items = [...(browsers.tracker.currentWidget?.selectedItems() ?? [])];
