@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-newest test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-stores torture-streams reliability wheel
+.PHONY: docs bench bench-check bench-checksums bench-index bench-object-store bench-read bench-spark bench-spark-scale bench-ui bench-ui-changes bench-ui-scale bench-write capabilities conflict-grid differential differential-planted fuzz-indices fuzz-kernels help kernels lab demo demo-data test test-binder test-ceph test-notebooks-browser test-setup test-fast test-js test-interop test-interop-large test-minimum test-newest test-properties test-ui test-spark test-spark-cluster lint mutation notebooks protos screenshot clean race simulate stateful torture torture-beside torture-cells torture-datasets torture-files torture-kills torture-losses torture-replies torture-spark torture-spark-kills torture-stores torture-streams reliability wheel
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -239,7 +239,7 @@ race: $(VENV)/.stamp-test  ## 8 processes, ours and pylance's, commit 2,000 time
 simulate: $(VENV)/.stamp-test  ## many seeded histories of writers that meet and fail; HISTORIES=100000
 	$(PY) -m tests.concurrency.simulation $(or $(HISTORIES),100000) $(or $(SEED),1) --jobs $(JOBS) --keep
 
-torture: torture-kills torture-losses torture-beside torture-stores torture-spark torture-streams torture-cells torture-replies torture-datasets torture-files simulate race stateful reliability  ## all long runs; KILLS= STATES= SPARK_ROUNDS= STREAM_REPLAYS= CELLS= REPLIES= DAMAGES= FILES= HISTORIES= COMMITS= RUNS= SEED=1
+torture: torture-kills torture-losses torture-beside torture-stores torture-spark torture-spark-kills torture-streams torture-cells torture-replies torture-datasets torture-files simulate race stateful reliability  ## all long runs; KILLS= STATES= SPARK_ROUNDS= SPARK_KILLS= STREAM_REPLAYS= CELLS= REPLIES= DAMAGES= FILES= HISTORIES= COMMITS= RUNS= SEED=1
 
 torture-kills: $(VENV)/.stamp-test  ## kill writers at every call that changes the disk; KILLS=2000 SEED=1
 	$(PY) -m tests.torture.kills $(or $(KILLS),2000) $(or $(SEED),1) --jobs $(JOBS) --keep
@@ -255,6 +255,9 @@ torture-stores: $(VENV)/.stamp-test  ## kill writers that commit through a manif
 
 torture-spark: $(VENV)/.stamp-test  ## let tasks, executors, commits and drivers of jobs on Spark fail; SPARK_ROUNDS=60 SEED=1
 	$(PY) -W ignore -m tests.torture.spark_failures $(or $(SPARK_ROUNDS),60) $(or $(SEED),1) --keep
+
+torture-spark-kills: $(VENV)/.stamp-test  ## kill workers, executors and drivers at every stage of jobs on Spark; SPARK_KILLS=144 SEED=1
+	$(PY) -W ignore -m tests.torture.spark_kills $(or $(SPARK_KILLS),144) $(or $(SEED),1) --keep
 
 torture-streams: $(VENV)/.stamp-test  ## offer batches of streams on Spark again after commits of others; STREAM_REPLAYS=100 SEED=1
 	$(PY) -W ignore -m tests.torture.stream_replays $(or $(STREAM_REPLAYS),100) $(or $(SEED),1) --keep

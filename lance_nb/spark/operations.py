@@ -118,7 +118,17 @@ def backfill(
     message: str | None = None,
     **options: Any,
 ) -> LanceDataset:
-    """Add columns from SQL expressions or a function of batches; options as in ``append``."""
+    """Add columns from SQL expressions or a function of batches; options as in ``append``.
+
+    It is one commit: in a version between, rows without a value yet and rows whose value is null
+    would look the same. An interrupted backfill keeps its finished tasks, see ``resume``.
+    """
+    if "parts" in options:
+        raise InvalidInputError(
+            "a backfill is committed as a whole, because a part would show null for rows that have "
+            "no value yet. Finished tasks are kept with journal=True, and lance_nb.spark.resume "
+            "runs the others"
+        )
     return run(
         _opened(target),
         lambda base: plan_columns(base, values, read_columns),

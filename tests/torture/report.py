@@ -70,6 +70,14 @@ ROWS: dict[str, tuple[str, str, str]] = {
         "{rounds:,} rounds, {num_verbs} verbs",
         "reads every result; it has no jobs on Spark",
     ),
+    "spark_kills": (
+        (
+            "Jobs on Spark, in half of the cells of a grid of verbs and stages: workers, executors "
+            "and drivers are killed, also while they resume a job"
+        ),
+        "{kills:,} kills in {rounds:,} rounds, {num_verbs} verbs",
+        "reads every result row for row; it has no jobs on Spark",
+    ),
     "stream_replays": (
         "A stream on Spark offers its last batch again, after commits and clean-ups of others",
         "{replays:,} replays",

@@ -160,6 +160,8 @@ def test_a_compaction_is_committed_in_parts(dataset: LanceDataset) -> None:
     assert spark.compact(made, parts=3, compaction=how, engine="local").version == made.version
     with pytest.raises(InvalidInputError, match="at least 1"):
         spark.compact(made, parts=0)
+    with pytest.raises(InvalidInputError, match="a backfill is committed as a whole"):
+        spark.backfill(made, {"twice": "id * 2"}, parts=3, engine="local")
 
 
 def test_parts_that_are_committed_stay_after_a_cancel(dataset: LanceDataset) -> None:
