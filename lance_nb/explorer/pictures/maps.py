@@ -1,6 +1,6 @@
 """Draw the map of embeddings, with a legend, and the wall of pictures.
 
-Limits: ``MAX_POINTS`` points are drawn, spread evenly over all of them. Pictures are drawn until
+Limits: ``MAX_POINTS`` points are drawn, chosen at random. Pictures are drawn until
 the room for them is used up (see ``drawing``).
 """
 
@@ -40,7 +40,10 @@ def draw_map(placed: PlacedMap, box: Sequence[int]) -> Panel:
     left, bottom, right, top = box
     xy, codes = placed.points.xy.astype(np.int64), placed.colouring.codes
     inside = np.flatnonzero(((xy >= (left, bottom)) & (xy <= (right, top))).all(1))
-    inside = inside[:: max(1, -(-inside.size // MAX_POINTS))]
+    if inside.size > MAX_POINTS:
+        # At random: every n-th row would be of one kind where rows of different kinds take turns.
+        random = np.random.default_rng(0)
+        inside = np.sort(random.choice(inside, MAX_POINTS, replace=False))
     width, first = panel.width - 2 * MARGIN, panel.height + 6
     panel.rect(MARGIN, first, width, HEIGHT, "panel", stroke="line")
     side = np.full(inside.size, SIDE)

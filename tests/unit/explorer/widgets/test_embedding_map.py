@@ -12,6 +12,7 @@ from lance_nb.errors import CancelledError
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models import placed_map
 from lance_nb.explorer.models.neighbour_layout import NeighbourLayout
+from lance_nb.explorer.pictures import maps
 from lance_nb.explorer.session import RecentAnswers, Session
 from lance_nb.explorer.staging.staging_area import staging_area_of
 from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
@@ -218,6 +219,17 @@ def test_a_branch_is_not_left_behind_when_nothing_is_staged(
     monkeypatch.setattr("lance_nb.explorer.widgets.embedding_map.coordinate_batches", fail)
     assert "cancelled" in ask(session, "map.stage", key=key, name="xy", branch="try")[0]["message"]
     assert session.dataset.branches.names() == []
+
+
+def test_the_picture_of_some_points_has_all_kinds_of_them(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "MAX_POINTS", 240)  # the kinds take turns
+    widget = EmbeddingMap(session.dataset)
+    place(widget._open_session())
+    drawn = re.findall(r'<rect[^>]* width="2.4"[^>]* fill="([^"]+)"', widget.to_svg())
+    assert len(drawn) == 240
+    assert sorted(drawn.count(colour) > 80 for colour in set(drawn)) == [True, True]
 
 
 def test_a_layout_is_kept_and_read_back(
