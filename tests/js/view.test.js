@@ -559,7 +559,13 @@ test("words are searched for by Enter, cleared by Escape, in the chosen columns"
     { raw: "text", name: "text" },
     { raw: "<b>", name: "<b>" },
   ];
-  const say = () => bar.say({ num_rows: 1, num_columns: 2, words: "3 rows", search: { columns } });
+  const say = () =>
+    bar.say({
+      num_rows: 1,
+      num_columns: 2,
+      words: "3 rows",
+      search: { columns, ranked: false, searched: ["text"] },
+    });
   say();
   const [which, where] = bar.element.querySelectorAll(".lnb-filter-plan select");
   /** @param {any} select @param {string} value */

@@ -14,6 +14,7 @@ import lance_nb
 from lance_nb.explorer.app import Explorer
 from tests.support.requirements import require_pylance
 from tests.ui.bare_page import OpenWidget, Screenshot
+from tests.ui.test_stage_page import Stage
 
 pytestmark = pytest.mark.ui
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -96,6 +97,28 @@ def test_rows_are_found_by_words_with_an_index_and_without(
     box.focus()
     page.keyboard.press("Escape")
     expect(rows.locator(".lnb-grid-status")).to_contain_text("of 400")
+
+
+def test_a_search_without_an_index_offers_to_build_one(
+    open_widget: OpenWidget, screenshot: Screenshot, notes: Any
+) -> None:
+    page = open_widget(Explorer(notes, height=760), width=1200).page
+    rows = page.locator(".lnb-panel-rows")
+    rows.get_by_label("search texts for words").fill("n3")
+    rows.get_by_label("search texts for words").press("Enter")
+    rows.get_by_label("columns to search").select_option("in note")
+    rows.get_by_role("button", name="Build an index").click()
+    Stage(page).unlock()
+    panel = page.locator(".lnb-panel-stage")
+    panel.get_by_role("button", name="Stage", exact=True).click()
+    card = panel.locator(".lnb-sg-card").first
+    expect(card).to_contain_text("INVERTED index note_idx on note: reads 400 rows, ")
+    screenshot(page, "card")
+    card.get_by_role("button", name="Commit").click()
+    expect(card).to_contain_text("was built, as main:3")
+    newest = lance_nb.dataset(notes.uri)
+    assert newest.count_rows() == 400
+    assert {one.name for one in newest.describe_indices()} == {"text_idx", "note_idx"}
 
 
 def test_a_search_is_kept_in_other_versions_and_in_the_saved_picture(

@@ -311,7 +311,8 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     /**
      * Say what is shown now: `{num_rows, num_columns, words, reads, search}`.
      * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null,
-     *   search: {columns: {raw: string, name: string}[]} | null}} result
+     *   search: {columns: {raw: string, name: string}[], ranked: boolean, searched: string[]}
+     *   | null}} result
      */
     say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched }) {
       search.follow();
@@ -341,6 +342,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         words ? h("span", {}, words) : null,
         asked.near && nearTools(asked.near),
         searched && search.tools(searched.columns),
+        searched && !searched.ranked && buildTools(searched.searched[0], "INVERTED"),
         back,
         reads ? h("span", {}, readWords(reads)) : null,
       );
@@ -364,6 +366,22 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       );
     },
   };
+
+  /** Offer a card that builds an index. @param {string} column @param {string} kind */
+  function buildTools(column, kind) {
+    if (!ctx.has("stage")) return null;
+    const card = { verb: "index", column, kind };
+    return h(
+      "button",
+      {
+        class: "lnb-link",
+        type: "button",
+        title: "stage the building of an index; its card says what it costs",
+        on: { click: () => ctx.go("stage", { card }) },
+      },
+      "Build an index…",
+    );
+  }
 
   /** @param {Lnb.Near} near */
   function nearTools(near) {

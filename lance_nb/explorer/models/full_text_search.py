@@ -156,6 +156,7 @@ class FullTextSearch:
         return {
             "ranked": self.is_ranked,
             "condition": self.condition,
+            "searched": list(self.columns[:MAX_COLUMNS]),
             "columns": [
                 {"raw": name, "name": text.name(name)} for name in self.known[:MAX_COLUMNS]
             ],

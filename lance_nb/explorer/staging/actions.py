@@ -1,4 +1,4 @@
-"""Staged changes that are not part of a transaction: tags, branches, clean-ups.
+"""Staged changes that are not part of a transaction: tags, branches, clean-ups, indices.
 
 An ``Action`` says what it would do (``lines``, ``review``, and ``files`` of a clean-up) and does it
 when its card is committed. What it does is pinned: a tag is changed only if it still is where it
@@ -6,12 +6,16 @@ was when it was staged, a branch is deleted and versions are cleaned up only if 
 and files go as were shown. Else ``run`` raises CommitConflictError or RefConflictError, with
 nothing changed.
 
+An index is built when its card is committed, of the rows that are newest then, with progress; a
+build that is cancelled leaves no file. An INVERTED index is built with positions, which phrases
+need.
+
 Limits: ``MAX_FILES`` files of a clean-up are listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,7 +23,12 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import CommitConflictError, InvalidInputError, LanceError
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+)
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import ref_preview, refs, text
 from lance_nb.explorer.models.ref_list import Place, fork_of, ref_book, tag_place
@@ -27,10 +36,11 @@ from lance_nb.explorer.models.ref_preview import OK, Consequence
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.explorer.staging.undo import BranchUndo, NoUndo, TagUndo, Undo
+from lance_nb.indices.building import IndexProgress
 from lance_nb.transactions.branch_writer import BranchDeletion
 
 MAX_FILES = 200
-ACTION_VERBS = ("tag", "branch", "cleanup")
+ACTION_VERBS = ("tag", "branch", "cleanup", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,8 @@ def action_of(dataset: LanceDataset, form: EditForm, progress: Progress) -> Acti
     """Return the action of a form; nothing is changed yet. Raises LanceError."""
     if form.verb == "cleanup":
         return _cleanup(dataset, form.args, progress)
+    if form.verb == "index":
+        return _index(dataset, form.args, progress)
     return _tag(dataset, form.args) if form.verb == "tag" else _branch(dataset, form.args, progress)
 
 
@@ -185,3 +197,55 @@ def _cleanup(dataset: LanceDataset, args: dict[str, Any], progress: Progress) ->
     review = review_of_cleanup(dataset, plan)
     undo = NoUndo("the files of the removed versions are deleted")
     return Action(lines, run, stats.bytes_removed, shown, review, undo)
+
+
+def index_settings(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the index of a card, as the method that builds it takes them."""
+    if args["kind"].startswith("IVF"):
+        return {"metric": args.get("metric", "l2")}
+    return {"with_position": True} if args["kind"] == "INVERTED" else {}
+
+
+def _index(dataset: LanceDataset, args: dict[str, Any], progress: Progress) -> Action:
+    column, kind = args["column"], args["kind"]
+    if column not in dataset.schema.names:
+        raise ColumnNotFoundError(column, tuple(dataset.schema.names))
+    vectors = pa.types.is_fixed_size_list(dataset.schema.field(column).type)
+    if vectors != kind.startswith("IVF"):
+        what = "is of vectors: choose an IVF kind" if vectors else "has no vectors"
+        raise InvalidInputError(f"column {column!r} {what}")
+    ids = set(_ids_within(dataset, column))
+    found = dataset.stats.data_stats(progress=progress)
+    size = sum(one.bytes_on_disk for one in found.fields if one.id in ids)
+    rows, shown = dataset.count_rows(), text.name(column)
+    name = f"{column}_idx"
+    old = any(one.name == name for one in dataset.describe_indices())
+    cost = f"reads {text.plural(rows, 'row')}, {text.size(size)} on disk, and writes a version"
+    lines = [f"{kind} index {text.name(name)} on {shown}: {cost}"]
+    if old:
+        lines.append(f"takes the place of the index {text.name(name)} that there is")
+
+    def run(report: Progress) -> str:
+        newest = dataset.checkout_version((dataset.branch, None))
+
+        def tell(event: IndexProgress) -> None:
+            report(event.completed or 0, event.total or 0)
+
+        build = newest.create_index if vectors else newest.create_scalar_index
+        build(column, kind, progress_callback=tell, **index_settings(args))
+        label = text.ref_label(newest.branch, newest.version)
+        return f"{kind} index {text.name(name)} on {shown} was built, as {label}"
+
+    undo = NoUndo(f"the index {text.name(name)} stays until it is dropped")
+    return Action(tuple(lines), run, size, undo=undo)
+
+
+def _ids_within(dataset: LanceDataset, column: str) -> list[int]:
+    """Return the ids of the fields within a column."""
+    left = [one for one in dataset.lance_schema.tree.fields if one.name == column]
+    found = []
+    while left:
+        field = left.pop()
+        found.append(field.id)
+        left += field.children
+    return found

@@ -217,7 +217,7 @@ class Card:
             self.action = action_of(self.dataset, self.form, reporter.count)
             self.review = self.action.review
             self._mark = self._dataset_mark()
-            self.where = Placement(LOCAL, "changes refs or files, and writes no data")
+            self.where = Placement(LOCAL, "runs in this process, and changes no rows")
             self.state = READY
             return
         self.where = placement_of(self.dataset, self.form, self._namespace)

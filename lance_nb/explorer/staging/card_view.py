@@ -44,6 +44,7 @@ from lance_nb.explorer.models.error_card import error_card
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.version_checks import gate_code, outcome_json, sample_json
 from lance_nb.explorer.staging.act_review import ActReview
+from lance_nb.explorer.staging.actions import index_settings
 from lance_nb.explorer.staging.card import COMMITTED, Card
 from lance_nb.explorer.staging.cell_draft import CellDraft, draft_title
 from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, VECTOR, VERBS, EditForm
@@ -96,6 +97,10 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
         return Python("stage.commit").call(*said)
     if verb == "cleanup":
         return _cleanup_code(args)
+    if verb == "index":
+        build = "create_index" if args["kind"].startswith("IVF") else "create_scalar_index"
+        settings = index_settings(args)
+        return Python("ds").attribute(build).call(args["column"], args["kind"], **settings)
     if verb == "tag":
         change = {"create": "create", "move": "update", "delete": "delete"}[args["action"]]
         ref = () if change == "delete" or "ref" not in args else (_ref_code(args["ref"]),)
@@ -220,6 +225,10 @@ def _magic(verb: str, args: Mapping[str, Any]) -> str:
             "--keep": args.get("keep"),
         }
         return magic("clean", options={**rules, "--really": True})
+    if verb == "index":
+        settings = [f"{name}={value}" for name, value in index_settings(args).items()]
+        options = {"--type": args["kind"], "--set": settings}
+        return magic("index", "create", args["column"], options=options)
     if verb == "compact":
         return magic("compact", options={"--target-rows": args.get("target_rows_per_fragment")})
     if verb == "restore":
@@ -278,13 +287,15 @@ def title_of(form: EditForm) -> str:
         counts = ("num_cells", "num_rows", "num_added", "num_deleted")
         return draft_title(*(args.get(one, 0) for one in counts))
     about = _about(form)
-    colon = ":" if about and form.verb in ("compact", "cleanup") else ""
+    colon = ":" if about and form.verb in ("compact", "cleanup", "index") else ""
     label = _TITLES.get(form.verb, VERBS[form.verb].label)
     return text.line(f"{label}{colon} {about}".strip(), 200)
 
 
 def _about(form: EditForm) -> str:
     args, verb = form.args, form.verb
+    if verb == "index":
+        return f"{args['kind']} on {args['column']}"
     if verb == "delete":
         return f"where {args['where']}"
     if verb == "update":

@@ -96,6 +96,7 @@ _TAG_ACTION = Field("action", "choice", "action", choices=("create", "move", "de
 _BRANCH_ACTION = Field("action", "choice", "action", choices=("create", "delete"))
 _REF = Field("ref", "version", "at", "the newest version", is_required=False)
 
+INDEX_KINDS = ("INVERTED", "IVF_PQ", "IVF_FLAT", "BTREE", "BITMAP", "NGRAM", "LABEL_LIST")
 VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
@@ -127,6 +128,13 @@ VERBS: dict[str, Verb] = {
             Field("version", "version", "version", "main:3, v1, HEAD~2"),
         )),
         Verb("compact", "Compact fragments", "upkeep", (_TARGET, _SHARE), is_heavy=True),
+        Verb("index", "Build an index", "upkeep", (
+            Field("column", "column", "column"),
+            Field("kind", "choice", "kind", choices=INDEX_KINDS),
+            # The form sends one always; kinds that are not of vectors have no use for it.
+            Field("metric", "choice", "metric of vectors", is_required=False,
+                  choices=("l2", "cosine", "dot")),
+        )),
         Verb("cleanup", "Clean up old versions", "upkeep", (
             Field("older_than", "number", "older than, days", "14", is_required=False),
             Field("keep", "count", "keep the newest", "all newer versions", is_required=False),
