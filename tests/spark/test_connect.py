@@ -15,9 +15,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from lance_nb import spark
-from tests.spark.data import MARKS, NUM_ROWS, ids_of, written
+from tests.spark.data import MARKS, NUM_ROWS, ids_of, rows, written
 from tests.support.wheels import build_wheel
 
 pytestmark = MARKS
@@ -56,6 +57,40 @@ try:
 except RunCancelledError as error:
     said["cancelled"] = str(error)
 said["lives"] = session.range(5).count()
+on = {"engine": "spark", "spark": session}
+ids = frame.selectExpr("id + 20000 AS id", "'new' AS name", "vector")
+changed = ids.union(frame.selectExpr("id", "'mine' AS name", "vector"))
+clauses = spark.merge(uri, changed, on="id", form="shuffle").when_matched_update_all()
+clauses = clauses.when_not_matched_insert_all().when_not_matched_by_source_delete("id = 10")
+verbs = {
+    "append files": lambda: spark.append(uri, sys.argv[2], **on),
+    "delete": lambda: spark.delete(uri, "id = 11", **on),
+    "update": lambda: spark.update(uri, {"name": "'up'"}, "id = 12", **on),
+    "upsert, shuffled": lambda: clauses.execute(**on),
+    "upsert, broadcast": lambda: spark.upsert(uri, changed, "id", form="broadcast", **on),
+    "backfill": lambda: spark.backfill(uri, {"twice": "id * 2"}, **on),
+    "index": lambda: spark.create_scalar_index(uri, "id", "BTREE", **on),
+    "compact": lambda: spark.compact(uri, **on),
+    "count": lambda: spark.count(uri, "id < 7", **on),
+    "diff": lambda: spark.diff(uri, 1, 2, columns=["id"], **on).num_rows,
+    "time travel": lambda: spark.sql(
+        "SELECT count(*) FROM t VERSION AS OF 1", spark=session, tables={"t": uri}
+    ).collect()[0][0],
+    "overwrite where": lambda: spark.write(
+        frame.filter("id = 1"), uri, "overwrite", where="id = 1"
+    ),
+    "df.write": lambda: ids.withColumn("twice", ids["id"]).write.format("lance").mode(
+        "append"
+    ).save(uri),
+    "clone": lambda: spark.clone(uri, uri + "-copy", **on).count_rows(),
+}
+said["verbs"] = {}
+for name, verb in verbs.items():
+    try:
+        made = verb()
+        said["verbs"][name] = made if isinstance(made, (int, dict)) else "done"
+    except Exception as error:
+        said["verbs"][name] = f"{type(error).__name__}: {error}"[:300]
 said["from"] = lance_nb.__file__
 print("SAID" + json.dumps(said))
 session.stop()
@@ -85,22 +120,33 @@ def is_there(name: str) -> bool:
         return False
 
 
-def test_a_wheel_reads_appends_and_cancels_on_connect(
+def test_a_wheel_runs_every_verb_on_connect(
     python: Path, tmp_path: Path, bytecode: dict[str, str]
 ) -> None:
     uri = written(tmp_path)
+    file = str(tmp_path / "more.parquet")
+    parquet.write_table(rows(30_000, 30_010), file)
     own = {"PYTHONPATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(
-        [python, "-c", CLIENT, uri], cwd=tmp_path, check=False, timeout=300,
+        [python, "-c", CLIENT, uri, file], cwd=tmp_path, check=False, timeout=560,
         capture_output=True, text=True, env={**bytecode, **own},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.partition("SAID")[2])
     assert Path(said.pop("from")).is_relative_to(python.parents[1])
+    counts = {"num_inserted_rows": 7, "num_updated_rows": 7, "num_deleted_rows": 1}
+    done_by = ("append files", "delete", "update", "upsert, broadcast", "backfill", "index",
+               "compact", "overwrite where", "df.write")  # fmt: skip
+    assert said.pop("verbs") == {
+        **dict.fromkeys(done_by, "done"), "upsert, shuffled": counts, "count": 7, "diff": 7,
+        "time travel": NUM_ROWS, "clone": NUM_ROWS + 29,
+    }  # fmt: skip
     assert said.pop("cancelled").startswith("cancelled after")
     assert said == {
         "read": list(range(7)), "alias": "lance", "found": True, "appended": 2,
         "sql": [7, 6], "counted": NUM_ROWS,
         "phases": ["running", "committing", "done"], "lives": 5,
     }  # fmt: skip
-    assert ids_of(uri) == [*range(NUM_ROWS), *range(10_000, 10_007)]
+    kept = [one for one in range(NUM_ROWS) if one not in {10, 11}]
+    twice = [one for one in range(20_000, 20_007) for _ in range(2)]
+    assert ids_of(uri) == [*kept, *range(10_000, 10_007), *twice, *range(30_000, 30_010)]
