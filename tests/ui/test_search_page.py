@@ -48,6 +48,10 @@ def test_rows_are_found_by_words_with_an_index_and_without(
     page = open_widget(widget, width=1200, dark=dark).page
     rows = page.locator(".lnb-panel-rows")
     box = rows.get_by_label("search texts for words")
+    filter_box = rows.get_by_label("filter of rows, SQL")
+    page.set_viewport_size({"width": 520, "height": 700})
+    assert filter_box.evaluate("(box) => box.clientWidth") > 180  # it has a line of its own
+    page.set_viewport_size({"width": 1200, "height": 700})
     heads = rows.locator(".lnb-grid-column:visible b")
     plan = rows.locator(".lnb-filter-plan")
     marks = rows.locator(".lnb-grid mark")
