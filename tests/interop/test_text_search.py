@@ -20,6 +20,7 @@ import lance_nb
 from lance_nb.indices.texts.postings import decode_posting
 from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
 from lance_nb.indices.texts.tokenizer import Tokenizer, parameters_of
+from lance_nb.table.text_query import PhraseQuery
 from tests.interop.matrix import SCALE
 from tests.support.requirements import require_pylance
 
@@ -391,3 +392,30 @@ def test_equal_scores(tmp_path: Path) -> None:
     ours = lance_nb.dataset(path)
     assert rows(ours, "fox", limit=5)[0] == [0, 3, 6, 9, 12]
     assert rows(ours, "fox")[0] == list(range(0, 700, 3))
+
+
+@pytest.mark.parametrize("engine", ["pylance", "ours"])
+@pytest.mark.parametrize("longest", [3, 4])
+def test_phrases_of_pieces_of_characters(tmp_path: Path, engine: str, longest: int) -> None:
+    """With the tokenizer "ngram" all pieces have position 0, also one that a text has twice."""
+    lance = require_pylance()
+    from lance.query import PhraseQuery as TheirPhrase
+
+    texts = ["aaaa aaaa", "banana banana", "papaya", "mississippi issi", "a panama ban", "nab ana"]
+    path = str(tmp_path / "d.lance")
+    theirs = lance.write_dataset(pa.table({"id": range(len(texts)), "t": texts}), path)
+    maker = theirs if engine == "pylance" else lance_nb.dataset(path)
+    maker.create_scalar_index(
+        "t", "INVERTED", base_tokenizer="ngram", with_position=True, min_ngram_length=3,
+        max_ngram_length=longest,
+    )  # fmt: skip
+    theirs = lance.dataset(path)
+    theirs.insert(pa.table({"id": [10, 11], "t": ["banana zzz", "zana"]}))
+    ours, theirs = lance_nb.dataset(path), lance.dataset(path)
+    for text in ("anana", "issi", "aaa ana", "ana n", "papaz", "nab", "zzz", "qqq", "an"):
+        asked = ours.to_table(full_text_query=PhraseQuery(text, "t"))
+        expected = theirs.to_table(full_text_query=TheirPhrase(text, "t"))
+        found, wanted = (
+            {row["id"]: row["_score"] for row in one.to_pylist()} for one in (asked, expected)
+        )
+        assert found == pytest.approx(wanted), text

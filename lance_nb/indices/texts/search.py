@@ -266,7 +266,9 @@ class TextPlan:
             if column not in self._cutters:
                 self._cutters[column] = Tokenizer(search.parameters(column))
             cutter = self._cutters[column]
-            self._words[leaf] = self._spelled[leaf] = cutter.query(leaf.query)
+            self._words[leaf] = cutter.query(leaf.query)
+            # A word counts once at a position, and pieces of characters are all at one.
+            self._spelled[leaf] = list(dict.fromkeys(self._words[leaf]))
             if isinstance(leaf, MatchQuery) and leaf.fuzziness != 0:
                 plain = replace(
                     cutter.parameters,
@@ -412,7 +414,7 @@ class TextPlan:
         if index is not None:
             try:
                 parts = self._search.parts(index)
-                indexed = self._indexed(leaf, spelled, parts, most)
+                indexed = self._indexed(self._in_index(leaf), spelled, parts, most)
             except CorruptFileError as error:
                 self._give_up(leaf.column, error)
                 index, parts = None, ()
@@ -425,6 +427,16 @@ class TextPlan:
         if flat is not None:
             indexed.append(self._scanned(leaf, words, parts, flat))
         return _sorted(indexed)
+
+    def _in_index(self, leaf: Leaf) -> Leaf:
+        """Return what is asked of an index: any of the pieces of characters of a phrase.
+
+        They are all at one position. In rows without an index all of them must be there.
+        """
+        tokenizer = self._cutters[leaf.column].parameters.base_tokenizer
+        if isinstance(leaf, PhraseQuery) and tokenizer == "ngram":
+            return MatchQuery(leaf.query, leaf.column)
+        return leaf
 
     def _usable(self, column: str) -> ListedIndex | None:
         return None if column in self._unusable else self._search.indices.get(column)

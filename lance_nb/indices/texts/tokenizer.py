@@ -2,7 +2,8 @@
 
 Order of work: the base tokenizer cuts; tokens of ``max_token_length`` bytes or more are dropped;
 lower case; stems (Snowball, by ``language``); stop words of the language are dropped; letters are
-folded to ASCII. The position of a token counts the dropped ones before it.
+folded to ASCII. The position of a token counts the dropped ones before it; pieces of characters
+(``ngram``) are all at position 0, where each counts once in a query.
 
 ==============  ===================================================================================
 base            tokens
@@ -206,7 +207,8 @@ class Tokenizer:
             flat, which = flat.filter(is_filled), which[as_mask(is_filled, len(flat))]
         if owners is not None:
             which = owners[which]
-        positions = _positions(which)
+        is_ngram = self.parameters.base_tokenizer == "ngram"
+        positions = np.zeros(which.size, np.int64) if is_ngram else _positions(which)
         words = self._numbered(flat)
         kept = words >= 0
         return Tokens(which[kept], words[kept], positions[kept])

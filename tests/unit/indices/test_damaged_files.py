@@ -154,6 +154,7 @@ def test_a_word_is_in_a_text_at_different_positions() -> None:
         return decode_positions(data, np.zeros(1, np.int64), posting, chosen, "x")
 
     assert [one.tolist() for one in positions(bytes([4, 3, 0]))] == [[0, 0, 1], [4, 7, 0]]
+    assert [one.tolist() for one in positions(bytes([0, 0, 0]))] == [[0, 0, 1], [0, 0, 0]]
     refused(lambda: positions(bytes([4, 0, 0])), "different positions")
 
 
