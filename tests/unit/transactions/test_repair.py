@@ -333,7 +333,7 @@ def test_a_file_of_the_largest_size_is_moved_and_a_larger_one_is_not(
 
 
 @pytest.mark.parametrize(
-    "record", [b"[" * 100_000, b'{"files":' + b"[" * 3000 + b"]" * 3000 + b"}"]
+    "record", [b"[" * 100_000, b'{"files":' + b"[" * 200_000 + b"]" * 200_000 + b"}"]
 )
 def test_a_record_that_is_nested_too_deeply_is_none(world: Damaged, record: bytes) -> None:
     world.root.write("_quarantine/x/repair.json", record)
