@@ -397,6 +397,7 @@ def _rows_changed(info: VersionInfo, before: VersionInfo | None) -> tuple[int | 
 
 
 MAX_FACTS = 40
+MAX_MESSAGE_CHARS = 20_000  # of the version that is shown; the page folds it
 _MAX_DEPTH = 6
 _VALUE_CHARS = 300
 MAX_CARD_TAGS = 8
@@ -463,7 +464,7 @@ def version_detail(dataset: Source) -> VersionDetail:
         time_ms=text.milliseconds(info.timestamp),
         operation=text.name(info.operation or "operation not recorded"),
         description=problem or ("" if transaction is None else text.line(transaction.description)),
-        message=text.line(info.message or ""),
+        message=text.line(info.message or "", MAX_MESSAGE_CHARS),
         tags=tuple(text.name(tag) for tag in info.tags[:MAX_FACTS]),
         counts=_counts(info),
         properties=tuple(entries(info.properties)),

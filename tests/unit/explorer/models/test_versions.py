@@ -219,6 +219,11 @@ def test_properties_are_shown_with_the_message() -> None:
     assert shown["properties"] == [{"label": "who", "value": "me"}]
 
 
+def test_a_long_message_is_whole() -> None:
+    shown = detail_of(replace(FakeVersion(1, rows(1)), message="word " * 3000 + "end"))
+    assert shown["message"].endswith("word end")
+
+
 def test_the_card_says_what_is_looked_at_first() -> None:
     card = dataset_card(small_dataset())
     assert (card.name, card.label, card.latest, card.tags) == ("fake.lance", "main:4", 4, ())
