@@ -687,6 +687,12 @@ test("rows of the sample are counted until all are", () => {
   assert.equal(said.textContent, "about 610 pass, by a sample");
   bar.settle();
   assert.equal(said.textContent, "1,252,134 pass");
+  bar.brush("b", "b = 2", { moves: true });
+  bar.estimate({ ...passing, passing: 1 }, "a > 1 AND b = 2");
+  bar.say({ num_rows: 1_252_134, num_columns: 2, words: "", reads: null }); // of before, late
+  assert.equal(said.textContent, "about 610 pass, by a sample");
+  bar.settle();
+  assert.equal(said.textContent, "1,252,134 pass");
   bar.crossed("histograms: every row");
   assert.deepEqual([row.hidden, row.textContent], [false, "histograms: every row"]);
   bar.crossed("");

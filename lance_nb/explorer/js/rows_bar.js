@@ -89,6 +89,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
   let brushes = { base: "", by: new Map() };
   let estimate = "";
   let counted = "";
+  let isBrushed = false; // a brush moves, and what passes it is estimated
   /** @type {string | null} */
   let hurried = null; // what was in the finder when Enter came before its list did
 
@@ -131,6 +132,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     if (filter.value.trim() !== written()) brushes = { base: filter.value.trim(), by: new Map() };
     const next = { base: brushes.base, by: new Map(brushes.by) };
     const before = next.by.get(column);
+    isBrushed = moves;
     const again = !moves && before?.bars && bars && String(before.bars) === String(bars);
     if (where && !again) next.by.set(column, { where, bars });
     else next.by.delete(column);
@@ -276,6 +278,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     barsOf: (column) => brushes.by.get(column)?.bars ?? null,
     /** Show the profiles of the filter once more, after a brush was given up. */
     settle() {
+      isBrushed = false;
       said.textContent = counted;
       brushed(conditions(), written());
     },
@@ -318,12 +321,12 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       search.follow();
       stop.hidden = true;
       problem.hidden = true;
-      estimate = "";
+      if (!isBrushed) estimate = "";
       system.setAttribute("aria-pressed", String(asked.system));
       setText(columns, asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
       columns.setAttribute("aria-pressed", String(Boolean(asked.choice)));
       counted = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
-      said.textContent = counted;
+      said.textContent = estimate || counted;
       const other = asked.order || asked.near || asked.within;
       const back = other
         ? h(
