@@ -106,6 +106,9 @@ def test_brushes_become_the_filter_and_the_order_is_reported(
     expect(box).to_have_value("label = 'cat'")
     expect(status).to_contain_text("of 200")
     brush(page, score.locator(".lnb-profile"), 0.52, 0.68)
+    expect(rows.locator(".lnb-filter-said")).to_have_text("40 pass")
+    expect(rows.locator(".lnb-filter-cross")).to_contain_text("histograms: every row")
+    expect(rows.locator(".lnb-profile.lnb-brushed")).to_have_count(2)  # the heads are drawn again
     page.mouse.down()  # a brush that moves is shown in the other columns, and not applied yet
     box_of = score.locator(".lnb-profile").bounding_box()
     assert box_of is not None
