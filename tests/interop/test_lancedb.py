@@ -94,3 +94,5 @@ def test_a_connection_is_explored_as_its_tables(
     text = repr(found)
     assert "photos" in text
     assert "orders" in text
+    cloud = lance_nb.explore(lancedb.connect("db://shop", api_key="sk_none"))
+    assert "is read by its service only" in str(cloud.error)

@@ -17,7 +17,12 @@ from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest, WriterVersion, parse_manifest
 from lance_nb.format.manifest_history import TotalsMemo, parse_summary
 from lance_nb.format.schema import Schema
-from lance_nb.format.serialized_fragments import ROUNDS_MAX, count_fragment, count_fragments
+from lance_nb.format.serialized_fragments import (
+    ROUNDS_MAX,
+    count_fragment,
+    count_fragments,
+    largest_field_id,
+)
 from tests.support.manifests import flipped, fragment
 
 WRITER = WriterVersion("lance", "0.9.0")
@@ -232,3 +237,10 @@ def test_fragments_in_any_order_are_found_after_sorting_once(
     assert list(found.places_of([fragment(7), fragment(5)])) == [2, None]
     assert found.positions_of([]) == []
     assert len(sorts) == 1
+
+
+def test_field_ids_that_are_not_packed_count_and_negative_ones_do_not() -> None:
+    minus_two = b"\xfe" + b"\xff" * 8 + b"\x01"
+    for ids, largest in ((b"\x10\x09\x10\x07", 9), (b"\x10\x07\x10" + minus_two, 7), (b"", -1)):
+        raw = b"\x12" + bytes([len(ids)]) + ids
+        assert largest_field_id([raw, raw], "a manifest") == largest
