@@ -62,10 +62,11 @@ def test_what_we_commit_second_is_serializable_and_as_the_grid_says(
     wrong = []
     for first in CHANGES:
         expected = expected_outcome(pairs, first, second)
-        for by in ("ours",) if pairs.stable_row_ids else ("ours", "pylance"):
-            outcome, serial = commit_pair(pairs, first, second, (by, "ours"))
-            if outcome != expected or not serial:
-                wrong.append((first, by, outcome, expected, serial))
+        # Ours comes first with row ids, pylance's without: verdicts do not depend on row ids.
+        by = "ours" if pairs.stable_row_ids else "pylance"
+        outcome, serial = commit_pair(pairs, first, second, (by, "ours"))
+        if outcome != expected or not serial:
+            wrong.append((first, by, outcome, expected, serial))
     assert wrong == []
 
 

@@ -1,9 +1,10 @@
 """Real tables, ours against pylance, the worst ratio first: ``make bench``.
 
 Reads and changes of tables as people have them: many fragments, long texts, many columns. Each
-engine has its own process for each row of the table; both are called by turns. Times are the best
-of several calls; the first call in a process, after the import of the engine, stands beside. Ratios
-are pylance's time over ours. Goals are held against warm calls.
+engine has its own process for each row of the table (``--size ci``: one for all rows); both are
+called by turns. Times are the best of several calls; the first call in a process, after the import
+of the engine, stands beside. Ratios are pylance's time over ours. Goals are held against warm
+calls.
 
 The data is written by pylance once, below ``tests/benchmarks/data`` (ignored by git), and kept.
 
@@ -22,7 +23,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.benchmarks.tables.measure import measure, write_data
+from tests.benchmarks.tables.measure import measure, shared_workers, write_data
 from tests.benchmarks.tables.operations import BY_KEY, GROWTH, OPERATIONS, Operation
 from tests.benchmarks.tables.report import (
     RATIOS,
@@ -41,7 +42,10 @@ def run(operations: Iterable[Operation], size: Size) -> list[Row]:
     """Write the data that is missing and measure each operation."""
     chosen = list(operations)
     write_data(chosen, size)
-    return [measure(operation, size) for operation in chosen]
+    if not chosen:
+        return []
+    with shared_workers(size) as shared:
+        return [measure(operation, size, shared) for operation in chosen]
 
 
 def check(rows: list[Row], size: Size, stored: Path = RATIOS) -> list[str]:

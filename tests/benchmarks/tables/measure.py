@@ -8,8 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{PROCESSORS}])
 
 Turns = dict[str, list[Timing]]
 Ends = dict[str, dict[str, Any]]
+Workers = dict[str, "_Worker"]
 
 
 def write_data(operations: Iterable[Operation], size: Size) -> None:
@@ -39,12 +41,22 @@ def write_data(operations: Iterable[Operation], size: Size) -> None:
         _run_module("data", size.name, *missing)
 
 
-def measure(operation: Operation, size: Size) -> Row:
-    """Measure both engines in one operation.
+@contextmanager
+def shared_workers(size: Size) -> Iterator[Workers | None]:
+    """Start the processes that all operations share, where the size has such."""
+    if not size.shared_processes:
+        yield None
+        return
+    with ExitStack() as stack:
+        yield _start_workers(size, ENGINES, stack)
+
+
+def measure(operation: Operation, size: Size, shared: Workers | None = None) -> Row:
+    """Measure both engines in one operation, in processes of its own if none are given.
 
     Raises RuntimeError where their answers differ: the time of a wrong answer means nothing.
     """
-    turns = _process_turns if operation.run is None else _worker_turns
+    turns = _process_turns if operation.run is None else partial(_worker_turns, shared)
     firsts: Turns = {engine: [] for engine in ENGINES}
     laters: Turns = {engine: [] for engine in ENGINES}
     peaks = dict.fromkeys(ENGINES, 0.0)
@@ -80,27 +92,30 @@ def _by_turns(call: Callable[[str], Timing], size: Size, order: tuple[str, ...])
     return found
 
 
-def _worker_turns(operation: Operation, size: Size, order: tuple[str, ...]) -> tuple[Turns, Ends]:
+def _worker_turns(
+    shared: Workers | None, operation: Operation, size: Size, order: tuple[str, ...]
+) -> tuple[Turns, Ends]:
     """Let a worker of each engine, who stays, run the operation."""
     with ExitStack() as stack:
-        # On the disk of the data: copies are links, and what is written is written to a disk.
-        workers = {
-            engine: stack.enter_context(_Worker(engine, operation, size)) for engine in order
-        }
+        workers = shared or _start_workers(size, order, stack)
         for worker in workers.values():
-            worker.read()  # it has imported its engine
-        found = _by_turns(lambda engine: workers[engine].call(), size, order)
-        return found, {engine: worker.end() for engine, worker in workers.items()}
+            worker.ask(f"load {operation.key}")  # it has imported its engine
+        found = _by_turns(lambda engine: Timing(**workers[engine].ask("go")), size, order)
+        return found, {engine: worker.ask("end") for engine, worker in workers.items()}
+
+
+def _start_workers(size: Size, order: tuple[str, ...], stack: ExitStack) -> Workers:
+    return {engine: stack.enter_context(_Worker(engine, size)) for engine in order}
 
 
 class _Worker:
     """A process of tests.benchmarks.tables.worker, as a context: it ends with it."""
 
-    def __init__(self, engine: str, operation: Operation, size: Size) -> None:
+    def __init__(self, engine: str, size: Size) -> None:
         # On the disk of the data: copies are links, and what is written goes to a disk.
         self._folder = tempfile.TemporaryDirectory(dir=DATA)
         self._process = subprocess.Popen(
-            _command("worker", engine, size.name, operation.key, self._folder.name),
+            _command("worker", engine, size.name, self._folder.name),
             cwd=ROOT,
             env=process_environment(),
             stdin=subprocess.PIPE,
@@ -120,26 +135,16 @@ class _Worker:
                 pipe.close()
         self._folder.cleanup()
 
-    def call(self) -> Timing:
-        """Let it run the operation once."""
+    def ask(self, line: str) -> Any:
+        """Return what it answers to a line."""
         assert self._process.stdin
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-        return Timing(**self.read())
-
-    def end(self) -> dict[str, Any]:
-        """Return its peak of memory and the size of its answer."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        return self.read()
-
-    def read(self) -> Any:
-        """Return what it says next."""
         assert self._process.stdout
-        line = self._process.stdout.readline()
-        if not line:
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
             raise RuntimeError(f"a worker ended early: {self._process.args}")
-        return json.loads(line)
+        return json.loads(answer)
 
 
 def _process_turns(operation: Operation, size: Size, order: tuple[str, ...]) -> tuple[Turns, Ends]:

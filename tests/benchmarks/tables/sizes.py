@@ -28,6 +28,7 @@ class Size:
     nested: int
     single_rows: int  # fragments of one row
     processes: int  # of each engine, one after the other
+    shared_processes: bool  # the same ones for all operations: a start takes longer than most rows
     seconds: float  # of warm calls in each pair of processes
     rounds: int  # at least so many, however long they take
     most_rounds: int
@@ -56,6 +57,7 @@ SIZES = {
         nested=200_000,
         single_rows=1000,
         processes=2,
+        shared_processes=False,
         seconds=2.0,
         rounds=2,
         most_rounds=50,
@@ -71,6 +73,7 @@ SIZES = {
         nested=20_000,
         single_rows=200,
         processes=1,
+        shared_processes=True,
         seconds=0.3,
         rounds=3,
         most_rounds=20,

@@ -1,8 +1,9 @@
-"""One engine and one operation in a process of its own, which runs it whenever it is told to.
+"""One engine in a process of its own, which runs operations whenever it is told to.
 
-``python -m tests.benchmarks.tables.worker ENGINE SIZE KEY FOLDER``: prints a line when it is ready,
-then the seconds of a run for each line that it reads, and at the end its peak of memory and the
-size of the answer, by which the answers of both engines are compared.
+``python -m tests.benchmarks.tables.worker ENGINE SIZE FOLDER``: answers each line that it reads by
+one of its own. ``load KEY``: what the operation needs is there; ``go``: the seconds of a run;
+``end``: its peak of memory and the size of the answer, by which the answers of both engines are
+compared.
 """
 
 from __future__ import annotations
@@ -16,33 +17,45 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.tables.operations import BY_KEY, Workplace
+from tests.benchmarks.tables.operations import BY_KEY, Operation, Workplace
 from tests.benchmarks.tables.sizes import PROCESSORS, SIZES
 from tests.benchmarks.timing import cpu_seconds
 
 
 def main() -> None:
-    """Load the engine and what is written, then run as often as a line comes."""
-    engine, size, key, folder = sys.argv[1:]
-    operation = BY_KEY[key]
+    """Load the engine, then do what each line says."""
+    engine, size, folder = sys.argv[1:]
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
     work = Workplace(importlib.import_module(engine), SIZES[size], Path(folder) / "target")
+    operation: Any = None
+    answer: Any = None
+    for line in sys.stdin:
+        word, _, key = line.strip().partition(" ")
+        if word == "load":
+            operation, answer = BY_KEY[key], None
+            _load(operation, work)
+            _say("ready")
+        elif word == "go":
+            answer = None  # not beside the next one
+            if operation.copied is not None:
+                work.replace_target(operation.copied)
+            gc.collect()
+            wall, cpu = time.perf_counter(), cpu_seconds()
+            answer = operation.run(work)
+            _say({"wall": time.perf_counter() - wall, "cpu": cpu_seconds() - cpu})
+        else:
+            _say({"peak": _peak_megabytes(), "answer": _size(answer, work)})
+
+
+def _load(operation: Operation, work: Workplace) -> None:
+    """Read the table that the operation writes, and leave nothing of the one before."""
+    work.source = None
+    work.replace_target("")
     if operation.source:
         import pyarrow as pa
 
         with pa.OSFile(str(work.size.folder / operation.source)) as file:
             work.source = pa.ipc.open_file(file).read_all()
-    _say("ready")
-    answer: Any = None
-    for _ in sys.stdin:
-        answer = None
-        if operation.copied is not None:
-            work.replace_target(operation.copied)
-        gc.collect()
-        wall, cpu = time.perf_counter(), cpu_seconds()
-        answer = operation.run(work)
-        _say({"wall": time.perf_counter() - wall, "cpu": cpu_seconds() - cpu})
-    _say({"peak": _peak_megabytes(), "answer": _size(answer, work)})
 
 
 def _say(what: object) -> None:
