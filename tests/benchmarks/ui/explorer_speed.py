@@ -105,12 +105,11 @@ async ([timerText, from, to]) => {
   const box = bars.getBoundingClientRect();
   const fire = (type, share) => bars.dispatchEvent(new PointerEvent(type, {
     clientX: box.left + share * box.width, button: 0, pointerId: 1, bubbles: true }));
-  const [drawn, status] = [other.firstChild, live.querySelector(".lnb-grid-status")];
-  const before = status.textContent;
+  const said = live.querySelector(".lnb-filter-said");
+  const [drawn, before] = [other.firstChild, said.textContent];
   fire("pointerdown", from);
   const moved = await timer(() => fire("pointermove", to), () => other.firstChild !== drawn);
-  const said = live.querySelector(".lnb-filter-said");
-  const ended = await timer(() => fire("pointerup", to), () => status.textContent !== before
+  const ended = await timer(() => fire("pointerup", to), () => said.textContent !== before
     && /^[0-9,]+ pass$/.test(said.textContent)
     && !live.querySelector(".lnb-waiting:not([hidden])"));
   return [moved, ended];
@@ -225,8 +224,9 @@ def measure_brush(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     moved, ended = [], []
     with spent_in(five.page, lab.process_id, repeats) as spent:
         for at in range(repeats):
-            start = 0.1 + 0.03 * (at % 11)
-            both = five.page.evaluate(BRUSH, [TIMER, start, start + 0.2 + 0.01 * at])
+            # Always other bars than before: the same ones again take the brush away.
+            start = 0.06 + 0.06 * (at % 7)
+            both = five.page.evaluate(BRUSH, [TIMER, start, start + 0.2 + 0.06 * (at % 5)])
             moved.append(float(both[0]))
             ended.append(float(both[1]))
             five.page.wait_for_timeout(PAUSE_MS)
