@@ -72,11 +72,11 @@ test("states are set by bit, in the order of the kernel", () => {
 
 test("a slow frame is followed by one of fewer points, a quick one by more", () => {
   assert.equal(pointsInTime(1000000, 1200), 100000); // not fewer than a tenth at once
-  assert.equal(pointsInTime(1000000, 68), 500000);
+  assert.equal(pointsInTime(1000000, 48), 500000);
   assert.equal(pointsInTime(100000, 1200), 60000);
   assert.equal(pointsInTime(5000, 1200), 5000);
-  assert.equal(pointsInTime(100000, 30), 100000);
-  assert.equal(pointsInTime(100000, 8), 125000);
+  assert.equal(pointsInTime(100000, 22), 100000);
+  assert.equal(pointsInTime(100000, 17), 125000);
 });
 
 test("an outline has few corners", () => {

@@ -49,6 +49,7 @@ from lance_nb.explorer.models.source import (
 from lance_nb.explorer.models.value_statistics import (
     DistinctCount,
     OddValues,
+    bar_counts,
     mean_and_deviation,
     odd_values,
     quantiles,
@@ -225,7 +226,7 @@ def bar_places(shown: ColumnProfile | None, column: pa.Array) -> BarPlaces:
     """Return the places of the bars of a profile that is shown; by a sample of its column."""
     if profile_kind(column.type) in ("number", "time"):
         edges = None if shown is None else shown.edges
-        numbers = floats_of(_computable(column.drop_null()))
+        numbers = ordered_floats(_computable(column.drop_null()))
         return BarPlaces(edges or (robust_range(numbers) if numbers.size else None))
     counted = column.drop_null().value_counts()
     order = np.argsort(-counted.field("counts").to_numpy(), kind="stable")[:COMMON]
@@ -261,25 +262,41 @@ def _computable(values: pa.Array) -> pa.Array:
     return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
 
 
-def _number_facts(values: pa.Array, nulls: int, places: BarPlaces | None = None) -> dict[str, Any]:
-    """Describe numbers or times without nulls; ``nulls`` are beside them."""
+def _number_facts(
+    values: pa.Array,
+    nulls: int,
+    places: BarPlaces | None = None,
+    step: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """Describe numbers or times without nulls; ``nulls`` are beside them.
+
+    ``step`` is called between parts of the work, and what it raises ends it.
+    """
     import pyarrow.compute as pc
 
-    numbers = floats_of(values)
+    numbers = ordered_floats(values)
+    step()
     odd = odd_values(values)
     edges = None if places is None else places.edges
     if not numbers.size:
-        empty = {} if edges is None else histogram_of(bar_counts(numbers, edges), edges)
+        empty = {} if edges is None else histogram_of(bar_counts(numbers, edges, BARS), edges)
         return {"odd": _odd(nulls, odd, ()), **empty}
     finite = values.filter(pc.is_finite(values)) if any(odd) else values
     found = pc.min_max(finite)
+    step()
     edges = edges or robust_range(numbers)
     facts = ends_of(found["min"], found["max"])
-    facts |= histogram_of(bar_counts(numbers, edges), edges)
-    below, above = int((numbers < edges[0]).sum()), int((numbers > edges[1]).sum())
-    facts["odd"] = _odd(nulls, odd, facts["counts"], below, above)
+    facts |= histogram_of(bar_counts(numbers, edges, BARS), edges)
+    facts["odd"] = _odd(nulls, odd, facts["counts"], *_outside(numbers, edges))
+    step()
     facts["statistics"] = _statistics(values.type, numbers)
     return facts
+
+
+def _outside(ordered: npt.NDArray[np.float64], edges: tuple[float, float]) -> tuple[int, int]:
+    """Count the values below and above two edges."""
+    above = ordered.size - ordered.searchsorted(edges[1], side="right")
+    return int(ordered.searchsorted(edges[0])), int(above)
 
 
 def _odd(
@@ -332,18 +349,11 @@ def floats_of(values: pa.Array) -> npt.NDArray[np.float64]:
     return kept
 
 
-def bar_counts(
-    values: npt.NDArray[np.float64], edges: tuple[float, float]
-) -> npt.NDArray[np.int64]:
-    """Count values in the bars between two edges; one bar when both are the same."""
-    low, high = edges
-    with np.errstate(over="ignore"):
-        if not np.isfinite(high - low):
-            values, low, high = values / 4, low / 4, high / 4
-    span = (low, high if high > low else low + 1)
-    inside = values[(values >= span[0]) & (values <= span[1])]
-    counts: npt.NDArray[np.int64] = np.histogram(inside, BARS if high > low else 1, span)[0]
-    return counts
+def ordered_floats(values: pa.Array) -> npt.NDArray[np.float64]:
+    """Return the finite values of a column as ``floats_of`` does, in order."""
+    found = floats_of(values)
+    found.sort()
+    return found
 
 
 def histogram_of(counts: npt.NDArray[np.int64], edges: tuple[float, float]) -> dict[str, Any]:
@@ -536,15 +546,16 @@ def _facts(scan: _Scan, tally: _Tally, places: BarPlaces | None = None) -> dict[
     if tally.kept is not None:
         if not tally.kept:
             return _number_facts(pa.array([], scan.kind), tally.nulls, places)
-        return _number_facts(pa.concat_arrays(tally.kept), tally.nulls, places)
+        kept = pa.concat_arrays(tally.kept)
+        return _number_facts(kept, tally.nulls, places, lambda: scan.progress(scan.passed, 1))
     if tally.low is None or tally.high is None or tally.edges is None:
         return {"odd": _odd(tally.nulls, tally.odd, ())}
     edges = tally.edges if places is None or places.edges is None else places.edges
     counts, below, above = np.zeros(1, np.int64), 0, 0
     for values in scan.values():
-        numbers = floats_of(values.drop_null())
-        counts = counts + bar_counts(numbers, edges)
-        below += int((numbers < edges[0]).sum())
-        above += int((numbers > edges[1]).sum())
+        numbers = ordered_floats(values.drop_null())
+        counts = counts + bar_counts(numbers, edges, BARS)
+        outside = _outside(numbers, edges)
+        below, above = below + outside[0], above + outside[1]
     facts = ends_of(tally.low, tally.high) | histogram_of(counts, edges)
     return facts | {"odd": _odd(tally.nulls, tally.odd, facts["counts"], below, above)}

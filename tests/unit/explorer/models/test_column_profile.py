@@ -180,6 +180,25 @@ def test_numbers_are_counted_in_bars_between_their_ends(dataset: Any) -> None:
     assert (found.sampled, found.nulls, found.distinct, found.exact) == (400, 0.25, 300, True)
 
 
+def test_exact_counting_can_be_cancelled_after_the_last_row_is_read(dataset: Any) -> None:
+    calls = 0
+
+    def count(_done: int, _total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > last:
+            raise CancelledError("enough")
+
+    last = 1 << 30
+    place = RowQuery().names(dataset).index("x")
+    exact_profile(dataset, place, RowQuery(), count)
+    batches = len(list(dataset.to_batches(columns=["x"])))
+    assert calls == batches + 3
+    last, calls = calls - 1, 0
+    with pytest.raises(CancelledError):
+        exact_profile(dataset, place, RowQuery(), count)
+
+
 def test_a_filter_counts_too(dataset: Any) -> None:
     found = profile_exact_profile(dataset, "x", "name = 'n1' AND x < 100")
     assert (found.sampled, found.edges, found.nulls) == (25, (1.0, 97.0), 0.0)

@@ -1,4 +1,4 @@
-"""Distinct values are estimated within the error that is claimed, for every type."""
+"""Statistics of values are those of numpy; distinct values are estimated within their error."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from lance_nb.explorer.models.value_statistics import (
+    QUANTILES,
     DistinctCount,
     OddValues,
+    bar_counts,
     odd_values,
+    quantiles,
     robust_range,
 )
 
@@ -81,3 +87,33 @@ def test_the_range_of_a_histogram_leaves_out_outliers_only() -> None:
     assert 999 <= high < 2000
     assert robust_range(np.array([1.0, 1e9])) == (1.0, 1e9)  # too few
     assert robust_range(np.append(np.zeros(1000), 5.0)) == (0.0, 5.0)  # all are one value
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@given(arrays(np.float64, st.integers(1, 60), elements=FINITE))
+def test_quantiles_are_those_of_numpy(values: np.ndarray) -> None:
+    found = quantiles(np.sort(values))
+    expected = np.quantile(values, QUANTILES)
+    scale = max(np.abs(values).max(), np.finfo(np.float64).tiny)
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=1e-12, atol=1e-12)
+
+
+@given(arrays(np.float64, st.integers(0, 60), elements=FINITE), st.tuples(FINITE, FINITE))
+def test_bars_count_every_value_between_the_edges_once(
+    values: np.ndarray, ends: tuple[float, float]
+) -> None:
+    low, high = min(ends), max(ends)
+    found = bar_counts(np.sort(values), (low, high), 20)
+    top = high if high > low else low + 1
+    assert found.sum() == ((values >= low) & (values <= top)).sum()
+    assert found.size == (20 if high > low else 1)
+
+
+def test_bars_are_those_of_numpy() -> None:
+    values = np.random.default_rng(3).normal(size=5000)
+    expected = np.histogram(values, 20, (-1.0, 2.0))[0]
+    assert bar_counts(np.sort(values), (-1.0, 2.0), 20).tolist() == expected.tolist()
+    most = np.finfo(np.float64).max
+    assert bar_counts(np.array([-most, 0.0, most]), (-most, most), 4).tolist() == [1, 0, 1, 1]
