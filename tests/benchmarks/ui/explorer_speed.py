@@ -10,6 +10,7 @@ lance_nb and opened a small dataset before. "First screen" begins when the cell 
 floor    JupyterLab's own time for a cell that shows one word, to compare
 versions 1,000 versions: first screen, switch from one to another
 rows     10 million rows: first screen, the wheel, jumps
+wide     2,000 columns: first screen, scrolling to columns not seen before
 brush    5 million rows: a histogram is brushed, and the others, the count and the grid follow
 map      1 million vectors of 128: see map_speed
 ======== ===================================================================
@@ -37,6 +38,7 @@ BATCH = 500_000
 VERSIONS = 1000
 ROWS = 10_000_000
 BRUSHED_ROWS = 5_000_000
+COLUMNS = 2000
 # A person looks at rows before jumping on. Without a pause most answers wait up to 40 ms in
 # Jupyter's server: it leaves Nagle's algorithm on (tornado's HTTP1Connection), so behind the status
 # message of the kernel an answer waits until the browser's machine has acknowledged that one.
@@ -88,6 +90,19 @@ async ([timerText, share, pixels]) => {
   const jump = () => { grid.scrollTop = share * grid.scrollHeight; };
   return timer(pixels ? wheel : jump,
     () => status.textContent !== from && !waiting());
+}
+"""
+
+ASIDE = """
+async ([timerText, share]) => {
+  const live = [...document.querySelectorAll(".lnb-live")].at(-1);
+  const grid = live.querySelector(".lnb-grid");
+  const heads = () => [...live.querySelectorAll(".lnb-grid-column:not([hidden]) b")]
+    .map((head) => head.textContent).join();
+  const from = heads();
+  const jump = () => { grid.scrollLeft = share * (grid.scrollWidth - grid.clientWidth); };
+  return eval(timerText)(jump, () => heads() !== from
+    && !live.querySelector(".lnb-waiting:not([hidden])"));
 }
 """
 
@@ -156,6 +171,13 @@ def write_rows(path: Path, count: int) -> None:
     lance.write_dataset(reader, path, max_rows_per_file=1_000_000)
 
 
+def write_wide(path: Path) -> None:
+    """Write 20,000 rows of 2,000 columns."""
+    random = np.random.default_rng(5)
+    columns = {f"feature_{at:04}": random.random(20_000, np.float32) for at in range(COLUMNS)}
+    require_pylance().write_dataset(pa.table(columns), path)
+
+
 def first_screens(notebook: NotebookPage, repeats: int) -> list[float]:
     """Run the second cell again and again: milliseconds until its explorer shows rows and bars."""
     elapsed = []
@@ -208,6 +230,22 @@ def measure_rows(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
     yield Figure("the same, without a pause before", jumps, 95, 100, jumping)
 
 
+def measure_wide(lab: LabServer, data: Path, repeats: int) -> Iterator[Figure]:
+    """Take the figures of many columns."""
+    wide = open_notebook(lab, "wide.ipynb", f"lance_nb.explore({str(data / 'wide.lance')!r})")
+    with spent_in(wide.page, lab.process_id, max(5, repeats // 4)) as opening:
+        screens = first_screens(wide, opening.count)
+    random = np.random.default_rng(7)
+    aside = []
+    with spent_in(wide.page, lab.process_id, repeats) as jumping:
+        for share in random.random(repeats):
+            wide.page.wait_for_timeout(PAUSE_MS)
+            aside.append(wide.page.evaluate(ASIDE, [TIMER, float(share)]))
+    wide.close()
+    yield Figure("first screen, 2,000 columns", screens, 50, 300, opening)
+    yield Figure("jump to columns not seen before", aside, 95, 100, jumping)
+
+
 def _jumps(long: NotebookPage, shares: Sequence[float], pause_ms: int) -> list[float]:
     found = []
     for share in shares:
@@ -239,6 +277,7 @@ PARTS = {
     "floor": measure_floor,
     "versions": measure_versions,
     "rows": measure_rows,
+    "wide": measure_wide,
     "brush": measure_brush,
     "map": measure_map,
 }
@@ -252,6 +291,8 @@ def write(folder: Path, names: Sequence[str]) -> None:
         write_rows(folder / "five.lance", BRUSHED_ROWS)
     if "rows" in names and not (folder / "long.lance").exists():
         write_rows(folder / "long.lance", ROWS)
+    if "wide" in names and not (folder / "wide.lance").exists():
+        write_wide(folder / "wide.lance")
     if "map" in names and not (folder / MAP).exists():
         write_map(folder / MAP)
 
