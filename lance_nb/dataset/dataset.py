@@ -1093,7 +1093,8 @@ class LanceDataset(OpenedVersion):
         compared. Of more rows those of the same region are, so that a pair can be missed.
 
         Args:
-            column: a fixed-size list of floats, or of uint8, such as a perceptual hash.
+            column: a fixed-size list of floats, or of uint8, such as a perceptual hash. Rows
+                without a finite vector are left out; for l2, those longer than 1e15 too.
             threshold: the largest distance that links two rows, as in ``_distance`` of a search:
                 0.01 by default for cosine, 3 bits for hamming; l2, squared, has no default.
             metric: "cosine" (the default) or "l2"; "hamming" for uint8.

@@ -1,7 +1,8 @@
 """ds.near_duplicates and ds.label_doubts: rows compared with all others by a vector column.
 
-The vectors of all rows are read once. Rows without a vector, with a value that is not finite and,
-for cosine, of length 0 are left out; for doubts, those without a label too.
+The vectors of all rows are read once. Rows without a vector and with a value that is not finite as
+float32 are left out; for cosine, those of length 0; for l2, those longer than ``MAX_LENGTH``, whose
+squared distances are no float32; for doubts, those without a label.
 
 Limits: ``MAX_VECTOR_BYTES`` of vectors as float32; a label column has ``MAX_LABELS`` values.
 Source: our own; how rows are compared is in ``indices/vectors/all_pairs.py``.
@@ -30,6 +31,7 @@ MAX_VECTOR_BYTES = 4 * 1024**3
 MAX_LABELS = 100_000
 DEFAULT_THRESHOLDS = {"cosine": 0.01, "hamming": 3.0}
 MAX_NEIGHBOURS = 1000
+MAX_LENGTH = 1e15
 _BATCH_ROWS = 65_536
 _ROW_ID = "_rowid"
 _STEPS = 3  # a row is read, placed and compared
@@ -174,12 +176,14 @@ class _Rows:
         for batch in scan.to_batches():
             matrix, keep = matrix_of(pa.chunked_array([batch[column]]))
             if not is_bytes:
-                matrix = matrix.astype(np.float32, copy=False)
                 with np.errstate(all="ignore"):
+                    matrix = matrix.astype(np.float32, copy=False)
                     lengths = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
                 keep = keep & np.isfinite(lengths)
                 if metric == "cosine":
                     keep &= lengths > 0
+                else:
+                    keep &= lengths <= MAX_LENGTH**2
             if label is not None:
                 places = _encoded(batch[label], values)
                 keep = keep & (places >= 0)

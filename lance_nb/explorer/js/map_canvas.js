@@ -406,6 +406,8 @@ export function mapCanvas(ctx, hands) {
     ]); // biome-ignore format: four corners
   }
 
+  // The browser has taken the graphics memory away, and given it back.
+  points.addEventListener("webglcontextrestored", refresh);
   const watch = new ResizeObserver(resize);
   watch.observe(element);
   const forget = onTheme(() => hands.moved());

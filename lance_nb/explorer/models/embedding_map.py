@@ -14,8 +14,9 @@ Layout: coordinates are uint16, 0 to 65535 over the box, x first; a point outsid
 on its edge.
 
 Of a version with more than ``MAX_POINTS`` rows a share of 1/2, 1/4, ... is placed: the rows whose
-hashed row id is below it, so that the same rows are chosen at every version. Rows without a finite
-vector are counted and left out.
+hashed row id is below it, so that the same rows are chosen at every version. Rows without a vector
+that is finite and at most ``MAX_LENGTH`` long are counted and left out: sums of squares of longer
+ones are no float32.
 
 Limits: ``MAX_POINTS`` points, about 20 bytes each; a step reads ``STEP_BYTES`` of vectors.
 Source: Halko, Martinsson, Tropp, "Finding structure with randomness", algorithm 4.4, for the
@@ -41,6 +42,7 @@ MAX_POINTS = 1_000_000
 STEP_BYTES = 32_000_000
 STEP_ROWS = 131_072
 SCALE = 65_535
+MAX_LENGTH = 1e15
 MARGIN = 0.25  # of the sample's box, on each side, for points that come later
 _ITERATIONS = 8
 _ROW_ID = "_rowid"
@@ -196,7 +198,10 @@ def _components(centred: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float3
 
 
 def read_vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-    """Return vectors of the shape (rows, dimension), and which rows have a finite one."""
+    """Return vectors of the shape (rows, dimension), and which rows have one to compute with.
+
+    It is finite and at most ``MAX_LENGTH`` long.
+    """
     import pyarrow.compute as pc
 
     plain: Any = cells.plain(column)
@@ -205,9 +210,9 @@ def read_vectors(column: pa.Array) -> tuple[npt.NDArray[np.float32], npt.NDArray
     if values.null_count:
         values = pc.fill_null(values, float("nan"))
     vectors = values.to_numpy(zero_copy_only=False).reshape(-1, dimension)
-    vectors = vectors.astype(np.float32, copy=False)
     with np.errstate(invalid="ignore", over="ignore"):
-        has_vector = np.isfinite(vectors.sum(1, dtype=np.float64))
+        vectors = vectors.astype(np.float32, copy=False)
+        has_vector = np.einsum("ij,ij->i", vectors, vectors) <= MAX_LENGTH**2
     if plain.null_count:
         has_vector &= plain.is_valid().to_numpy(zero_copy_only=False)
     return vectors, has_vector
@@ -324,7 +329,7 @@ def chosen_batches(
     """Scan columns and the row ids of the rows that are placed."""
     kinds = [source.schema.field(name).type for name in columns]
     width = sum(one.list_size * 4 if pa.types.is_fixed_size_list(one) else 64 for one in kinds)
-    rows = max(1024, min(STEP_ROWS, STEP_BYTES // width))
+    rows = max(16, min(STEP_ROWS, STEP_BYTES // width))
     wanted = [*columns, _ROW_ID]
     groups = scan_groups(source)
     total = sum(group.num_rows for group in groups)

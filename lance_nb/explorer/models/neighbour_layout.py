@@ -34,6 +34,7 @@ import pyarrow as pa
 from lance_nb.errors import MissingPackageError, NotSupportedError
 from lance_nb.explorer.models import layout_process, text
 from lance_nb.explorer.models.embedding_map import (
+    MAX_LENGTH,
     SCALE,
     Coordinates,
     Progress,
@@ -232,8 +233,8 @@ def fit_layout(source: ScannedSource, column: str, progress: Progress) -> Neighb
     found = np.concatenate([np.zeros((0, kind.list_size), np.float32), *parts])[:most]
     if len(found) < MIN_REFERENCES:
         raise NotSupportedError(
-            f"a layout by neighbours needs {MIN_REFERENCES} rows with a finite vector in "
-            f"{column!r}; there are {len(found)}"
+            f"a layout by neighbours needs {MIN_REFERENCES} rows with a vector in {column!r} that "
+            f"is finite and at most {MAX_LENGTH:g} long; there are {len(found)}"
         )
     coordinates = _laid_out(found, share_of(progress, STEPS // 5, STEPS))
     return NeighbourLayout.of(column, found, coordinates)

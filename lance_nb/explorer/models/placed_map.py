@@ -211,5 +211,5 @@ def _words(points: PointSet) -> str:
     if points.divisor > 1:
         said += f"; a random sample of 1 row in {points.divisor}"
     if points.without:
-        said += f"; {text.plural(points.without, 'row')} without a finite vector"
+        said += f"; {text.plural(points.without, 'row')} without a vector that can be placed"
     return said

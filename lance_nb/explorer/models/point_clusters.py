@@ -43,6 +43,7 @@ LEAST_POINTS = 8
 NO_CLUSTER = 255
 SAMPLE_POINTS = 8192
 SAMPLE_BYTES = 32_000_000
+FIRST_POINTS = 8
 STEP_POINTS = 512
 TEXT_CHARS = 400
 MAX_WORDS = 3
@@ -209,15 +210,19 @@ def _sample(
     places = random.choice(points.num_points, wanted, replace=False)
     parts = [pa.array([], pa.large_string())]
     done = num_bytes = 0
+    step = FIRST_POINTS
     while done < wanted and num_bytes < SAMPLE_BYTES:
         progress(done, wanted)
-        some = np.sort(places[done : done + STEP_POINTS])
+        some = np.sort(places[done : done + step])
         places[done : done + some.size] = some
         read = cells.plain(source.take_rows(points.ids[some], columns=[column]).column(0))
         num_bytes += read.nbytes
         cut = pc.utf8_slice_codeunits(pc.cast(read, pa.large_string()), 0, TEXT_CHARS)
         parts.append(cut)
         done += some.size
+        # As many as fit into the rest, by the mean size of those before.
+        fitting = (SAMPLE_BYTES - num_bytes) * done // max(1, num_bytes)
+        step = max(1, min(STEP_POINTS, 8 * step, fitting))
     return pa.concat_arrays(parts), places[:done]
 
 

@@ -146,3 +146,19 @@ def test_vectors_beyond_memory_are_refused_before_they_are_read(
     monkeypatch.setattr(similar_rows, "MAX_VECTOR_BYTES", 1000)
     with pytest.raises(NotSupportedError, match="fewer rows by a filter"):
         animals.near_duplicates("v")
+
+
+@pytest.mark.parametrize("metric", ["cosine", "l2"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_vectors_that_are_too_long_are_left_out(metric: str, kind: type) -> None:
+    matrix = np.random.default_rng(4).normal(size=(40, 8)).astype(kind)
+    matrix[20:] = matrix[:20]
+    matrix[0], matrix[20] = 3e38, -3e38
+    if kind is np.float64:
+        matrix[1] = 1e200
+    made = written(pa.table({"v": vectors_of(matrix), "k": ["a", "b"] * 20}))
+    found = made.near_duplicates("v", metric=metric, threshold=1e-4)["_rowid"].to_pylist()
+    expected = set(range(40)) - {0, 20} - ({1, 21} if kind is np.float64 else set())
+    assert set(found) == expected
+    doubted = set(made.label_doubts("v", "k", metric=metric, k=1)["_rowid"].to_pylist())
+    assert doubted <= ({21} if metric == "l2" else {0, 20, 21})  # the others have their copy

@@ -84,14 +84,30 @@ def test_the_plane_is_that_of_the_principal_components(tmp_path: Any, values: An
     assert points.num_points == points.num_rows == 300
 
 
-def test_rows_without_a_finite_vector_are_counted_and_left_out(tmp_path: Any, values: Any) -> None:
+def test_rows_without_a_usable_vector_are_counted_and_left_out(tmp_path: Any, values: Any) -> None:
     values[3, 0], values[200, 5] = np.nan, np.inf
+    values[201], values[202] = 3e38, 1e30  # sums of their squares are no float32
     column = vectors_of(values).to_pylist()
     column[7] = None
     table = pa.table({"id": range(300), "vector": pa.array(column, pa.list_(pa.float32(), 12))})
     points = placed(lance_nb.write_dataset(table, str(tmp_path / "d")))
-    assert (points.num_points, points.without) == (297, 3)
-    assert points.ids.tolist() == [at for at in range(300) if at not in (3, 7, 200)]
+    assert (points.num_points, points.without) == (295, 5)
+    assert points.ids.tolist() == [at for at in range(300) if at not in (3, 7, 200, 201, 202)]
+    assert len(np.unique(points.xy, axis=0)) > 250
+
+
+def test_vectors_of_doubles_that_are_no_floats_are_left_out(tmp_path: Any, values: Any) -> None:
+    doubles = values.astype(np.float64)
+    doubles[5] = 1e200
+    column = pa.FixedSizeListArray.from_arrays(pa.array(doubles.ravel()), DIMENSION)
+    points = placed(lance_nb.write_dataset(pa.table({"vector": column}), str(tmp_path / "d")))
+    assert (points.num_points, points.without) == (299, 1)
+
+
+def test_long_vectors_are_placed(tmp_path: Any, values: Any) -> None:
+    points = placed(written(tmp_path / "d", values * 1e12))
+    assert points.without == 0
+    assert len(np.unique(points.xy, axis=0)) > 250
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float64()])

@@ -131,6 +131,6 @@ def test_no_more_texts_are_read_than_the_sample_holds(
     monkeypatch.setattr(point_clusters, "SAMPLE_BYTES", 1_000_000)
     monkeypatch.setattr(point_clusters, "STEP_POINTS", 100)
     found = label_clusters(source, points, "caption", quiet)
-    assert found.sampled == 200  # two steps of 0.5 MB
+    assert 190 < found.sampled <= 200  # 1 MB
     monkeypatch.setattr(point_clusters, "SAMPLE_POINTS", 150)
     assert label_clusters(source, points, "caption", quiet).sampled == 150

@@ -91,6 +91,19 @@ def test_coordinates_of_others_are_scaled_to_their_box(tmp_path: Any, vectors: A
         assert 2000 < points.xy[:, axis].min() < points.xy[:, axis].max() < 63500
 
 
+def test_coordinates_that_are_too_large_are_none(tmp_path: Any, vectors: Any) -> None:
+    xy = np.stack([np.arange(len(vectors)), np.arange(len(vectors))], 1).astype(np.float32)
+    xy[:2], xy[2:4] = 3.3e38, -3.3e38
+    column = pa.FixedSizeListArray.from_arrays(pa.array(xy.ravel()), 2)
+    written = lance_nb.write_dataset(
+        table(np.arange(len(vectors)), vectors, xy=column), str(tmp_path / "d")
+    )
+    plane = read_stored_layout(written, "vector", "xy", quiet)
+    points = place_rows(written, plane, 1, quiet)
+    assert points.num_points == len(vectors)  # those four beside their nearest ones
+    assert (np.diff(points.xy[4:, 0].astype(int)) > 0).all()
+
+
 def test_a_column_without_any_coordinates_places_no_row(tmp_path: Any, vectors: Any) -> None:
     nothing = pa.array([None] * ROWS, pa.list_(pa.float32(), 2))
     ds = lance_nb.write_dataset(table(np.arange(ROWS), vectors, xy=nothing), str(tmp_path / "d"))
