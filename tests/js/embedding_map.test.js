@@ -4,7 +4,7 @@ import "./light_page.js"; // first: some modules need a page while they load
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { h } from "../../lance_nb/explorer/js/dom.js";
-import { pointsInTime } from "../../lance_nb/explorer/js/map_canvas.js";
+import { mapCanvas, pointsInTime } from "../../lance_nb/explorer/js/map_canvas.js";
 import {
   codeColours,
   colourOf,
@@ -17,7 +17,7 @@ import { CHOSEN, paint, sizeFactor } from "../../lance_nb/explorer/js/point_rend
 import { versionRange } from "../../lance_nb/explorer/js/version_range.js";
 import { mountEmbeddingMap } from "../../lance_nb/explorer/widgets/embedding_map.js";
 import { fakeContext, fakeKernel, settled } from "./fake_context.js";
-import { button, shown } from "./light_page.js";
+import { button, send, shown } from "./light_page.js";
 
 afterEach(() => document.body.replaceChildren());
 
@@ -77,6 +77,37 @@ test("a slow frame is followed by one of fewer points, a quick one by more", () 
   assert.equal(pointsInTime(5000, 1200), 5000);
   assert.equal(pointsInTime(100000, 22), 100000);
   assert.equal(pointsInTime(100000, 17), 125000);
+});
+
+test("an outline that is given up selects nothing, and the next one begins anew", () => {
+  const outlines = [];
+  const map = mapCanvas(fakeContext(), {
+    hover: () => {},
+    outline: (polygon) => outlines.push(polygon.length),
+    clear: () => outlines.push(0),
+    moved: () => {},
+  });
+  const { element } = map;
+  element.getBoundingClientRect = () => ({ left: 0, top: 0 });
+  document.body.append(element);
+  map.lasso = true;
+  const draw = (target, end, more = {}) => {
+    const at = (type, x, y) =>
+      send(element, type, { clientX: x, clientY: y, button: 0, buttons: 1, shiftKey: false });
+    at("pointerdown", 0, 0);
+    at("pointermove", 10, 0);
+    at("pointermove", 10, 10);
+    assert.ok(element.classList.contains("lnb-map-held"));
+    send(target, end, more);
+    assert.equal(element.classList.contains("lnb-map-held"), false);
+    at("pointermove", 20, 20); // the button is down still
+  };
+  draw(element, "pointercancel");
+  draw(element, "lostpointercapture");
+  draw(document, "keydown", { key: "Escape" });
+  assert.deepEqual(outlines, []);
+  draw(element, "pointerup");
+  assert.deepEqual(outlines, [3]);
 });
 
 test("an outline has few corners", () => {

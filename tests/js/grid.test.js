@@ -265,6 +265,14 @@ test("titles say what a column is; a grip widens it", () => {
   send(grip, "pointermove", { clientX: 500 });
   nextFrame();
   assert.equal(second.style.width, `${WIDE + 40}px`);
+  for (const end of ["pointercancel", "lostpointercapture"]) {
+    send(grip, "pointerdown", { pointerId: 1, clientX: 300 });
+    send(grip, "pointermove", { clientX: 400 });
+    send(grip, end);
+    send(grip, "pointermove", { clientX: 500 });
+    nextFrame();
+    assert.equal(second.style.width, `${WIDE + 40}px`); // as before the drag
+  }
   send(grip, "dblclick");
   nextFrame();
   assert.notEqual(second.style.width, `${WIDE + 40}px`);

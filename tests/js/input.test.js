@@ -196,6 +196,23 @@ test("a drag says which bars it is over, and when it is given up; chosen bars st
   assert.equal(element.style.getPropertyValue("--lnb-to"), "37.5%");
   send(element, "pointercancel", { clientX: 5 });
   assert.deepEqual(moved.at(-1), [-1, -1]);
+  for (const [target, type] of [
+    [element, "lostpointercapture"],
+    [document, "keydown"],
+  ]) {
+    const seen = moved.length;
+    send(element, "pointerdown", { clientX: 25, button: 0, pointerId: 1 });
+    send(element, "pointermove", { clientX: 35 });
+    const { defaultPrevented } = send(target, type, { key: "Escape" });
+    assert.equal(defaultPrevented, type === "keydown");
+    send(element, "pointermove", { clientX: 75 });
+    assert.deepEqual(moved.slice(seen), [
+      [2, 3],
+      [-1, -1],
+    ]);
+    assert.equal(element.classList.contains("lnb-brushing"), false);
+  }
+  assert.equal(send(document, "keydown", { key: "Escape" }).defaultPrevented, false);
   markBars(element, profile, [2, 3]);
   assert.ok(element.classList.contains("lnb-brushed"));
   assert.equal(element.style.getPropertyValue("--lnb-from"), "25%");
@@ -223,7 +240,7 @@ test("a drag over bars leaves no listener behind", () => {
   );
   assert.deepEqual(listening, ["pointerdown"]);
   send(element, "pointerdown", { clientX: 1, button: 0, pointerId: 1 });
-  assert.deepEqual(listening, ["pointerdown", "pointermove", "pointerup", "pointercancel"]);
+  assert.equal(listening.length, 5);
   send(element, "pointercancel");
   assert.deepEqual(listening, ["pointerdown"]);
 });

@@ -183,7 +183,14 @@ test("a handle is dragged to the nearest version, and back when that is cancelle
   down();
   move(1);
   send(a, "pointercancel");
-  assert.deepEqual(heard.at(-1), [1, false]);
+  assert.deepEqual(heard.at(-1), [6, false]);
+  assert.deepEqual(ctx.range.get().a, { branch: null, version: 6 });
+  down();
+  move(1);
+  send(document, "keydown", { key: "Escape" });
+  assert.deepEqual(heard.at(-1), [6, false]);
+  move(1);
+  assert.deepEqual(heard.at(-1), [6, false]);
   down();
   const before = scroller.scrollLeft;
   send(a, "pointermove", { clientX: 705, clientY: 2 });

@@ -666,16 +666,28 @@ test("letters sort by the column: ascending, descending, as stored", () => {
 });
 
 test("bars that a brush moves over are asked for, and only the last ones are used", async () => {
-  const { ctx, did, act } = actions();
-  act.brush(0, 1, 2, true);
+  const { ctx, did, grid, act } = actions();
+  const pressed = act.histogram(0);
+  grid.store.column = () => undefined; // other rows are on their way
+  assert.equal(act.histogram(0), null);
+  act.brush(pressed, 1, 2, true);
   const first = ctx.kernel.last("rows.range");
-  act.brush(0, 1, 3);
+  act.brush(pressed, 1, 3);
   const second = ctx.kernel.last("rows.range");
   await second.answer({ where: "n < 3" });
   await first.answer({ where: "n < 2" });
   assert.deepEqual(did, [["brush", "t.n", "n < 3", { bars: [1, 3], moves: false }]]);
-  act.brush(0, -1, -1, true);
-  assert.deepEqual(did.at(-1), ["settle"]);
+  act.brush(pressed, -1, -1, true);
+  assert.deepEqual(did.pop(), ["settle"]);
+  act.brush(pressed, 1, 1); // a value that is no condition
+  await ctx.kernel.last("rows.range").answer({ where: "" });
+  assert.deepEqual(did.pop(), ["settle"]);
+  act.brush(pressed, 1, 2, true);
+  act.brushOdd(pressed, { kind: "null" });
+  const [moves, odd] = ctx.kernel.asked.filter((one) => one.type === "rows.range").slice(-2);
+  await odd.answer({ where: "n IS NULL" });
+  await moves.answer({ where: "n < 2" }); // late
+  assert.deepEqual(did.pop(), ["brush", "t.n", "n IS NULL"]);
 });
 
 test("rows are exported under a name that follows what they are", async () => {

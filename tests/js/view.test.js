@@ -693,6 +693,21 @@ test("rows of the sample are counted until all are", () => {
   assert.equal(said.textContent, "about 610 pass, by a sample");
   bar.settle();
   assert.equal(said.textContent, "1,252,134 pass");
+  const counted = { num_rows: 1_252_134, num_columns: 2, words: "", reads: null };
+  const ends = [
+    () => bar.settle(),
+    () => bar.fail({ message: "damaged" }),
+    () => bar.filter("a > 1"),
+    () => bar.brush("b", "b = 2"),
+  ];
+  for (const end of ends) {
+    bar.brush("b", "b = 2", { moves: true });
+    bar.estimate({ ...passing, passing: 1 }, "a > 1 AND b = 2");
+    end(); // however a brush ends, its estimate ends with it
+    bar.say(counted);
+    assert.equal(said.textContent, "1,252,134 pass");
+  }
+  bar.brush("b", null);
   bar.crossed("histograms: every row");
   assert.deepEqual([row.hidden, row.textContent], [false, "histograms: every row"]);
   bar.crossed("");

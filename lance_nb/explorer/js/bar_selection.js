@@ -1,5 +1,7 @@
 // Where the bars of a histogram are, and choosing them by dragging over it, or by clicking one.
 
+import { followPointer } from "./pointer_drag.js";
+
 export const ODD_WIDE = 4; // of 100: a bar for nulls, NaN and the like, on the right
 
 /**
@@ -9,7 +11,8 @@ export const ODD_WIDE = 4; // of 100: a bar for nulls, NaN and the like, on the 
 export const barsWide = ({ odd = [] }) => (odd.length ? 100 - ODD_WIDE * (odd.length + 1) : 100);
 
 /**
- * @param {HTMLElement} element shows a profile @param {() => Lnb.Profile|null} profileOf
+ * @param {HTMLElement} element shows a profile
+ * @param {() => Lnb.Profile|null} profileOf called once for each press
  * @param {(from: number, to: number) => void} chosen first and last bar
  * @param {(odd: Lnb.OddValues) => void} [chosenOdd]
  * @param {(from: number, to: number) => void} [moved] while they are chosen; -1, -1 when that ends
@@ -30,7 +33,6 @@ export function selectBars(element, profileOf, chosen, chosenOdd, moved = () => 
       chosenOdd?.(odd);
       return;
     }
-    element.setPointerCapture(event.pointerId);
     const slots = slotsOf(profile);
     /** @param {number} x */
     const barAt = (x) =>
@@ -46,20 +48,16 @@ export function selectBars(element, profileOf, chosen, chosenOdd, moved = () => 
       draw();
       if (end !== before) moved(Math.min(start, end), Math.max(start, end));
     };
-    /** @param {PointerEvent} done */
-    const finish = (done) => {
-      element.classList.remove("lnb-brushing");
-      element.removeEventListener("pointermove", move);
-      element.removeEventListener("pointerup", finish);
-      element.removeEventListener("pointercancel", finish);
-      if (done.type === "pointerup") chosen(Math.min(start, end), Math.max(start, end));
-      else moved(-1, -1);
-    };
     element.classList.add("lnb-brushing");
     draw();
-    element.addEventListener("pointermove", move);
-    element.addEventListener("pointerup", finish);
-    element.addEventListener("pointercancel", finish);
+    followPointer(element, event, {
+      move,
+      end(isDone) {
+        element.classList.remove("lnb-brushing");
+        if (isDone) chosen(Math.min(start, end), Math.max(start, end));
+        else moved(-1, -1);
+      },
+    });
   });
 }
 

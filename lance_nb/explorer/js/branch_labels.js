@@ -74,7 +74,8 @@ export function branchLabels(ctx, { map, go, hint }) {
         go(lane);
       }
     });
-    label.addEventListener("pointercancel", cancel);
+    for (const end of ["pointercancel", "lostpointercapture"])
+      label.addEventListener(end, () => held?.by === "pointer" && cancel());
     label.addEventListener("blur", (event) => {
       const next = /** @type {HTMLElement | null} */ (event.relatedTarget);
       if (held?.by === "key" && !(next && labels.includes(next))) cancel();
@@ -145,7 +146,7 @@ export function branchLabels(ctx, { map, go, hint }) {
       });
       element.style.width = `${width}px`;
       element.replaceChildren(...labels);
-      held = null;
+      if (held) cancel(); // also what was said of it
       if (active >= 0) labels[Math.min(active, labels.length - 1)].focus();
     },
   };

@@ -9,6 +9,8 @@ import { KEYS } from "./grid_keys.js";
 const NEIGHBOURS = 10;
 const MOST_SELECTED = 100_000; // see explorer/session.py
 
+/** @typedef {{profile: Lnb.Profile, column: Lnb.Column}} Histogram that of a column */
+
 /**
  * @param {Lnb.Context} ctx
  * @param {{state: {row: number, column: number, numRows: number}, store: Lnb.PageStore,
@@ -45,31 +47,41 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     });
   }
 
+  /** What is drawn in the head of a column. @param {number} at @returns {Histogram | null} */
+  function histogram(at) {
+    const [profile, column] = [profiles.of(at), store.column(at)];
+    return profile && column ? { profile, column } : null;
+  }
+
   let turn = 0;
 
   /**
    * Bars of a column's profile become its condition in the filter; those of a brush that `moves`
    * are shown in the other profiles only. -1 is for a brush that was given up.
-   * @param {number} at @param {number} from @param {number} to @param {boolean} [moves]
+   * @param {Histogram | null} of @param {number} from @param {number} to
+   * @param {boolean} [moves]
    */
-  function brush(at, from, to, moves = false) {
-    const [profile, column] = [profiles.of(at), store.column(at)];
+  function brush(of, from, to, moves = false) {
     turn += 1;
     const mine = turn;
-    if (from < 0) return bar().settle();
-    if (!profile || !column) return undefined;
+    if (from < 0 || !of) return bar().settle();
     return attempt(async () => {
-      const where = await conditionOf(ctx, place(), profile, from, to);
-      if (where && mine === turn) bar().brush(column.raw, where, { bars: [from, to], moves });
+      const where = await conditionOf(ctx, place(), of.profile, from, to);
+      if (mine !== turn) return;
+      if (where) bar().brush(of.column.raw, where, { bars: [from, to], moves });
+      else bar().settle();
     });
   }
 
-  /** The same for values beside the bars. @param {number} at @param {Lnb.OddValues} odd */
-  function brushOdd(at, odd) {
-    const [profile, column] = [profiles.of(at), store.column(at)];
-    if (!profile || !column) return;
+  /**
+   * The same for values beside the bars.
+   * @param {Histogram | null} of @param {Lnb.OddValues} odd
+   */
+  function brushOdd(of, odd) {
+    if (!of) return;
+    turn += 1;
     attempt(async () => {
-      bar().brush(column.raw, await conditionOfOdd(ctx, place(), profile, odd));
+      bar().brush(of.column.raw, await conditionOfOdd(ctx, place(), of.profile, odd));
     });
   }
 
@@ -178,6 +190,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   return {
     openColumn,
     sort,
+    histogram,
     brush,
     brushOdd,
     similar,

@@ -2,6 +2,7 @@
 // columns.
 
 import { h, setAttribute, setText } from "./dom.js";
+import { followPointer } from "./pointer_drag.js";
 
 /**
  * @typedef {Object} Titles
@@ -55,16 +56,15 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
   /** @param {PointerEvent} event @param {number} index @param {HTMLElement} grip */
   function resize(event, index, grip) {
     event.preventDefault();
-    grip.setPointerCapture(event.pointerId);
-    const start = event.clientX - widths.of(index);
-    /** @param {PointerEvent} at */
-    const move = (at) => {
-      widths.set(index, at.clientX - start);
+    const before = widths.of(index);
+    /** @param {number} wide */
+    const widen = (wide) => {
+      widths.set(index, wide);
       paint();
     };
-    grip.addEventListener("pointermove", move);
-    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), {
-      once: true,
+    followPointer(grip, event, {
+      move: (at) => widen(before + at.clientX - event.clientX),
+      end: (isDone) => isDone || widen(before),
     });
   }
 

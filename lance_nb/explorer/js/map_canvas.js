@@ -11,6 +11,7 @@ import { h, perFrame } from "./dom.js";
 import { changeColours } from "./map_colours.js";
 import { simplified } from "./point_cloud.js";
 import { CHOSEN, pointRenderer } from "./point_renderer.js";
+import { followPointer } from "./pointer_drag.js";
 
 const WHOLE = 65535;
 const ZOOM = 1.25;
@@ -326,35 +327,43 @@ export function mapCanvas(ctx, hands) {
 
   element.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    element.setPointerCapture?.(event.pointerId);
     const [x, y] = spot(event);
     if (lasso !== event.shiftKey) drawn = [[x, y]];
     held = { x, y };
     element.classList.add("lnb-map-held");
+    followPointer(element, event, { move: drag, end: release });
   });
   element.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) return;
     const [x, y] = spot(event);
-    if (event.buttons & 1 && drawn) {
+    held = { x, y };
+    point();
+  });
+
+  /** @param {PointerEvent} event */
+  function drag(event) {
+    const [x, y] = spot(event);
+    if (drawn) {
       drawn.push([x, y]);
       paint();
-    } else if (event.buttons & 1 && held) {
+    } else if (held) {
       pan(x - held.x, y - held.y);
       held = { x, y };
-    } else {
-      held = { x, y };
-      point();
     }
-  });
-  element.addEventListener("pointerup", () => {
+  }
+
+  /** @param {boolean} isDone whether an outline that was being drawn counts */
+  function release(isDone) {
     element.classList.remove("lnb-map-held");
     const outline = drawn;
     drawn = null;
     if (!outline) return;
     paint();
+    if (!isDone) return;
     if (outline.length > 2)
       hands.outline(simplified(outline, CORNERS).map(([x, y]) => toMap(x, y)));
     else hands.clear();
-  });
+  }
   element.addEventListener("pointerleave", () => {
     held = null;
     if (pointed >= 0) hands.hover(-1, null);

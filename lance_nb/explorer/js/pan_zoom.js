@@ -113,7 +113,7 @@ function attach(page, figure, svg) {
     pan((held.x - event.clientX) / box.width, (held.y - event.clientY) / box.height);
     held = { x: event.clientX, y: event.clientY };
   });
-  for (const end of ["pointerup", "pointercancel"])
+  for (const end of ["pointerup", "pointercancel", "lostpointercapture"])
     svg.addEventListener(end, () => {
       held = null;
     });

@@ -1,6 +1,7 @@
 // The handles A and B on the timeline's axis: dragged, moved by keys, or set by Shift and a click.
 
 import { h, setText } from "./dom.js";
+import { followPointer } from "./pointer_drag.js";
 import { placeLabel, samePlace } from "./version_range.js";
 
 const AXIS = 20;
@@ -65,7 +66,6 @@ export function rangeHandles(ctx, scroller, mapNow) {
     const chip = handles[name];
     event.preventDefault();
     chip.focus({ preventScroll: true });
-    chip.setPointerCapture(event.pointerId);
     /** @type {Lnb.Place | null} */
     let at = null;
     dragged = true;
@@ -86,19 +86,14 @@ export function rangeHandles(ctx, scroller, mapNow) {
       at = found;
       ctx.range.set({ [name]: at }, { dragging: true });
     };
-    /** @param {boolean} done */
-    const end = (done) => {
-      dragged = false;
-      chip.removeEventListener("pointermove", move);
-      chip.removeEventListener("pointerup", drop);
-      chip.removeEventListener("pointercancel", cancel);
-      ctx.range.set(done && at ? { [name]: at } : {});
-    };
-    const drop = () => end(true);
-    const cancel = () => end(false);
-    chip.addEventListener("pointermove", move);
-    chip.addEventListener("pointerup", drop);
-    chip.addEventListener("pointercancel", cancel);
+    followPointer(chip, event, {
+      move,
+      end(isDone) {
+        dragged = false;
+        if (isDone) ctx.range.set(at ? { [name]: at } : {});
+        else ctx.range.giveUp();
+      },
+    });
   }
 
   /**

@@ -109,6 +109,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     const text = filter.value.trim();
     clear.hidden = !text;
     problem.hidden = true;
+    isBrushed = false;
     paintBrushes();
     brushed(conditions(), text);
     changed({ filter: text || null });
@@ -279,6 +280,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     /** Show the profiles of the filter once more, after a brush was given up. */
     settle() {
       isBrushed = false;
+      estimate = "";
       said.textContent = counted;
       brushed(conditions(), written());
     },
@@ -355,6 +357,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     fail(error) {
       stop.hidden = true;
       problem.hidden = false;
+      isBrushed = false;
       estimate = "";
       said.textContent = "";
       const still =

@@ -104,6 +104,8 @@ declare namespace Lnb {
     get(): Range;
     readonly pinned: boolean;
     set(range: { a?: Place | null; b?: Place | null }, how?: { dragging?: boolean }): void;
+    /** End a drag as if it had not been. */
+    giveUp(): void;
     reach(end: "a" | "b"): void;
     onReach(listener: (end: "a" | "b") => void): () => void;
     on(listener: (range: Range, how: { dragging: boolean }) => void): () => void;

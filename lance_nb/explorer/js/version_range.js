@@ -41,6 +41,11 @@ export function versionRange(ctx) {
       }
       notify(dragging);
     },
+    /** A drag was given up: the handles stand where they stood. */
+    giveUp() {
+      moving = null;
+      notify(false);
+    },
     /** Somebody reaches for handle "a" or "b": what a drag needs can be looked for. */
     reach(end) {
       for (const listener of reachListeners) listener(end);

@@ -3,6 +3,7 @@
 
 import { onTheme, penOf, themeColours } from "../js/canvas.js";
 import { count, h, plural, setAttribute } from "../js/dom.js";
+import { followPointer } from "../js/pointer_drag.js";
 import { widget } from "../js/view.js";
 
 const HEIGHT = 16;
@@ -174,7 +175,6 @@ export function mountHistoryStrip(el, ctx, timeline) {
     if (event.button || !map?.numbers.length) return;
     event.preventDefault();
     pane.focus({ preventScroll: true });
-    strip.setPointerCapture(event.pointerId);
     const box = strip.getBoundingClientRect();
     /** @param {PointerEvent} pointer */
     const placeOf = (pointer) =>
@@ -188,21 +188,14 @@ export function mountHistoryStrip(el, ctx, timeline) {
       move(first);
     }
     /** @param {PointerEvent} pointer */
-    const moved = (pointer) => {
+    const follow = (pointer) => {
       const by = placeOf(pointer) - start;
       if (!edge) move(first + by);
       else if (edge === "first")
         link.resize(Math.max(0, Math.min(last - 1, first + by)), last, true);
       else link.resize(first, Math.max(first + 1, last + by), false);
     };
-    const end = () => {
-      strip.removeEventListener("pointermove", moved);
-      strip.removeEventListener("pointerup", end);
-      strip.removeEventListener("pointercancel", end);
-    };
-    strip.addEventListener("pointermove", moved);
-    strip.addEventListener("pointerup", end);
-    strip.addEventListener("pointercancel", end);
+    followPointer(strip, event, { move: follow, end: () => {} });
   }
 
   /** @param {KeyboardEvent} event */

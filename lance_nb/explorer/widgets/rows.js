@@ -62,12 +62,18 @@ export function mountRows(el, ctx) {
     corner: { text: "#" },
     parts(at) {
       const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
+      // The head may show another column, or another profile, before the pointer is released.
+      /** @type {import("../js/grid_actions.js").Histogram | null} */
+      let pressed = null;
       selectBars(
         drawn,
-        () => profiles.of(at()),
-        (from, to) => actions.brush(at(), from, to),
-        (odd) => actions.brushOdd(at(), odd),
-        (from, to) => actions.brush(at(), from, to, true),
+        () => {
+          pressed = actions.histogram(at());
+          return pressed?.profile ?? null;
+        },
+        (from, to) => actions.brush(pressed, from, to),
+        (odd) => actions.brushOdd(pressed, odd),
+        (from, to) => actions.brush(pressed, from, to, true),
       );
       const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
       return [h("small"), drawn, mark];
