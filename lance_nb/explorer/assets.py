@@ -275,6 +275,7 @@ LATE_VIEWS = (
     "widgets/review.js",
     "widgets/row_editor.js",
     "widgets/stage.js",
+    "widgets/storage.js",
 )
 REGISTRATION = "js/view_registration.js"
 LOADER = compose_module("js/loader.js")

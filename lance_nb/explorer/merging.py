@@ -62,6 +62,7 @@ MAX_KEYS = 500
 MAX_CHOICES = 5000
 MAX_CELLS = 200
 MAX_VALUE = 100_000
+_REPLACED = "a newer preview replaced this one; preview the change again"
 MERGE_KINDS = ("merge", "cherry-pick", "revert")
 
 
@@ -84,11 +85,18 @@ class MergeForm:
 
 @dataclass(slots=True)
 class _Shown:
-    """The plan that was shown last."""
+    """The plan that was shown last. ``since``: the first one of the same two versions in a row."""
 
     number: int
     plan: MergePlan
     form: MergeForm
+    since: int
+
+    def has_cells_of(self, plan: MergePlan, form: MergeForm) -> bool:
+        """Whether another plan differs in nothing but what was chosen of the cells in conflict."""
+        ends = [(one.base, one.source, one.target) for one in (self.plan, plan)]
+        asked = [replace(one, choices=None) for one in (self.form, form)]
+        return ends[0] == ends[1] and asked[0] == asked[1]
 
 
 class MergeHandlers(RequestHandlers):
@@ -114,7 +122,10 @@ class MergeHandlers(RequestHandlers):
         def work(progress: Progress) -> Answer:
             plan, used, refusal = _planned(dataset, form, progress)
             self._number += 1
-            self._last = _Shown(self._number, plan, used)
+            since, last = self._number, self._last
+            if last is not None and last.has_cells_of(plan, used):
+                since = last.since
+            self._last = _Shown(self._number, plan, used, since)
             found = merge_preview(plan, refusal).to_json()
             code = _code(dataset, used, dry_run=True)
             return Answer({**found, "plan": self._number, "code": code})
@@ -123,7 +134,7 @@ class MergeHandlers(RequestHandlers):
 
     def on_cells(self, args: Mapping[str, Any]) -> Job:
         """Read some cells in conflict."""
-        cells = self._shown(args).plan.cells
+        cells = self._with_cells(args).plan.cells
         first = integer(args, "first", low=0, high=MAX_COUNT)
         count = integer(args, "count", low=1, high=MAX_CELLS)
         if cells is None:
@@ -132,7 +143,7 @@ class MergeHandlers(RequestHandlers):
 
     def on_value(self, args: Mapping[str, Any]) -> Answer:
         """Check a value that was written by hand."""
-        plan, column = self._shown(args).plan, words(args, "column", MAX_VALUE)
+        plan, column = self._with_cells(args).plan, words(args, "column", MAX_VALUE)
         written = None if args.get("text") is None else words(args, "text", MAX_VALUE)
         try:
             value = hand_value(written, plan.schema_after.field(column))
@@ -167,9 +178,20 @@ class MergeHandlers(RequestHandlers):
         return Job(work)
 
     def _shown(self, args: Mapping[str, Any]) -> _Shown:
+        """Return the newest plan, which must be the one that was asked for."""
+        last = self._with_cells(args)
+        if last.number != args["plan"]:
+            raise InvalidInputError(_REPLACED)
+        return last
+
+    def _with_cells(self, args: Mapping[str, Any]) -> _Shown:
+        """Return the newest plan if it has the cells in conflict of the one that was asked for.
+
+        While choices are checked, the browser does not know the number of the next plan yet.
+        """
         number = integer(args, "plan", low=0, high=MAX_COUNT)
-        if self._last is None or self._last.number != number:
-            raise InvalidInputError("a newer preview replaced this one; preview the change again")
+        if self._last is None or not self._last.since <= number <= self._last.number:
+            raise InvalidInputError(_REPLACED)
         return self._last
 
 

@@ -42,18 +42,12 @@ from lance_nb.explorer.models.embedding_map import vector_columns
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.full_text_search import text_columns, utf16_places
 from lance_nb.explorer.models.history_outline import MAX_POINTS, history_outline
+from lance_nb.explorer.models.nearest_rows import NearestQuery
 from lance_nb.explorer.models.picture_wall import picture_columns
 from lance_nb.explorer.models.placed_map import PlacedMap
+from lance_nb.explorer.models.row_order import FilteredRows, RowOrder, SortedRows
 from lance_nb.explorer.models.row_page import MAX_COLUMNS, MAX_ROWS, RowPage, Window, row_page
-from lance_nb.explorer.models.row_query import (
-    MAX_LISTED,
-    FilteredRows,
-    NearestQuery,
-    RowOrder,
-    RowQuery,
-    SortedRows,
-    query_of,
-)
+from lance_nb.explorer.models.row_query import MAX_LISTED, RowQuery, query_of
 from lance_nb.explorer.models.source import Source, is_blob_column
 from lance_nb.explorer.models.storage_report import SpaceUse
 from lance_nb.explorer.models.versions import (

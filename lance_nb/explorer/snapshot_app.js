@@ -9,10 +9,11 @@ import { TABS } from "./tabs.js";
 import { mountBranches } from "./widgets/branches.js";
 import { mountChanges } from "./widgets/changes.js";
 import { mountHistoryStrip } from "./widgets/history_strip.js";
+import { mountStorage } from "./widgets/storage.js";
 
 // A snapshot cannot write, and there is no kernel that sends views later.
 /** @type {Record<string, Lnb.Mount>} */
-const MOUNTS = { changes: mountChanges, refs: mountBranches };
+const MOUNTS = { changes: mountChanges, refs: mountBranches, storage: mountStorage };
 holdViews("widgets/history_strip.js", { mount: mountHistoryStrip });
 const LEFT_OUT = ["pictures", "map", "checks", "stage", "log"]; // a kernel does what they offer
 const KEPT = TABS.filter(({ id }) => !LEFT_OUT.includes(id)).map((tab) => ({

@@ -14,6 +14,7 @@ import { mountRetention } from "./widgets/retention.js";
 import { mountReview } from "./widgets/review.js";
 import { mountRowEditor } from "./widgets/row_editor.js";
 import { mountStage } from "./widgets/stage.js";
+import { mountStorage } from "./widgets/storage.js";
 
 /** @type {Record<string, Lnb.Mount>} */
 const LATE = {
@@ -28,6 +29,7 @@ const LATE = {
   "widgets/review.js": mountReview,
   "widgets/row_editor.js": mountRowEditor,
   "widgets/stage.js": mountStage,
+  "widgets/storage.js": mountStorage,
 };
 for (const [entry, mount] of Object.entries(LATE)) holdViews(entry, { mount });
 

@@ -2,7 +2,6 @@
 // registry.py; one that is loaded later is also in LATE_VIEWS (assets.py).
 
 import { mountRows } from "./widgets/rows.js";
-import { mountStorage } from "./widgets/storage.js";
 
 /**
  * @typedef {Object} Tab
@@ -22,7 +21,7 @@ export const TABS = [
   { id: "changes", label: "Changes", entry: "widgets/changes.js" },
   { id: "pictures", label: "Pictures", entry: "widgets/picture_wall.js", offered: true },
   { id: "map", label: "Map", entry: "widgets/embedding_map.js", offered: true },
-  { id: "storage", label: "Storage", mount: mountStorage },
+  { id: "storage", label: "Storage", entry: "widgets/storage.js" },
   { id: "refs", label: "Branches & tags", entry: "widgets/branches.js", writes: true },
   { id: "checks", label: "Checks", entry: "widgets/expectations.js", writes: true },
   { id: "stage", label: "Stage", entry: "widgets/stage.js", writes: true },

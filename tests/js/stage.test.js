@@ -64,7 +64,12 @@ const MENU = {
 };
 const HERE = { branch: null, version: 3 };
 
-async function stage({ screen = {}, state = "live", cards = [card("a"), card("b")] } = {}) {
+async function stage({
+  screen = {},
+  state = "live",
+  cards = [card("a"), card("b")],
+  menu = MENU,
+} = {}) {
   const kernel = fakeKernel();
   kernel.state = state;
   const ctx = fakeContext({ locked: false, ...screen }, kernel);
@@ -72,7 +77,7 @@ async function stage({ screen = {}, state = "live", cards = [card("a"), card("b"
   const el = h("div");
   document.body.append(el);
   const view = mountStage(el, ctx);
-  await kernel.last("stage.menu")?.answer(structuredClone(MENU));
+  await kernel.last("stage.menu")?.answer(structuredClone(menu));
   await kernel.last("stage.cards")?.answer({ area: area(...cards) });
   const cardAt = (at) => el.querySelectorAll(".lnb-sg-card")[at];
   const problem = () => shown(el.querySelector(".lnb-sg-problem"));
@@ -93,6 +98,34 @@ test("the menu and the cards are asked for at once", async () => {
     all(),
     /\[Commit 2 as one version\]\|\[Commit 2 one by one\]\|Each card is planned on the version/,
   );
+});
+
+test("a metric is asked for and sent where the index is of vectors", async () => {
+  const menu = structuredClone(MENU);
+  const choice = (name, choices, more) => ({ name, kind: "choice", label: name, choices, ...more });
+  menu.verbs.push({
+    name: "index",
+    label: "build an index",
+    group: "upkeep",
+    is_heavy: false,
+    fields: [
+      choice("kind", ["BTREE", "IVF_PQ"]),
+      choice("metric", ["l2", "dot"], { only_for: ["kind", ["IVF_PQ"]] }),
+    ],
+  });
+  const { el, kernel, view } = await stage({ menu });
+  view.open({ card: { verb: "index", kind: "IVF_PQ", metric: "dot" } });
+  await kernel.last("stage.menu").answer(menu);
+  const metric = el.querySelector("select[aria-label=metric]");
+  const kind = el.querySelector("select[aria-label=kind]");
+  const label = metric.closest("label");
+  const args = () => kernel.last("stage.check").args.args;
+  assert.equal(label.hidden, false);
+  assert.deepEqual(args(), { kind: "IVF_PQ", metric: "dot" });
+  kind.value = "BTREE";
+  send(kind, "change", {});
+  assert.equal(label.hidden, true);
+  assert.deepEqual(args(), { kind: "BTREE" });
 });
 
 test("a stage without cards says what can be done", async () => {

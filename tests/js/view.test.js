@@ -560,12 +560,7 @@ test("words are searched for by Enter, cleared by Escape, in the chosen columns"
     { raw: "<b>", name: "<b>" },
   ];
   const say = () =>
-    bar.say({
-      num_rows: 1,
-      num_columns: 2,
-      words: "3 rows",
-      search: { columns, ranked: false, searched: ["text"] },
-    });
+    bar.say({ num_rows: 1, num_columns: 2, words: "3 rows", search: { columns, ranked: false } });
   say();
   const [which, where] = bar.element.querySelectorAll(".lnb-filter-plan select");
   /** @param {any} select @param {string} value */
@@ -756,6 +751,24 @@ test("the bar says what is shown, how it is read, and what is wrong", () => {
   assert.equal(shown(problem), "The filter cannot be used|lost");
   bar.say({ num_rows: 1, words: "", reads: null });
   assert.equal(problem.hidden, true);
+});
+
+test("a card of the index that was missing is offered", () => {
+  const { ctx, bar, now } = filterBar();
+  const gone = [];
+  ctx.has = () => true;
+  ctx.go = (...where) => gone.push(where);
+  now.near = { like: 1, k: 10, metric: "cosine", row: "5", column: "v", at: 2 };
+  const offer = () => button(bar.element, "Build an index");
+  bar.say({ num_rows: 10, words: "", reads: null, index: null });
+  assert.equal(offer(), undefined);
+  const index = { column: "v", kind: "IVF_FLAT", metric: "cosine" };
+  bar.say({ num_rows: 10, words: "", reads: null, index });
+  offer().click();
+  assert.deepEqual(gone, [["stage", { card: { verb: "index", ...index } }]]);
+  ctx.has = () => false; // a grid alone has no tab for it
+  bar.say({ num_rows: 10, words: "", reads: null, index });
+  assert.equal(offer(), undefined);
 });
 
 test("neighbours are asked for by number and metric", () => {

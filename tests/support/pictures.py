@@ -7,12 +7,12 @@ from xml.etree.ElementTree import Element, fromstring
 
 SVG = "{http://www.w3.org/2000/svg}"
 ELEMENTS = frozenset(
-    {"svg", "title", "desc", "g", "rect", "line", "text", "polyline", "path", "image"}
+    {"svg", "title", "desc", "g", "rect", "line", "text", "tspan", "polyline", "path", "image"}
 )
 ATTRIBUTES = frozenset(
     {"width", "height", "viewBox", "role", "aria-label", "font-family", "font-size", "transform",
      "x", "y", "x1", "y1", "x2", "y2", "rx", "d", "points", "fill", "stroke", "stroke-width",
-     "fill-opacity", "font-weight", "text-anchor", "href"}
+     "fill-opacity", "font-weight", "text-anchor", "text-decoration", "href"}
 )  # fmt: skip
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 _PLAIN = re.compile(r"[#\w .,()%-]*")
@@ -41,4 +41,4 @@ def check_picture(svg: str) -> Element:
 
 def texts_of(svg: str) -> list[str]:
     """Return the texts that a reader sees."""
-    return [one.text or "" for one in parsed(svg).iter(f"{SVG}text")]
+    return ["".join(one.itertext()) for one in parsed(svg).iter(f"{SVG}text")]

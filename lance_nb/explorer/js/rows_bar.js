@@ -316,10 +316,10 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     /**
      * Say what is shown now: `{num_rows, num_columns, words, reads, search}`.
      * @param {{num_rows: number, num_columns: number, words: string, reads: Reads | null,
-     *   search: {columns: {raw: string, name: string}[], ranked: boolean, searched: string[]}
-     *   | null}} result
+     *   index?: Lnb.Args | null, search: {columns: {raw: string, name: string}[]} | null}} result
+     *   `index`: what a card needs to build the index that was missing
      */
-    say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched }) {
+    say({ num_rows: numRows, num_columns: numColumns, words, reads, search: searched, index }) {
       search.follow();
       stop.hidden = true;
       problem.hidden = true;
@@ -347,7 +347,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         words ? h("span", {}, words) : null,
         asked.near && nearTools(asked.near),
         searched && search.tools(searched.columns),
-        searched && !searched.ranked && buildTools(searched.searched[0], "INVERTED"),
+        index && buildTools(index),
         back,
         reads ? h("span", {}, readWords(reads)) : null,
       );
@@ -373,10 +373,10 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     },
   };
 
-  /** Offer a card that builds an index. @param {string} column @param {string} kind */
-  function buildTools(column, kind) {
+  /** Offer a card that builds an index. @param {Lnb.Args} index */
+  function buildTools(index) {
     if (!ctx.has("stage")) return null;
-    const card = { verb: "index", column, kind };
+    const card = { verb: "index", ...index };
     return h(
       "button",
       {

@@ -30,7 +30,8 @@ const ENGINES = [
 ];
 /**
  * @typedef {{verb: string, args: Lnb.Args, engine: string}} Edit
- * @typedef {{name?: string, kind: string, label: string, hint: string, choices?: string[]}} Field
+ * @typedef {{name?: string, kind: string, label: string, hint: string, choices?: string[],
+ *   only_for?: [name: string, values: string[]] | null}} Field
  * @typedef {{element: HTMLElement, value: () => Lnb.Json}} Input
  * @typedef {{name: string, type: string, text: string}} Line a suggestion
  * @typedef {{name: string, label: string, group: string, fields: (Field & {name: string})[],
@@ -78,7 +79,7 @@ export function stageForm(ctx, { stage, code }) {
   );
   /** @type {Menu | null} */
   let menu = null;
-  /** @type {{field: Field & {name: string}, input: Input}[]} */
+  /** @type {{field: Field & {name: string}, input: Input, label: HTMLElement}[]} */
   let fields = [];
   /** @type {(() => unknown) | null} */
   let renew = null; // offers anew what could stand in the field of the keyboard
@@ -109,21 +110,29 @@ export function stageForm(ctx, { stage, code }) {
     const verb = menu?.verbs.find((one) => one.name === name);
     if (!verb) return;
     verbs.value = name;
-    fields = verb.fields.map((field) => ({ field, input: inputOf(field, args[field.name]) }));
+    fields = verb.fields.map((field) => {
+      const input = inputOf(field, args[field.name]);
+      const look = `lnb-sg-field lnb-sg-${field.kind}`;
+      const label = h("label", { class: look }, h("span", {}, field.label), input.element);
+      return { field, input, label };
+    });
     show(
       place,
-      fields.map(({ field, input }) =>
-        h(
-          "label",
-          { class: `lnb-sg-field lnb-sg-${field.kind}` },
-          h("span", {}, field.label),
-          input.element,
-        ),
-      ),
+      fields.map(({ label }) => label),
     );
+    sift();
     engine.hidden = !verb.is_heavy;
     if (quietly) say("");
     else ask();
+  }
+
+  /** Hide the fields that other choices have no use for; the others are returned. */
+  function sift() {
+    return fields.filter(({ field: { only_for: needs }, label }) => {
+      const other = fields.find(({ field }) => field.name === needs?.[0]);
+      label.hidden = Boolean(needs && other && !needs[1].includes(other.input.value()));
+      return !label.hidden;
+    });
   }
 
   /** @param {Field} field @param {Lnb.Json} value @returns {Input} */
@@ -273,7 +282,7 @@ export function stageForm(ctx, { stage, code }) {
 
   /** @returns {Edit} */
   function edit() {
-    const args = Object.fromEntries(fields.map(({ field, input }) => [field.name, input.value()]));
+    const args = Object.fromEntries(sift().map(({ field, input }) => [field.name, input.value()]));
     return { verb: verbs.value, args, engine: engine.hidden ? "auto" : engine.value };
   }
 

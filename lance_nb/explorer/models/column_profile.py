@@ -37,7 +37,8 @@ import pyarrow as pa
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import cells
 from lance_nb.explorer.models.filter_conditions import value_condition
-from lance_nb.explorer.models.row_query import Progress, RowQuery
+from lance_nb.explorer.models.row_order import Progress
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.row_sample import RowSample, num_sampled
 from lance_nb.explorer.models.source import (
     ScannedSource,

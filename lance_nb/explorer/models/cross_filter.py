@@ -33,7 +33,8 @@ from lance_nb.explorer.models.column_profile import (
     profile_kind,
     profile_of,
 )
-from lance_nb.explorer.models.row_query import Progress, RowQuery
+from lance_nb.explorer.models.row_order import Progress
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.row_sample import Mask, RowSample
 from lance_nb.explorer.models.source import ScannedSource, Source
 

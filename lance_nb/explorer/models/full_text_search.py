@@ -156,7 +156,6 @@ class FullTextSearch:
         return {
             "ranked": self.is_ranked,
             "condition": self.condition,
-            "searched": list(self.columns[:MAX_COLUMNS]),
             "columns": [
                 {"raw": name, "name": text.name(name)} for name in self.known[:MAX_COLUMNS]
             ],

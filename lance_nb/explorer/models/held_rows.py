@@ -17,13 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.row_query import (
-    Progress,
-    RowQuery,
-    SortedRows,
-    are_among,
-    chosen_rows,
-)
+from lance_nb.explorer.models.row_order import Progress, SortedRows, are_among, chosen_rows
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.source import Source, scanned_source, stored_source
 from lance_nb.format.fragment import Fragment
 from lance_nb.table.row_ids import live_ids

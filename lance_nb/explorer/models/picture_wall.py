@@ -35,7 +35,8 @@ from lance_nb.errors import (
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.arrow_buffers import heads_of
 from lance_nb.explorer.models.media import HEAD_BYTES, Media, media_of
-from lance_nb.explorer.models.row_query import RowQuery, SortedRows
+from lance_nb.explorer.models.row_order import SortedRows
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.models.source import (
     Source,
     blob_columns,

@@ -40,7 +40,7 @@ from lance_nb.shown_text import visible_lines
 if TYPE_CHECKING:
     from lance_nb.dataset import LanceDataset
     from lance_nb.dataset.reviews import Review
-    from lance_nb.explorer.models.row_query import Progress
+    from lance_nb.explorer.models.row_order import Progress
     from lance_nb.format.reviews import ReviewComment
 
 MAX_ROWS = 50

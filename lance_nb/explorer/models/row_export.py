@@ -26,14 +26,8 @@ from lance_nb.dataset.table_files import write_file
 from lance_nb.dataset.verbs.exporting import batch_rows, size_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs
-from lance_nb.explorer.models.row_query import (
-    MAX_LISTED,
-    MAX_ORDERED,
-    Progress,
-    RowQuery,
-    SortedRows,
-    SortOrder,
-)
+from lance_nb.explorer.models.row_order import MAX_ORDERED, Progress, SortedRows, SortOrder
+from lance_nb.explorer.models.row_query import MAX_LISTED, RowQuery
 
 MAX_NAME_CHARS = 200
 Ranges = Sequence[tuple[int, int]]

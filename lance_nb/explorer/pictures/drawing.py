@@ -7,7 +7,7 @@ readable on a light and on a dark page. Images stand in it as ``data:`` addresse
 
 Layout: ``<svg role="img" aria-label>``, ``<title>``, ``<desc>`` (what is drawn, in words), the
 background, and a ``<g>`` for each panel. Text is text: it can be selected, found and translated.
-Every text is escaped in ``_text`` and nowhere else; numbers go through ``_number``; colours are
+Every text is escaped in ``_escaped`` and nowhere else; numbers go through ``_number``; colours are
 names of ``COLOURS``.
 
 The width of text is estimated, because the font of the reader is not known: texts are cut so that
@@ -131,9 +131,15 @@ class Panel:
         weight: int = 400,
         anchor: str = "start",
         width: float | None = None,
+        marks: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Draw one line of text with its base line at ``y``, cut to ``width`` pixels."""
+        """Draw one line of text with its base line at ``y``, cut to ``width`` pixels.
+
+        ``marks``: starts and stops of words that are set off, in order, in a text that is fit to
+        show as it is.
+        """
         shown = visible(value)
+        marks = marks if shown == value else ()
         shown = shown if width is None else fitted(shown, width, size)
         if not shown:
             return
@@ -141,7 +147,7 @@ class Panel:
         looks += "" if weight == 400 else f' font-weight="{weight}"'
         looks += "" if anchor == "start" else f' text-anchor="{anchor}"'
         place = f'x="{_number(x)}" y="{_number(y)}"'
-        self._add(f'<text {place} fill="{COLOURS[colour]}"{looks}>{_text(shown)}</text>')
+        self._add(f'<text {place} fill="{COLOURS[colour]}"{looks}>{_marked(shown, marks)}</text>')
 
     def rect(
         self,
@@ -273,9 +279,27 @@ def wrapped(value: str, width: float, lines: int) -> list[str]:
     return [*found, fitted(" ".join(left), width)] if left else found
 
 
+def _marked(shown: str, marks: Sequence[tuple[int, int]]) -> str:
+    """Set words of a text off; what is left of a word that was cut is set off, too."""
+    parts, done = [], 0
+    for start, stop in marks:
+        word = _escaped(shown[max(done, start) : stop])
+        if not word:
+            continue
+        look = 'font-weight="700" text-decoration="underline"'
+        parts.append(f"{_escaped(shown[done:start])}<tspan {look}>{word}</tspan>")
+        done = stop
+    # A joiner may stand beside a mark: it is looked at in the whole text only.
+    return "".join([*parts, _escaped(shown[done:])]) if parts else _text(shown)
+
+
 def _text(value: str) -> str:
     """Make a text safe between tags and inside of quoted attributes of XML."""
-    return escape(_NOT_XML.sub("\ufffd", visible(value)), quote=True)
+    return _escaped(visible(value))
+
+
+def _escaped(shown: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", shown), quote=True)
 
 
 def _number(value: float) -> str:

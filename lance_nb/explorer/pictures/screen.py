@@ -157,6 +157,7 @@ def draw_rows_view(session: Session, shown: Shown) -> list[Panel]:
         num_columns=columns,
         first=row,
         filter=query.filter or "",
+        search=text.line(query.search.request.text) if query.search else "",
         profiles=profiles,
         images=images,
     )

@@ -104,10 +104,14 @@ def draw_rows(
     num_columns: int,
     first: int = 0,
     filter: str = "",
+    search: str = "",
     profiles: Mapping[int, ColumnProfile] | None = None,
     images: Images | None = None,
 ) -> Panel:
-    """Draw rows from ``first`` on, as the grid shows them, with the profiles of their columns."""
+    """Draw rows from ``first`` on, as the grid shows them, with the profiles of their columns.
+
+    ``search``: the words that have found them, which the page has marked.
+    """
     profiles, images = profiles or {}, images or {}
     panel = Panel("Rows")
     start = min(max(0, first - page.offset), max(0, page.num_rows - 1))
@@ -115,10 +119,13 @@ def draw_rows(
     places = drawn_columns(page)
     columns = [page.columns[at] for at in places]
     panel.heading(_span(page.offset, shown, num_rows, filter))
+    if search:
+        panel.paragraph(f"search: {search}", colour="accent", lines=2)
     if filter:
         panel.paragraph(f"filter: {filter}", colour="accent", lines=2)
     if not shown:
-        panel.paragraph("No row passes the filter." if filter else "This version has no rows.")
+        why = "has these words" if search else "passes the filter"
+        panel.paragraph(f"No row {why}." if search or filter else "This version has no rows.")
         return panel
     every = page_texts(page)
     texts = [every[at] for at in places]
@@ -160,7 +167,8 @@ def draw_rows(
                 continue
             is_null = texts[at][row] is None
             _cell(panel, x, widths[at + 1], base, cells[at][number],
-                  right=_is_number(column), colour="faint" if is_null else "ink")  # fmt: skip
+                  right=_is_number(column), colour="faint" if is_null else "ink",
+                  marks=_marks(column, row, texts[at][row]))  # fmt: skip
         panel.line(MARGIN, y + tall, MARGIN + sum(widths), y + tall, colour="panel")
     panel.height = top + head + len(shown) * tall + 4
     _draw_more(panel, num_rows - len(shown), num_columns - len(columns))
@@ -183,6 +191,14 @@ def drawn_columns(page: RowPage) -> list[int]:
     wanted = [at for at in kinds.values() if at >= MAX_COLUMNS]
     first = range(min(len(page.columns), MAX_COLUMNS - len(wanted)))
     return sorted({*first, *wanted})
+
+
+def _marks(column: PageColumn, row: int, value: str | None) -> list[tuple[int, int]]:
+    """Return where words that were searched for stand in a cell, in characters."""
+    ends = column.extra.get("marks", {}).get(str(row), ())
+    units = (value or "").encode("utf-16-le") if ends else b""
+    places = [len(units[: 2 * end].decode("utf-16-le", "ignore")) for end in ends]
+    return list(zip(places[::2], places[1::2], strict=True))
 
 
 def _span(offset: int, shown: range, num_rows: int, filter: str) -> str:
@@ -348,10 +364,11 @@ def _cell(
     right: bool = False,
     colour: str = "ink",
     weight: int = 400,
+    marks: Sequence[tuple[int, int]] = (),
 ) -> None:
     """Draw the text of a cell, cut to its column."""
     room = width - 2 * _PAD
     if right:
         panel.text(x + room, base, value, anchor="end", width=room, colour=colour, weight=weight)
     else:
-        panel.text(x, base, value, width=room, colour=colour, weight=weight)
+        panel.text(x, base, value, width=room, colour=colour, weight=weight, marks=marks)

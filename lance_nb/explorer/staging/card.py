@@ -63,7 +63,7 @@ from lance_nb.explorer.staging.edit_execution import (
     plan_of,
     stage_of,
 )
-from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, EditForm
+from lance_nb.explorer.staging.edit_forms import COORDINATES, EDITS, IN_CODE, EditForm
 from lance_nb.explorer.staging.row_sources import Namespace
 
 if TYPE_CHECKING:
@@ -460,6 +460,9 @@ class Card:
             raise InvalidInputError(f"this card is {self.state}: it cannot be re-run")
         if self.form.verb == IN_CODE:
             raise InvalidInputError("this was staged in code: run that code again")
+        if self.form.verb == COORDINATES:
+            raise InvalidInputError("these coordinates are of an older version: stage them again "
+                                    "from the map")  # fmt: skip
         newest = self.dataset.checkout_version((self.dataset.branch, None))
         if self.draft is not None:
             self.discard()

@@ -47,7 +47,14 @@ from lance_nb.explorer.staging.act_review import ActReview
 from lance_nb.explorer.staging.actions import index_settings
 from lance_nb.explorer.staging.card import COMMITTED, Card
 from lance_nb.explorer.staging.cell_draft import CellDraft, draft_title
-from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, VECTOR, VERBS, EditForm
+from lance_nb.explorer.staging.edit_forms import (
+    COORDINATES,
+    EDITS,
+    IN_CODE,
+    VECTOR,
+    VERBS,
+    EditForm,
+)
 from lance_nb.explorer.staging.row_sources import STREAMED
 from lance_nb.format.expectations import ConfiguredExpectations
 
@@ -118,6 +125,8 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
 
 def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
     """Put one change on a stage."""
+    if verb == COORDINATES:
+        return stage.attribute("add_columns").call(Python("coordinates"))
     if verb == EDITS:
         named = {"cells": Python("cells"), "add": Python("rows"), "delete": Python("row_ids")}
         given = args.get("code", {})
@@ -283,6 +292,9 @@ def title_of(form: EditForm) -> str:
         return text.line(f"{args['action'].capitalize()} {form.verb} {text.name(args['name'])}")
     if form.verb == IN_CODE:
         return "Staged in code"
+    if form.verb == COORDINATES:
+        name, column = text.name(args["name"]), text.name(args["column"])
+        return text.line(f"Add column {name}: coordinates on the map of {column}", 200)
     if form.verb == EDITS:
         counts = ("num_cells", "num_rows", "num_added", "num_deleted")
         return draft_title(*(args.get(one, 0) for one in counts))

@@ -54,7 +54,10 @@ MAX_NAMES = 100
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One argument. ``hint`` is shown while it is empty."""
+    """One argument. ``hint`` is shown while it is empty.
+
+    ``only_for``: it is there only where a choice that stands before it, by name, is one of these.
+    """
 
     name: str
     kind: str
@@ -62,6 +65,7 @@ class Field:
     hint: str = ""
     is_required: bool = True
     choices: tuple[str, ...] = ()
+    only_for: tuple[str, tuple[str, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,8 @@ _TAG_ACTION = Field("action", "choice", "action", choices=("create", "move", "de
 _BRANCH_ACTION = Field("action", "choice", "action", choices=("create", "delete"))
 _REF = Field("ref", "version", "at", "the newest version", is_required=False)
 
-INDEX_KINDS = ("INVERTED", "IVF_PQ", "IVF_FLAT", "BTREE", "BITMAP", "NGRAM", "LABEL_LIST")
+VECTOR_KINDS = ("IVF_PQ", "IVF_FLAT")
+INDEX_KINDS = ("INVERTED", *VECTOR_KINDS, "BTREE", "BITMAP", "NGRAM", "LABEL_LIST")
 VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
@@ -131,9 +136,8 @@ VERBS: dict[str, Verb] = {
         Verb("index", "Build an index", "upkeep", (
             Field("column", "column", "column"),
             Field("kind", "choice", "kind", choices=INDEX_KINDS),
-            # The form sends one always; kinds that are not of vectors have no use for it.
-            Field("metric", "choice", "metric of vectors", is_required=False,
-                  choices=("l2", "cosine", "dot")),
+            Field("metric", "choice", "metric", is_required=False,
+                  choices=("l2", "cosine", "dot"), only_for=("kind", VECTOR_KINDS)),
         )),
         Verb("cleanup", "Clean up old versions", "upkeep", (
             Field("older_than", "number", "older than, days", "14", is_required=False),
@@ -157,6 +161,8 @@ ALIASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 
 # An edit that was staged in code has no form; its card holds the stage itself.
 IN_CODE = "in_code"
+# Coordinates that the map has staged as a column; the card holds the stage itself, too.
+COORDINATES = "coordinates"
 # Edits of cells and rows in the grid: the card holds a draft (see cell_draft.py).
 EDITS = "edits"
 
@@ -186,6 +192,12 @@ class EditForm:
         if missing:
             raise InvalidInputError(f"{missing[0]} is missing")
         checked = {key: _checked(known[key], value) for key, value in given.items()}
+        for one in known.values():
+            if one.only_for is None or one.name not in checked:
+                continue
+            other, allowed = one.only_for
+            if checked.get(other) not in allowed:
+                raise InvalidInputError(f"{one.label} is for {other} {' or '.join(allowed)} only")
         if engine not in ("auto", "local", "spark"):
             raise InvalidInputError("engine must be auto, local or spark")
         return cls(name, checked, str(engine))

@@ -97,14 +97,17 @@ class StagingArea:
             self.cards.append(made)
             return made
 
-    def adopt(self, stage: Stage) -> Card:
-        """Add a card for a stage that was made in code, once. Raises LanceError."""
+    def adopt(self, stage: Stage, form: EditForm | None = None) -> Card:
+        """Add a card for a stage, once; ``form`` says what made it, None for code.
+
+        Raises LanceError.
+        """
         for one in self.cards:
             if one.stage is stage:
                 return one
         stage.check_usable()
         with self.alone(ProgressReporter()):
-            card = Card(LanceDataset.from_opened(*stage.opened), EditForm(IN_CODE, {}), {})
+            card = Card(LanceDataset.from_opened(*stage.opened), form or EditForm(IN_CODE, {}), {})
             card.adopt(stage)
             self.cards.append(card)
             return card

@@ -117,6 +117,7 @@ from lance_nb.explorer.session import (
     Session,
     place_of,
 )
+from lance_nb.explorer.staging.edit_forms import COORDINATES, EditForm
 from lance_nb.explorer.staging.staging_area import staging_area_of
 from lance_nb.explorer.widget import LanceWidget
 from lance_nb.storage.private_folder import cache_folder
@@ -289,7 +290,8 @@ class MapHandlers(RequestHandlers):
                 rows = coordinate_batches(scanned_source(source), plane, kept, progress)
                 reader = pa.RecordBatchReader.from_batches(pa.schema([kept]), rows)
                 stage = dataset.stage().add_columns(reader)
-                card = staging_area_of(dataset).adopt(stage)
+                form = EditForm(COORDINATES, {"name": kept.name, "column": plane.column})
+                card = staging_area_of(dataset).adopt(stage, form)
             except LanceError:
                 if is_new:
                     source.branches.delete(str(branch))

@@ -9,7 +9,8 @@ request      args                              result
 ============ ================================= =================================================
 rows.look    order, near, within, choice,      num_rows, num_columns, pinned, arranged, shown,
              search (long work)                words, reads, code, filter (with the condition of a
-                                               search), found_by: _distance or _score, search
+                                               search), found_by: _distance or _score, search,
+                                               index: the card of one that was missing
 rows.hold    before, ranges, row (long work)   row, ranges: where these rows are now, words
 rows.like    row, column                       like: the key of this vector, for ``near``
 rows.words   row, column                       search: for words of this text, see ``search``
@@ -70,7 +71,9 @@ from lance_nb.explorer.models.filter_conditions import (
 from lance_nb.explorer.models.full_text_search import MAX_CHARS as MAX_SEARCH_CHARS
 from lance_nb.explorer.models.full_text_search import MAX_COLUMNS as MAX_SEARCHED
 from lance_nb.explorer.models.full_text_search import SearchRequest, telling_words
+from lance_nb.explorer.models.grid_rows import GridRequest, grid_rows
 from lance_nb.explorer.models.held_rows import hold_rows, row_ids_at
+from lance_nb.explorer.models.nearest_rows import MAX_NEAR, NearestQuery, recall_words
 from lance_nb.explorer.models.row_detail import (
     MAX_ROWS,
     CellBytesCache,
@@ -79,16 +82,8 @@ from lance_nb.explorer.models.row_detail import (
     row_tree,
 )
 from lance_nb.explorer.models.row_export import MAX_NAME_CHARS, ExportRequest, export_rows
-from lance_nb.explorer.models.row_query import (
-    MAX_FILTER_CHARS,
-    MAX_NEAR,
-    GridRequest,
-    NearestQuery,
-    SortOrder,
-    grid_rows,
-    query_of,
-    recall_words,
-)
+from lance_nb.explorer.models.row_order import SortOrder
+from lance_nb.explorer.models.row_query import MAX_FILTER_CHARS, query_of
 from lance_nb.explorer.models.row_sample import SampleCache
 from lance_nb.explorer.models.schema_tree import type_label
 from lance_nb.explorer.models.source import (

@@ -30,6 +30,7 @@ LIMIT_GZIP_BYTES = 85_000  # modules and style sheet of a first screen
 FIRST_SCREEN_GZIP_BYTES = 85_000
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 WITHOUT_STATE = {
+    "canvas.js",
     "conflict_table.js",
     "consequence_card.js",
     "long_action.js",

@@ -207,6 +207,24 @@ def test_choices_that_make_no_sense_are_refused(
     assert "no table" in ask(disputed, "cells", plan=whole["plan"], first=0, count=1)["error"]
 
 
+def test_a_value_is_checked_while_a_newer_preview_is_on_its_way(disputed: Session) -> None:
+    seen = plan_of(disputed)["plan"]
+    choices = [{"row": "1", "column": "v", "take": "ours"}]
+    newest = plan_of(disputed, choices)["plan"]  # the browser has not got it yet
+    assert newest == seen + 1
+    assert ask(disputed, "value", plan=seen, column="v", text="12")["shown"] == "12"
+    assert len(ask(disputed, "cells", plan=seen, first=0, count=10)["lines"]) == 5
+    # What was seen is what is committed, so that is refused.
+    assert "newer preview" in ask(disputed, "merge", plan=seen, message="")["error"]
+    for ahead in (newest + 1, 0):
+        assert "newer preview" in ask(disputed, "value", plan=ahead, column="v", text="1")["error"]
+    # A preview of other versions has other columns and other cells.
+    other(disputed).checkout_version(("dev", None)).update({"v": "5"}, where="id = 0")
+    last = plan_of(disputed)["plan"]
+    assert "newer preview" in ask(disputed, "value", plan=newest, column="v", text="1")["error"]
+    assert ask(disputed, "value", plan=last, column="v", text="1")["shown"] == "1"
+
+
 def test_picked_and_reverted_changes_have_the_same_table(disputed: Session) -> None:
     how = {"kind": "cherry-pick", "source": "dev:2", "into": "main"}
     choices = [{"row": "1", "column": "v", "take": "theirs"},

@@ -19,8 +19,10 @@ from lance_nb.explorer.models.full_text_search import (
     text_columns,
     utf16_places,
 )
+from lance_nb.explorer.models.grid_rows import GridRequest, grid_rows
+from lance_nb.explorer.models.row_order import SortOrder
 from lance_nb.explorer.models.row_page import Window, row_page
-from lance_nb.explorer.models.row_query import GridRequest, RowQuery, SortOrder, grid_rows
+from lance_nb.explorer.models.row_query import RowQuery
 from tests.support.fake_dataset import one_table
 
 TEXTS = [

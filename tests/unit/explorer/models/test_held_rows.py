@@ -10,7 +10,8 @@ import pytest
 import lance_nb
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models.held_rows import HeldRows, hold_rows, row_ids_at
-from lance_nb.explorer.models.row_query import RowQuery, SortOrder, filtered_rows, sorted_rows
+from lance_nb.explorer.models.row_order import SortOrder, filtered_rows, sorted_rows
+from lance_nb.explorer.models.row_query import RowQuery
 from lance_nb.explorer.session import Session
 from lance_nb.explorer.widgets.rows import RowGrid
 

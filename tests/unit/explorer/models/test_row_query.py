@@ -18,22 +18,12 @@ from lance_nb.errors import (
     NotSupportedError,
     PredicateError,
 )
-from lance_nb.explorer.models import row_query, source
-from lance_nb.explorer.models.row_query import (
-    DISTANCE,
-    SYSTEM_COLUMNS,
-    NearestQuery,
-    RowQuery,
-    SortOrder,
-    filter_cost,
-    filtered_rows,
-    grid_rows,
-    nearest_rows,
-    query_code,
-    query_of,
-    recall_words,
-    sorted_rows,
-)
+from lance_nb.explorer.models import grid_rows as grid_rows_module
+from lance_nb.explorer.models import row_order, source
+from lance_nb.explorer.models.grid_rows import filter_cost, grid_rows
+from lance_nb.explorer.models.nearest_rows import NearestQuery, nearest_rows, recall_words
+from lance_nb.explorer.models.row_order import DISTANCE, SortOrder, filtered_rows, sorted_rows
+from lance_nb.explorer.models.row_query import SYSTEM_COLUMNS, RowQuery, query_code, query_of
 from lance_nb.explorer.session import RowOrderCache
 from lance_nb.explorer.widgets.rows import grid_request_of
 from tests.support.explorer_datasets import worn_dataset
@@ -70,7 +60,7 @@ def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_rows_come_in_the_order_of_a_column(
     dataset: Any, ascending: bool, where: str | None, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_query, "MAX_ORDERED", most)
+    monkeypatch.setattr(row_order, "MAX_ORDERED", most)
     found = sorted_rows(dataset, [SortOrder("x", ascending)], where, quiet)
     values = dataset.to_table(["x"], filter=where)["x"].to_pylist()
     numbers = (one for one in values if one is not None and not np.isnan(one))
@@ -239,7 +229,7 @@ def test_an_order_says_over_how_many_rows_and_its_code_gives_the_same(
     shown = found.query.rows(dataset_grid_look, ["id"], 0, 3)
     assert shown["id"].to_pylist() == [49, 48, 47]
     assert run(found.code["python"])["id"].to_pylist()[:3] == [49, 48, 47]
-    monkeypatch.setattr(row_query, "MAX_ORDERED", 10)
+    monkeypatch.setattr(row_order, "MAX_ORDERED", 10)
     assert (
         grid_rows(dataset_grid_look, look, quiet_grid_look).words
         == "sorted over 50 rows; the first 10 are shown"
@@ -346,7 +336,7 @@ def test_rows_chosen_in_another_version_or_forgotten_are_refused(dataset: Any) -
 def test_rows_come_in_the_order_of_several_columns(
     dataset: Any, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_query, "MAX_ORDERED", most)
+    monkeypatch.setattr(row_order, "MAX_ORDERED", most)
     order = [SortOrder("name", True), SortOrder("x", False)]
     found = sorted_rows(dataset, order, None, quiet)
     shown = found.rows(dataset, ["name", "x"], 0, 1000)
@@ -381,7 +371,7 @@ def test_the_code_of_many_columns_names_those_left_out(tmp_path: Path) -> None:
 
 
 def test_neighbours_come_from_an_index_of_the_metric_and_its_recall_is_said(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vectors = np.random.default_rng(4).normal(size=(600, 8)).astype(np.float32)
     table = pa.table({"id": range(600), "v": pa.FixedSizeListArray.from_arrays(
@@ -401,11 +391,20 @@ def test_neighbours_come_from_an_index_of_the_metric_and_its_recall_is_said(
     assert "use_index" not in by_index.code["python"]
     exact = look(metric="cosine", exact=True)
     assert exact.words.startswith("5 rows nearest by cosine, exact,")
+    assert by_index.index is exact.index is None  # there is one already
     for found in (by_index, exact):
         shown = found.query.rows(made, ["id"], 0, 5)["id"].to_pylist()
         assert shown[0] == 7
         assert run(found.code["python"])["id"].to_pylist() == shown
-    assert "exact" in look(metric="l2").words  # the index is of another metric
+    missing = look(metric="l2")
+    assert "exact" in missing.words  # the index is of another metric
+    assert missing.to_json()["index"] == {"column": "v", "kind": "IVF_FLAT", "metric": "l2"}
+    with monkeypatch.context() as many:
+        many.setattr(grid_rows_module, "QUANTIZED_ROWS", 600)
+        assert look(metric="dot").index == {"column": "v", "kind": "IVF_PQ", "metric": "dot"}
+    whole = pa.scalar([1] * 8, pa.list_(pa.int8(), 8))  # no index holds such vectors
+    of_bytes = NearestQuery("v", whole, NO_CODE)
+    assert grid_rows_module._index_of_vectors(made, of_bytes) is None
     asked = grid_request_of({"near": near | {"metric": "cosine"}}, kept)
     said = recall_words(made, asked.nearest, None, quiet_grid_look)
     assert re.match(r"the index v_idx finds \d of the 5 nearest \(recall \d+%\): \d+ ms", said)

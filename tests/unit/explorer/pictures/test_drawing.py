@@ -83,3 +83,19 @@ def test_only_what_begins_as_an_image_is_drawn_as_one() -> None:
     panel = Panel("Images")
     svg = b"<svg xmlns='http://www.w3.org/2000/svg' onload='x()'/>"
     assert not panel.image(0, 0, 40, media_of(svg, len(svg)), svg)
+
+
+def test_marks_are_set_off_and_cut_with_their_text() -> None:
+    panel = Panel("")
+    panel.text(0, 0, "a <heron> & heron", marks=[(3, 8), (12, 17)])
+    panel.text(0, 0, "a long heronry", width=62, marks=[(7, 14)])
+    panel.text(0, 0, "می\u200cخواهم", marks=[(3, 8)])  # a joiner stands before the word
+    panel.text(0, 0, "a\u200bheron", marks=[(2, 7)])  # written out, so that places are others
+    svg = svg_of("", [panel])
+    root = check_picture(svg)
+    marked = [one.text for one in root.iter("{http://www.w3.org/2000/svg}tspan")]
+    assert marked[:2] == ["heron", "heron"]
+    assert marked[2] == "h…"
+    assert marked[3:] == ["خواهم"]
+    assert texts_of(svg)[0] == "a <heron> & heron"
+    assert texts_of(svg)[2:] == ["می\u200cخواهم", "a⟨U+200B⟩heron"]

@@ -125,6 +125,23 @@ def test_a_page_that_was_sent_is_not_read_again(worn: Any, monkeypatch: pytest.M
     assert "rows 120 – 131 of 270" in words(explorer.to_svg())
 
 
+def test_words_that_were_searched_for_are_marked(tmp_path: Path) -> None:
+    texts = ["🐦 a grey heron <b>", "no bird", None, "heron, heron"]
+    made = lance_nb.write_dataset(pa.table({"text": texts}), tmp_path / "a.lance")
+    explorer = Explorer(made)
+    look = {"filter": None, "system": False, "order": None, "near": None, "within": None}
+    search = {"text": "heron", "columns": None, "any": False}
+    found = ask(explorer, "rows.look", branch=None, version=1, **look, search=search)
+    rows = {"row": 0, "filter": found["filter"], "arranged": found["arranged"], "system": False}
+    ask(explorer, "shown", tab="rows", rows=rows)
+    svg = explorer.to_svg()
+    root = check_picture(svg)
+    marked = [one.text for one in root.iter("{http://www.w3.org/2000/svg}tspan")]
+    assert marked == ["heron"] * 3
+    said = texts_of(svg)
+    assert {"🐦 a grey heron <b>", "heron, heron", "search: heron"} <= set(said)
+
+
 LEVELS = {
     "drift": "PSI",
     "schema": "Nothing differs here.",

@@ -29,7 +29,7 @@ def quiet(done: int, total: int) -> None:
 
 
 def test_an_index_is_built_of_the_newest_rows_when_its_card_is_committed(dataset: Any) -> None:
-    form = EditForm.of("index", {"column": "text", "kind": "INVERTED", "metric": "l2"})
+    form = EditForm.of("index", {"column": "text", "kind": "INVERTED"})
     assert title_of(form) == "Build an index: INVERTED on text"
     action = action_of(dataset, form, quiet)
     assert action.lines[0].startswith("INVERTED index text_idx on text: reads 300 rows, ")
@@ -73,6 +73,7 @@ def test_a_build_that_is_cancelled_leaves_nothing(dataset: Any) -> None:
         ({"column": "nope", "kind": "BTREE"}, ColumnNotFoundError),
         ({"column": "v", "kind": "BTREE"}, InvalidInputError),
         ({"column": "id", "kind": "IVF_PQ"}, InvalidInputError),
+        ({"column": "text", "kind": "INVERTED", "metric": "l2"}, InvalidInputError),
         ({"column": "id", "kind": "SECRET"}, InvalidInputError),
     ],
 )

@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import CancelledError
+from lance_nb.errors import CancelledError, InvalidInputError
 from lance_nb.explorer.messages import handle
 from lance_nb.explorer.models import placed_map
 from lance_nb.explorer.models.neighbour_layout import NeighbourLayout
 from lance_nb.explorer.pictures import maps
 from lance_nb.explorer.session import RecentAnswers, Session
+from lance_nb.explorer.staging.card import ProgressReporter
+from lance_nb.explorer.staging.card_view import card_json
 from lance_nb.explorer.staging.staging_area import staging_area_of
 from lance_nb.explorer.widgets.embedding_map import EmbeddingMap
 from lance_nb.explorer.widgets.rows import RowGrid
@@ -187,6 +189,11 @@ def test_coordinates_are_staged_as_a_column_on_a_branch(session: Session) -> Non
     staged, _ = ask(session, "map.stage", key=first["key"], name="xy", branch="try")
     card = staging_area_of(session.dataset).card(staged["card"])
     assert (card.dataset.branch, card.state) == ("try", "ready")
+    shown = card_json(card)
+    assert shown["title"] == "Add column xy: coordinates on the map of vector"
+    assert shown["code"]["python"] == "ds.stage().add_columns(coordinates).commit()"
+    with pytest.raises(InvalidInputError, match="stage them again from the map"):
+        card.rerun(ProgressReporter())
     assert card.stage is not None
     card.stage.commit()
     opened = Session(session.dataset.checkout_version(("try", None)))
