@@ -257,20 +257,32 @@ def open_work(operation_id: str, given: ResumeOptions) -> KeptWork:
     are missing.
     """
     for suffix in (_NEW, _TASKS, _OLD):
-        read = _read(operation_id, suffix)
-        if read is None:
-            continue
-        entry = read[0]
-        if entry.running_in and not entry.problem:
-            raise InvalidInputError(
-                f"operation {entry}: wait until it is over, or end that process"
-            )
-        work = read_work(operation_id, suffix, given)
-        if given.missing or given.lacks_function:
-            raise InvalidInputError(_missing(entry, given))
-        return work
+        work = _open(operation_id, suffix, given)
+        if work is not None:
+            return work
     known = ", ".join(one.operation_id for one in unfinished()) or "none"
     raise InvalidInputError(f"no unfinished operation {operation_id!r}; unfinished: {known}")
+
+
+def open_tasks(operation_id: str, given: ResumeOptions) -> KeptWork | None:
+    """Read the tasks of an unfinished operation, None if they were not kept.
+
+    Raises InvalidInputError as ``open_work`` does.
+    """
+    return _open(operation_id, _TASKS, given)
+
+
+def _open(operation_id: str, suffix: str, given: ResumeOptions) -> KeptWork | None:
+    read = _read(operation_id, suffix)
+    if read is None:
+        return None
+    entry = read[0]
+    if entry.running_in and not entry.problem:
+        raise InvalidInputError(f"operation {entry}: wait until it is over, or end that process")
+    work = read_work(operation_id, suffix, given)
+    if given.missing or given.lacks_function:
+        raise InvalidInputError(_missing(entry, given))
+    return work
 
 
 def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes, dict[str, Any]] | None:
@@ -282,7 +294,7 @@ def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes, dict[str, Any]]
     try:
         data = folder.read(name, ENTRY_BYTES_MAX)
     except StorageError as error:
-        return Entry(operation_id, problem=_cannot_resume(operation_id, str(error))), b"", {}
+        return Entry(operation_id, problem=cannot_resume(operation_id, str(error))), b"", {}
     if data is None:
         return None
     line, _, body = data.partition(b"\n")
@@ -290,15 +302,15 @@ def _read(operation_id: str, suffix: str) -> tuple[Entry, bytes, dict[str, Any]]
         head = json.loads(line)
         if head["format"] != FORMAT:
             problem = f"it has format {head['format']!r}, and this release writes {FORMAT}"
-            return Entry(operation_id, problem=_cannot_resume(operation_id, problem)), b"", {}
+            return Entry(operation_id, problem=cannot_resume(operation_id, problem)), b"", {}
         is_whole = head["sha256"] == hashlib.sha256(body).hexdigest()
         verb, detail, uri = (str(head[key]) for key in ("verb", "detail", "uri"))
         is_whole = is_whole and head["operation_id"] == operation_id
         num_tasks = int(head["num_tasks"]) if suffix == _TASKS else 0
         running_in = _running_in(operation_id, head) if suffix == _TASKS else 0
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        return Entry(operation_id, problem=_cannot_resume(operation_id, "it is damaged")), b"", {}
-    problem = "" if is_whole else _cannot_resume(operation_id, "it is damaged")
+        return Entry(operation_id, problem=cannot_resume(operation_id, "it is damaged")), b"", {}
+    problem = "" if is_whole else cannot_resume(operation_id, "it is damaged")
     entry = Entry(operation_id, verb, detail, uri, problem, num_tasks, running_in)
     return entry, body, head
 
@@ -321,7 +333,8 @@ def _running_in(operation_id: str, head: dict[str, Any]) -> int:
     return process
 
 
-def _cannot_resume(operation_id: str, reason: str) -> str:
+def cannot_resume(operation_id: str, reason: str) -> str:
+    """Say why an operation cannot be resumed, and what to do instead."""
     removed = _SPARK.attribute("forget").call(operation_id)
     return (
         f"cannot be resumed: {reason}. Check the history for its transaction, repeat the operation "
@@ -330,7 +343,7 @@ def _cannot_resume(operation_id: str, reason: str) -> str:
 
 
 def _old(operation_id: str) -> str:
-    return _cannot_resume(operation_id, "it is a pickle of an older release, which is never read")
+    return cannot_resume(operation_id, "it is a pickle of an older release, which is never read")
 
 
 def _plan_fields(plan: Plan) -> dict[str, Any]:
@@ -363,7 +376,7 @@ def _decoded_work(operation_id: str, found: Any, head: dict[str, Any]) -> KeptWo
         is_sound = False
     if not is_sound:
         raise InvalidInputError(
-            f"operation {operation_id}: {_cannot_resume(operation_id, 'its content is invalid')}"
+            f"operation {operation_id}: {cannot_resume(operation_id, 'its content is invalid')}"
         )
     return KeptWork(plan, label, None if has_tasks else tuple(rest[0]), log)
 

@@ -35,14 +35,15 @@ from lance_nb.dataset import LanceDataset, LanceFragment
 from lance_nb.dataset.opened import check_stamp, stamp_of
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.dataset.verbs import deleting
-from lance_nb.dataset.verbs.committing import commit_staged
-from lance_nb.errors import VersionNotFoundError
+from lance_nb.dataset.verbs.committing import commit_staged, place_of
+from lance_nb.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import scalar_search
 from lance_nb.table.index_search import Ids, among, different
 from lance_nb.table.predicate import Filter
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.environment import Environment
 from lance_nb.transactions.operation import BuildOptions
@@ -151,6 +152,16 @@ class Plan:
         self.pinned.check()
         return self.finish(self, found, label)
 
+    def committed(self) -> LanceDataset | None:
+        """Return the version that an earlier commit of the plan has made; None if none is there."""
+        session, branch = self.pinned.session(), self.pinned.branch
+        version = find_transaction(
+            place_of(session, branch), self.operation_id, self.pinned.version
+        )
+        if version is None:
+            return None
+        return LanceDataset.from_opened(session, session.load(Target(branch, version)))
+
 
 _CACHED_VERSIONS = 4
 
@@ -234,6 +245,14 @@ class PinnedVersion:
         """Open the newest version of the branch. Raises DatasetNotFoundError, StorageError."""
         session = self.session()
         return LanceDataset.from_opened(session, session.load(Target(self.branch, None)))
+
+    def has_all_later_versions(self) -> bool:
+        """Whether no version since the pinned one was removed: what it had changed is not known."""
+        try:
+            numbers = self.newest().version_numbers()
+        except DatasetNotFoundError:
+            return not self.version
+        return sum(one > self.version for one in numbers) == max(numbers) - self.version
 
     @property
     def is_in_memory(self) -> bool:

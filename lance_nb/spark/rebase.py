@@ -29,6 +29,12 @@ from lance_nb.transactions.schema_change import next_field_id
 _BY_FRAGMENT = (BuildSegment, CastFragments, DeleteRows, FillColumns, UpdateRows)
 
 
+def is_movable(plan: Plan) -> bool:
+    """Whether the tasks depend on nothing but the fragments that they read, and the schema."""
+    kinds = {type(task) for task in plan.tasks}
+    return plan.finalize is None and len(kinds) == 1 and kinds <= {RewriteFragments, *_BY_FRAGMENT}
+
+
 def rebased(
     plan: Plan, results: Mapping[int, Any], newest: LanceDataset
 ) -> tuple[Plan, dict[int, Any]] | None:
@@ -36,17 +42,15 @@ def rebased(
 
     None if the plan cannot be moved, and has to be made anew.
     """
-    kinds = {type(task) for task in plan.tasks}
-    if len(kinds) != 1 or plan.finalize is not None:
+    if not is_movable(plan):
         return None
     before, after = plan.pinned.open()[1], newest.opened[1]
     if not _is_same_schema(before, after):
         return None
-    (kind,) = kinds
     unchanged = _unchanged(before, after)
     pinned = PinnedVersion.of(newest)
     fresh = replace(plan, pinned=pinned, operation_id=str(uuid.uuid4()))
-    if kind is RewriteFragments:
+    if isinstance(plan.tasks[0], RewriteFragments):
         rewrites: Any = plan.tasks
         numbers = [
             at
@@ -55,8 +59,6 @@ def rebased(
         ]
         kept = [replace(rewrites[at], pinned=pinned) for at in numbers]
         return _moved(fresh, kept, results, numbers)
-    if kind not in _BY_FRAGMENT:
-        return None
     tasks: Any = plan.tasks
     numbers = [
         at for at, task in enumerate(tasks) if at in results and unchanged >= {*task.fragment_ids}

@@ -41,6 +41,7 @@ from lance_nb.errors import (
     LanceError,
     RetryableCommitConflictError,
     RunCancelledError,
+    VersionNotFoundError,
 )
 from lance_nb.spark import journal
 from lance_nb.spark.background_jobs import (
@@ -56,10 +57,10 @@ from lance_nb.spark.background_jobs import (
 from lance_nb.spark.engine import Engine, LocalEngine, Report, Stop, TaskProgress, rows_of
 from lance_nb.spark.journal_json import ResumeOptions
 from lance_nb.spark.plan import Label, Plan, Task
-from lance_nb.spark.rebase import rebased
+from lance_nb.spark.rebase import is_movable, rebased
 from lance_nb.spark.sessions import find_session, is_local, remote, start_session
 from lance_nb.spark.spark_engine import SparkEngine
-from lance_nb.spark.task_log import TaskLog
+from lance_nb.spark.task_log import TaskLog, missing_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,7 +127,8 @@ def _run_plan(
 ) -> LanceDataset:
     """Run the tasks that are not done and commit; plan again after a retryable conflict.
 
-    What a rebase cannot keep is planned anew by ``make``; without it, the conflict is raised.
+    What a rebase cannot keep is planned anew by ``make``; without it, the conflict is raised. The
+    work of the last attempt is kept if its results can still be moved to a newer version.
     """
     for _ in range(MAX_PLANS - 1):
         work = run_tasks(begun, options, watch)
@@ -141,7 +143,8 @@ def _run_plan(
             if moved is None and make is not None:
                 moved = make(newest), {}
             begun = Begun(*moved) if moved is not None else begun
-    return commit_results(run_tasks(begun, options, watch), options, watch)
+    work = run_tasks(begun, options, watch)
+    return commit_results(work, options, watch, keeps_conflict=is_movable(work.plan))
 
 
 def run_parts(plans: Sequence[Plan], options: RunOptions) -> LanceDataset:
@@ -233,10 +236,12 @@ def resume(
 ) -> LanceDataset:
     """Finish an unfinished operation: run its missing tasks, commit, return the version.
 
-    The call is idempotent. Credentials are not kept: pass ``storage_options`` of the dataset, and
-    for a clone ``target_storage_options`` of the copy if they differ. Other values are read from
-    the environment. A ``function`` that computes columns is not kept either. Other options as in
-    ``append``: ``engine``, ``spark``, ``progress``, ``stop``. Example::
+    The call is idempotent. Tasks whose files a clean-up has removed run again, and after commits of
+    others those on the fragments that they changed. Credentials are not kept: pass
+    ``storage_options`` of the dataset, and for a clone ``target_storage_options`` of the copy if
+    they differ. Other values are read from the environment. A ``function`` that computes columns is
+    not kept either. Other options as in ``append``: ``engine``, ``spark``, ``progress``, ``stop``.
+    Example::
 
         lance_nb.spark.resume(id, storage_options={"key": key, "secret": secret})
 
@@ -247,16 +252,61 @@ def resume(
     wanted = RunOptions.of(None, options)
     work = journal.open_work(operation_id, ResumeOptions(storage_options, target, function))
     watch = ProgressReporter(wanted.progress)
-    if work.results is not None:
-        made = work.plan.commit(work.results, work.label)
-        journal.forget(operation_id)
-        watch.phase(DONE)
+    try:
+        if work.results is not None:
+            made = _commit_kept(work.plan, work.results, work.label)
+            if isinstance(made, LanceDataset):
+                journal.forget(operation_id)
+                watch.phase(DONE)
+                return made
+            again = ResumeOptions(storage_options, target, function)
+            work = _tasks_again(work.plan, again, made)
+        watch.phase(PLANNING)
+        log = work.log
+        done = {} if log is None else log.results(len(work.plan.tasks))
+        folder = True if log is None else log.folder or True
+        wanted = replace(wanted, label=work.label, journal=folder)
+        return _run_plan(Begun(work.plan, done, log), None, wanted, watch)
+    except VersionNotFoundError as error:
+        if error.version != work.plan.pinned.version:
+            raise
+        reason = f"version {error.version}, which it reads, was removed"
+        raise _refused(operation_id, reason) from error
+
+
+def _commit_kept(plan: Plan, results: Sequence[Any], label: Label) -> LanceDataset | LanceError:
+    """Commit results that were kept; return what prevents it if other results may be committed."""
+    made = plan.committed()
+    if made is not None:
         return made
-    watch.phase(PLANNING)
-    log = work.log
-    done = {} if log is None else log.results(len(work.plan.tasks))
-    wanted = replace(wanted, label=work.label, journal=True if log is None else log.folder or True)
-    return _run_plan(Begun(work.plan, done, log), None, wanted, watch)
+    lost = missing_file(plan.pinned, results)
+    if lost is not None:
+        return _refused(plan.operation_id, f"its file {lost!r} was removed")
+    try:
+        return plan.commit(results, label)
+    except RetryableCommitConflictError as error:
+        return error
+
+
+def _tasks_again(plan: Plan, given: ResumeOptions, problem: LanceError) -> journal.KeptWork:
+    """Return the tasks whose results could not be committed; raise the problem if there are none.
+
+    They do not run again if versions are missing: one of these may hold the change.
+    """
+    work = None
+    if plan.pinned.has_all_later_versions():
+        work = journal.open_tasks(plan.operation_id, given)
+    if work is None:
+        if isinstance(problem, RetryableCommitConflictError):
+            forgotten = Python("lance_nb.spark.forget").call(plan.operation_id)
+            problem.add_note(f"its results cannot be committed any more: {forgotten.code}")
+        raise problem
+    return work
+
+
+def _refused(operation_id: str, reason: str) -> InvalidInputError:
+    text = journal.cannot_resume(operation_id, reason)
+    return InvalidInputError(f"operation {operation_id} {text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,11 +438,17 @@ def _resumed(plan: Plan) -> str:
 
 
 def commit_results(
-    work: Work, options: RunOptions, watch: ProgressReporter, results: Sequence[Any] | None = None
+    work: Work,
+    options: RunOptions,
+    watch: ProgressReporter,
+    results: Sequence[Any] | None = None,
+    *,
+    keeps_conflict: bool = False,
 ) -> LanceDataset:
     """Commit the results of tasks; the journal has them until the outcome is known.
 
-    ``results`` are the final ones of ``work`` if they are known already.
+    ``results`` are the final ones of ``work`` if they are known already. ``keeps_conflict``: work
+    that is recorded by task is kept after a retryable conflict, to be resumed.
     """
     plan = work.plan
     if options.is_stopped():
@@ -411,8 +467,11 @@ def commit_results(
             f"{plan.operation_id}, and repeat the operation if it is not there"
         )
         raise
-    except LanceError:  # the commit has failed for certain; an interrupt keeps the entry
-        journal.finish(plan, work.log)
+    except LanceError as error:  # it has failed for certain; an interrupt keeps the entry
+        if keeps_conflict and work.log and isinstance(error, RetryableCommitConflictError):
+            error.add_note(f"finished tasks are kept; try again with {_resumed(plan)}")
+        else:
+            journal.finish(plan, work.log)
         raise
     journal.finish(plan, work.log)
     watch.phase(DONE)

@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from lance_nb.errors import InvalidInputError, LanceError, ObjectNotFoundError
+from lance_nb.format import layout
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.spark.journal_json import ResumeOptions, from_json, to_json
 from lance_nb.spark.plan import PinnedVersion, Task
 from lance_nb.storage.base import Store, write_unsynced
@@ -91,9 +93,8 @@ class TaskLog:
         return dict(sorted(found.items()))
 
     def files(self, num_tasks: int) -> list[str]:
-        """List the data files of recorded results, relative to the folder of the branch."""
-        made = (one for found in self.results(num_tasks).values() for one in _new_fragments(found))
-        return [file.location() for one in made for file in one.files]
+        """List the files of recorded results, relative to the folder of the branch."""
+        return [path for one in self.results(num_tasks).values() for path, _ in _new_files(one)]
 
     def remove(self) -> None:
         """Remove all records. Raises StorageError."""
@@ -118,21 +119,8 @@ class TaskLog:
             result = from_json(body, ResumeOptions())
         except InvalidInputError:  # written by another release
             return
-        if self._are_there(result):
+        if missing_file(self.pinned, [result]) is None:
             found[number] = result
-
-    def _are_there(self, result: Any) -> bool:
-        """Whether the data files of a result still exist: a clean-up may have removed them."""
-        home = self.pinned.session().home(self.pinned.branch)
-        try:
-            return all(
-                home.size(file.location()) == file.size_bytes
-                for fragment in _new_fragments(result)
-                for file in fragment.files
-                if file.base_id is None and file.size_bytes
-            )
-        except LanceError:
-            return False
 
     def _store(self) -> Store:
         session = self.pinned.session()
@@ -182,11 +170,39 @@ class RecordedTask:
         return result
 
 
-def _new_fragments(result: Any) -> Iterator[Any]:
-    """Yield the fragments that a task has written, or to which it has added files."""
+def missing_file(pinned: PinnedVersion, results: Sequence[Any]) -> str | None:
+    """Return a file of the results of tasks that is not there as it was written, None for no such.
+
+    A clean-up removes files that no version names.
+    """
+    home = pinned.session().home(pinned.branch)
+    missing: list[str] = []
+
+    def look(path: str, size_bytes: int) -> None:
+        try:
+            is_there = home.size(path) == size_bytes
+        except LanceError:
+            is_there = False
+        if not is_there:
+            missing.append(path)
+
+    files = [one for result in results for one in _new_files(result)]
+    run_all([partial(look, path, size) for path, size in files if size])
+    return min(missing, default=None)
+
+
+def _new_files(result: Any) -> Iterator[tuple[str, int | None]]:
+    """Yield the path and size of the files that a task has written, and of those beside them."""
     plan = getattr(result, "plan", result)  # of a part of an upsert
     for name in ("fragments", "new_fragments"):
-        yield from (one for one in getattr(plan, name, ()) if hasattr(one, "files"))
+        for fragment in getattr(plan, name, ()):
+            for file in getattr(fragment, "files", ()):  # a deletion has no files
+                if file.base_id is None:
+                    yield file.location(), file.size_bytes
+    index = getattr(result, "index", None)
+    if isinstance(index, IndexMetadata):
+        folder = layout.index_folder(index.uuid)
+        yield from ((f"{folder}/{file.path}", file.size_bytes) for file in index.files)
 
 
 def _scheme(uri: str) -> str:

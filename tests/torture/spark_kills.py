@@ -2,6 +2,7 @@
 
     python -m tests.torture.spark_kills 144 [seed] [--seconds 3000] [--keep]
     python -m tests.torture.spark_kills 12 --verb delete --victim driver
+    python -m tests.torture.spark_kills 20 213 --missing --add
 
 A cell of the grid is a verb, a victim and a stage. The victim of a task is the Python worker or the
 executor that runs it; it is killed before the task, when its first file would get its name, or
@@ -12,7 +13,8 @@ commits, and then by one that is not; a verb that left no trace is repeated. The
 that the verb makes, for ours and for pylance; a clean-up must leave no file that no version names.
 
 A round is a cell; cells come in an order that the seed chooses. Kills that happened are counted:
-a round has up to four of tasks. Spark runs as a cluster of two executors on this machine.
+a round has up to four of tasks. Spark runs as a cluster of two executors on this machine. The
+stored result names the cells it had; ``--missing`` chooses the others.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ from lance_nb.storage.local import LocalStore
 from tests.house.source import ROOT
 from tests.spark.faults import KilledBucket, KilledTask, Killer, cleaned, data_files, killing_frame
 from tests.torture import command
+from tests.torture.results import kept
 
 NUM_ROWS, NEW_ROWS = 400, 90
 VICTIMS = ("worker", "executor", "driver")
@@ -255,6 +258,7 @@ class Rounds:
     stages: Counter[str] = field(default_factory=Counter)
     verbs: Counter[str] = field(default_factory=Counter)
     ends: Counter[str] = field(default_factory=Counter)
+    cells: Counter[str] = field(default_factory=Counter)
     _session: Any = None
 
     def round(self, number: int, cell: Cell) -> None:
@@ -274,6 +278,7 @@ class Rounds:
             self._count_marks(name, place)
             _check(VERBS[name], place, VERBS[name].after(before))
             self.ends[f"{victim}: {end}"] += 1
+            self.cells[", ".join(cell)] += 1
             print(f"{self.kills.total()} kills: {', '.join(cell)}: {end}", flush=True)
         except Exception as error:  # noqa: BLE001 (whatever it is, it is a finding)
             self._count_marks(name, place)
@@ -485,12 +490,17 @@ def _resume(_name: str, operation_id: str, stage: str) -> int:
 def _work(run: command.Run) -> command.Found:
     folder = tempfile.mkdtemp(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT"))
     grid = cells(run.options.verb or list(VERBS), run.options.victim or list(VICTIMS))
+    if run.options.missing:
+        done = kept()["spark_kills"]["cells"]
+        grid = [cell for cell in grid if ", ".join(cell) not in done]
     random.Random(run.seed).shuffle(grid)
     with mock.patch.dict(os.environ, {"XDG_CACHE_HOME": f"{folder}/cache"}):
         rounds = Rounds(folder, run)
         num_rounds = 0
         try:
             for seed in run.seeds():
+                if run.options.missing and num_rounds == len(grid):
+                    break
                 rounds.round(seed, grid[num_rounds % len(grid)])
                 num_rounds += 1
         finally:
@@ -499,6 +509,7 @@ def _work(run: command.Run) -> command.Found:
     counts = {
         "rounds": num_rounds, "kills": rounds.kills.total(), "victims": dict(rounds.kills),
         "stages": dict(rounds.stages), "verbs": dict(rounds.verbs), "ends": dict(rounds.ends),
+        "cells": dict(rounds.cells),
     }  # fmt: skip
     return run.result(counts, [run.seed, run.seed + num_rounds - 1])
 
@@ -512,6 +523,7 @@ def main(arguments: list[str]) -> int:
     parser = command.arguments_of("tests.torture.spark_kills", "rounds")
     parser.add_argument("--verb", action="append", choices=list(VERBS))
     parser.add_argument("--victim", action="append", choices=VICTIMS)
+    parser.add_argument("--missing", action="store_true", help="cells that no stored run had")
     return command.run("spark_kills", parser, arguments, _work)
 
 

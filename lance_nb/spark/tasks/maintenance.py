@@ -30,7 +30,6 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.session import open_session
 from lance_nb.dataset.verbs import compaction, indexing
 from lance_nb.dataset.verbs.branching import clone_places
-from lance_nb.dataset.verbs.committing import place_of
 from lance_nb.dataset.verbs.indexing import Wanted
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.checksums import wants_checksums
@@ -51,7 +50,6 @@ from lance_nb.table.data_statistics import DataStatistics, FieldStatistics, data
 from lance_nb.table.refs import Target
 from lance_nb.transactions.checksum_records import CopiedSums
 from lance_nb.transactions.cloning import FileCopy, commit_clone, copy_file, files_to_copy
-from lance_nb.transactions.commit import find_transaction
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionOptions, CompactionTask, Rewritten
 from lance_nb.transactions.environment import Environment
@@ -88,10 +86,10 @@ class CommitRewrites:
 
         The operation is looked for first: if it was committed, its fragments are not there now.
         """
-        session, branch = plan.pinned.session(), plan.pinned.branch
-        done = find_transaction(place_of(session, branch), plan.operation_id, plan.pinned.version)
+        done = plan.committed()
         if done is not None:
-            return LanceDataset.from_opened(session, session.load(Target(branch, done)))
+            return done
+        session, branch = plan.pinned.session(), plan.pinned.branch
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
         how = CommitOptions(message=label.message, environment=environment)
         made, _ = compaction.commit(

@@ -18,7 +18,12 @@ from pyarrow import parquet
 import lance_nb
 from lance_nb import spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, RunCancelledError, StorageError
+from lance_nb.errors import (
+    InvalidInputError,
+    RetryableCommitConflictError,
+    RunCancelledError,
+    StorageError,
+)
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.spark import journal
 from lance_nb.spark import plan as plan_module
@@ -70,6 +75,29 @@ def records(dataset: LanceDataset) -> list[str]:
 
 def seen(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def dies_at_commit(plan: Plan, *, committed: bool = False, journal: bool = True) -> str:
+    """Run a plan whose driver dies before or after the commit; return its operation id."""
+    with pytest.MonkeyPatch.context() as patched:
+        commit = Plan.commit
+
+        def dies(plan: Plan, *args: Any) -> Any:
+            if committed:
+                commit(plan, *args)
+            raise KeyboardInterrupt
+
+        patched.setattr(Plan, "commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run_once(plan, RunOptions.of("kept", {"engine": "local", "journal": journal}))
+    plan_module._opened.cache_clear()  # as in the process that resumes it
+    return plan.operation_id
+
+
+def clean(dataset: LanceDataset, *, days: int = 0) -> None:
+    """Remove older versions, and all files that no version names."""
+    newest = lance_nb.dataset(dataset.uri)
+    newest.cleanup_old_versions(older_than=timedelta(days=days), delete_unverified=True)
 
 
 @pytest.mark.parametrize("name", RESUMED)
@@ -198,11 +226,9 @@ def test_a_record_that_is_not_sound_runs_again(
 def test_files_that_a_clean_up_removed_are_written_again(
     dataset: LanceDataset, ran: Counter[int]
 ) -> None:
-    from datetime import timedelta
-
     plan = spark.plan_append(dataset, dataset, task_bytes=1)
     operation_id = interrupted(plan, 7)
-    dataset.cleanup_old_versions(older_than=timedelta(days=1), delete_unverified=True)
+    clean(dataset, days=1)
     made = spark.resume(operation_id, engine="local")
     assert ran.total() == 7 + 10
     assert lance.dataset(made.uri).count_rows() == 200
@@ -330,6 +356,25 @@ def test_a_backfill_goes_on_after_an_append(
     assert table["twice"].to_pylist() == [2 * one for one in range(110)]
 
 
+def test_work_is_kept_when_others_commit_too_often(
+    dataset: LanceDataset, meets: list[Callable[[], object]], ran: Counter[int]
+) -> None:
+    plan = spark.plan_columns(dataset, {"twice": "id * 2"}, task_bytes=1)
+    for start in range(100, 140, 10):
+        new = rows(start, start + 10)
+        meets.append(lambda new=new: lance.write_dataset(new, dataset.uri, mode="append"))
+    with pytest.raises(RetryableCommitConflictError) as caught:
+        spark.run.run(dataset, lambda _: plan, RunOptions(engine="local", journal=True))
+    (entry,) = spark.unfinished()
+    assert f"lance_nb.spark.resume({entry.operation_id!r})" in caught.value.__notes__[0]
+    assert ran.total() == 10 + 3  # what is new in each attempt is one task
+    made = spark.resume(entry.operation_id, engine="local")
+    table = lance.dataset(made.uri).to_table().sort_by("id")
+    assert table["twice"].to_pylist() == [2 * one for one in range(140)]
+    assert spark.unfinished() == []
+    assert records(dataset) == []
+
+
 def test_another_schema_is_planned_anew(
     dataset: LanceDataset, meets: list[Callable[[], object]]
 ) -> None:
@@ -338,6 +383,91 @@ def test_another_schema_is_planned_anew(
     table = lance.dataset(made.uri).to_table().sort_by("id")
     assert table.column_names == ["id", "name", "more", "twice"]
     assert table["twice"].to_pylist() == [2 * one for one in range(100)]
+
+
+# --- the driver died at the commit ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["append", "backfill", "compact", "index", "update", "upsert"])
+def test_results_whose_files_a_clean_up_removed_are_not_committed(
+    dataset: LanceDataset, tmp_path: Path, name: str
+) -> None:
+    twin = lance_nb.write_dataset(rows(0, 100), str(tmp_path / "twin.lance"), max_rows_per_file=10)
+    expected = run_once(PLANS[name](twin), RunOptions(engine="local"))
+    plan = PLANS[name](dataset)
+    operation_id = dies_at_commit(plan)
+    clean(dataset, days=1)
+    if len(plan.tasks) == 1:  # which is not recorded
+        with pytest.raises(
+            InvalidInputError, match=r"its file '.*' was removed\. Check the history"
+        ):
+            spark.resume(operation_id, engine="local")
+        assert lance.dataset(dataset.uri).version == 1
+        return
+    made = spark.resume(operation_id, engine="local")
+    assert seen(lance.dataset(made.uri).to_table()) == seen(expected.to_table())
+    assert len(made.list_indices()) == len(expected.list_indices())
+    assert lance_nb.verify(made.uri).ok
+    assert spark.unfinished() == []
+    assert records(dataset) == []
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded"])
+def test_kept_results_that_meet_a_conflict(
+    dataset: LanceDataset, ran: Counter[int], is_recorded: bool
+) -> None:
+    plan = spark.plan_update(dataset, {"name": "'ours'"}, "id < 40", task_bytes=1)
+    operation_id = dies_at_commit(plan, journal=is_recorded)
+    lance.dataset(dataset.uri).update({"name": "'theirs'"}, "id = 5")
+    if not is_recorded:
+        with pytest.raises(RetryableCommitConflictError) as caught:
+            spark.resume(operation_id, engine="local")
+        assert f"lance_nb.spark.forget({operation_id!r})" in caught.value.__notes__[0]
+        assert lance.dataset(dataset.uri).version == 2
+        return
+    made = spark.resume(operation_id, engine="local")
+    assert ran.total() == 10 + 1
+    assert lance.dataset(made.uri).count_rows("name = 'ours'") == 40
+    assert lance.dataset(made.uri).count_rows() == 100
+    assert spark.unfinished() == []
+
+
+@pytest.mark.parametrize("name", ["append", "update"])
+def test_a_change_that_others_have_cleaned_away_is_not_done_twice(
+    dataset: LanceDataset, name: str
+) -> None:
+    plan = PLANS[name](dataset)
+    operation_id = dies_at_commit(plan, committed=True)
+    lance.write_dataset(rows(500, 510), dataset.uri, mode="append")
+    clean(dataset)  # also the version that has our transaction
+    before = lance.dataset(dataset.uri).to_table()
+    with pytest.raises((InvalidInputError, RetryableCommitConflictError), match="was removed"):
+        spark.resume(operation_id, engine="local")
+    assert lance.dataset(dataset.uri).version == 3
+    assert lance.dataset(dataset.uri).to_table() == before
+    spark.forget(operation_id)
+    assert records(dataset) == []
+
+
+def test_a_commit_is_found_although_the_version_that_was_read_is_gone(
+    dataset: LanceDataset,
+) -> None:
+    plan = spark.plan_delete(dataset, "id < 40", task_bytes=1)
+    operation_id = dies_at_commit(plan, committed=True)
+    clean(dataset)
+    assert spark.resume(operation_id, engine="local").version == 2
+    assert spark.unfinished() == []
+
+
+def test_tasks_whose_version_was_removed_say_what_to_do(dataset: LanceDataset) -> None:
+    operation_id = interrupted(spark.plan_delete(dataset, "id < 40", task_bytes=1), 3)
+    plan_module._opened.cache_clear()
+    lance.write_dataset(rows(500, 510), dataset.uri, mode="append")
+    clean(dataset)
+    with pytest.raises(InvalidInputError, match="version 1, which it reads, was removed") as caught:
+        spark.resume(operation_id, engine="local")
+    assert f"lance_nb.spark.forget({operation_id!r})" in str(caught.value)
+    assert lance.dataset(dataset.uri).count_rows() == 110
 
 
 # --- how tasks are kept ---------------------------------------------------------------------------
@@ -360,19 +490,10 @@ def test_a_task_costs_few_bytes(dataset: LanceDataset) -> None:
 
 def test_a_compaction_that_was_committed_is_not_committed_again(dataset: LanceDataset) -> None:
     plan = spark.plan_compaction(dataset)
-    with pytest.MonkeyPatch.context() as patched:
-        commit = Plan.commit
-
-        def dies(plan: Plan, *args: Any) -> Any:
-            commit(plan, *args)
-            raise KeyboardInterrupt
-
-        patched.setattr(Plan, "commit", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run_once(plan, RunOptions.of("smaller", {"engine": "local", "journal": True}))
+    dies_at_commit(plan, committed=True)
     there = lance_nb.dataset(dataset.uri)
     assert len(there.get_fragments()) == 1
-    assert there.version_info(there.version).message == "smaller"
+    assert there.version_info(there.version).message == "kept"
     lance_nb.dataset(dataset.uri).update_config({"other": "writer"})
     made = spark.resume(plan.operation_id)
     assert made.version == there.version
