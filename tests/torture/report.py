@@ -72,10 +72,10 @@ ROWS: dict[str, tuple[str, str, str]] = {
     ),
     "spark_kills": (
         (
-            "Jobs on Spark, in half of the cells of a grid of verbs and stages: workers, executors "
-            "and drivers are killed, also while they resume a job"
+            "Jobs on Spark, in cells of a grid of 144 verbs and stages: workers, executors and "
+            "drivers are killed, also while they resume a job"
         ),
-        "{kills:,} kills in {rounds:,} rounds, {num_verbs} verbs",
+        "{kills:,} kills in {rounds:,} rounds, {num_cells} of 144 cells, {num_verbs} verbs",
         "reads every result row for row; it has no jobs on Spark",
     ),
     "stream_replays": (
@@ -147,7 +147,8 @@ def text() -> str:
 
 
 def _row(title: str, size: str, theirs: str, found: dict[str, Any]) -> str:
-    size = size.format(num_verbs=len(found.get("verbs", ())), **found)
+    counts = {f"num_{name}": len(one) for name, one in found.items() if isinstance(one, dict)}
+    size = size.format(**counts, **found)
     failures = found.get("failures", ())
     result = f"{len(failures)} failures" if failures else "0 failures"
     first, last = found.get("seeds", ("", ""))
