@@ -26,16 +26,20 @@ from lance_nb.explorer.session import Session
 from lance_nb.shown_text import visible
 
 MAX_DETAILS = 64
-# What stands in a report, in this order: an id, a title, the views.
+# What stands in a report, in this order: an id, a title, the views. Those of ``OFFERED`` stand in
+# that of a version that has pictures, or vectors.
 SECTIONS: tuple[tuple[str, str, tuple[screen.View, ...]], ...] = (
     ("versions", "Versions", (screen.HEADER, screen.VERSIONS)),
     ("rows", "Rows", (screen.ROWS,)),
+    ("pictures", "Pictures", (screen.WALL,)),
+    ("map", "Map", (screen.MAP,)),
     ("changes", "Changes of this version", (screen.CHANGES,)),
     ("columns", "Columns", (screen.COLUMNS, screen.DETAIL)),
     ("storage", "Storage", (screen.STORAGE,)),
     ("refs", "Branches and tags", (screen.REFS,)),
     ("checks", "Checks", (screen.CHECKS,)),
 )
+OFFERED = ("pictures", "map")
 _PARTS = ("card", "timeline", "rows", "detail")
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -61,11 +65,13 @@ def report_page(dataset: Source) -> str:
     """Return the report of a dataset, at the version that it is at, as the text of one file."""
     session = Session(dataset, read_only=True)
     session.reads_for_pictures = True
-    session.screen(_PARTS)
+    offers = session.screen(_PARTS)["offers"]
     session.parts["timeline"] = timeline(dataset, MAX_DETAILS)
     label = f"{text.name(dataset.name)} at {text.ref_label(dataset.branch, dataset.version)}"
     figures, links = [], []
     for name, title, views in SECTIONS:
+        if name in OFFERED and name not in offers:
+            continue
         panels: list[Panel] = [panel for view in views for panel in view.panels(session, {})]
         picture = svg_of(f"{title}: {label}", panels)
         heading = f'<h2 id="{name}">{_text(title)}</h2>'

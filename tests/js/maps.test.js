@@ -678,7 +678,9 @@ test("pictures in sight are asked for, some rows at once, and kept small", async
   assert.equal(part.fill(cell, value, undefined, 19, 1).filled, false); // still to come
   part.want(2, 30, [0, 1]);
   assert.deepEqual(ctx.kernel.asked[1].args, { version: 3, row: 14, count: 6, column: 1 });
+  did.length = 0;
   ctx.kernel.asked[1].fail({ message: "lost" });
+  assert.deepEqual(did, ["changed"]); // so that the next ones are asked for
   part.want(2, 30, [0, 1]);
   assert.equal(ctx.kernel.asked.length, 2); // what failed is not asked for again
   part.toggle.click();
@@ -688,6 +690,40 @@ test("pictures in sight are asked for, some rows at once, and kept small", async
   assert.equal(cell.querySelector("canvas"), null);
   ctx.close();
   assert.equal(closed.length, 2);
+});
+
+test("what is in sight is asked for once, also where it is more than is kept", () => {
+  const ctx = fakeContext();
+  const store = { cell: () => ({ picture: true }), column: () => ({ pictures: true }) };
+  const columns = Array.from({ length: 10 }, (_one, at) => at);
+  const part = thumbnails(
+    ctx,
+    store,
+    () => {},
+    () => {},
+  );
+  part.reset({ version: 3 });
+  let asked = 0;
+  const ask = () => {
+    part.want(0, 60, columns);
+    if (ctx.kernel.asked.length === asked) return false;
+    asked = ctx.kernel.asked.length;
+    ctx.kernel.asked.at(-1).fail({ message: "lost" });
+    return true;
+  };
+  while (asked < 100 && ask());
+  assert.equal(asked, 50); // 60 rows of 10 columns, 12 at once
+});
+
+test("a failure of another place says nothing of the pictures here", async () => {
+  const { ctx, did, part, cells } = pictures();
+  part.reset({ version: 3 });
+  part.want(0, 2, [1]);
+  const [asked] = ctx.kernel.asked;
+  part.reset({ version: 4 });
+  asked.fail({ message: "lost" });
+  assert.deepEqual(did, []);
+  assert.equal(part.fill(h("div"), cells(0, 1), undefined, 0, 1).filled, false); // still to come
 });
 
 test("pictures of another place are dropped", async () => {

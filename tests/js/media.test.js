@@ -107,6 +107,30 @@ test("a large picture is fetched in pieces when it is asked for", async () => {
   assert.equal(ctx.kernel.last("rows.media").args.offset, 2_000_004);
 });
 
+test("a piece that does not come is said, and asked for again", async () => {
+  const { ctx, found, made } = await shown(media({ size: 3_000_000 }));
+  const element = await found;
+  const show = button(element, "Show");
+  show.click();
+  assert.equal(show.disabled, true);
+  await ctx.kernel.last("rows.media").fail({ message: "the kernel is gone" });
+  assert.match(element.textContent, /the kernel is gone/);
+  assert.equal(show.disabled, false);
+  show.click();
+  await ctx.kernel.last("rows.media").answer({}, [new ArrayBuffer(2_999_996)]);
+  assert.equal(made.length, 1);
+  assert.equal(button(element, "Show"), undefined);
+});
+
+test("what was closed while it was fetched holds no memory", async () => {
+  const { ctx, found, made } = await shown(media({ size: 3_000_000 }));
+  const element = await found;
+  button(element, "Show").click();
+  element.close();
+  await ctx.kernel.last("rows.media").answer({}, [new ArrayBuffer(2_999_996)]);
+  assert.equal(made.length, 0);
+});
+
 test("pieces end where the kernel has no more", async () => {
   const { ctx, found, made } = await shown(media({ size: 100 }));
   await ctx.kernel.last("rows.media").answer({}, []);

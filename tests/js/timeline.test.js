@@ -204,6 +204,30 @@ test("a range that was chosen is summed up until A is free again", () => {
   assert.equal(readout(), "main:1 → main:3|2 versions · +5 −3 rows");
 });
 
+test("a range that was chosen is counted as the tab of changes counts it", async () => {
+  const { ctx, readout } = mounted();
+  ctx.has = () => true;
+  const [a, b] = [1, 3].map((version) => ({ branch: null, version }));
+  ctx.range.set({ a }, { dragging: true });
+  assert.equal(ctx.kernel.count("changes.counts"), 0);
+  ctx.range.set({ a });
+  const asked = ctx.kernel.last("changes.counts");
+  assert.deepEqual([asked.args, asked.options.quiet], [{ a, b, key: null }, true]);
+  const rows = { id: "rows", added: 4, removed: 2, changed: 0, bound: true, note: "" };
+  await asked.answer({ chips: [{ id: "drift" }, rows] });
+  nextFrame();
+  assert.match(readout(), /2 versions · ≤ \+4 −2 rows/);
+  ctx.range.set({ a }); // known already
+  assert.equal(ctx.kernel.count("changes.counts"), 1);
+  ctx.range.set({ a: { branch: null, version: 2 } });
+  ctx.range.compare({ branch: null, version: 2 }, b, { ...rows, bound: false, added: 1 });
+  await ctx.kernel.last("changes.counts").answer({ chips: [rows] }); // counted row by row meanwhile
+  nextFrame();
+  assert.match(readout(), /1 version · \+1 −2 rows/);
+  ctx.range.set({ a: null }); // A follows B: the bar itself says what changed
+  assert.equal(ctx.kernel.count("changes.counts"), 2);
+});
+
 test("numbers of versions that were compared are told in place of sums", () => {
   const { ctx, readout } = mounted();
   const a = { branch: null, version: 1 };

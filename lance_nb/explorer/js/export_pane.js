@@ -55,7 +55,7 @@ export function exportPane(ctx) {
 
   /** The ending follows the format; what a person wrote before it stays. */
   function rename() {
-    const stem = isNamed ? name.value.replace(/\.[a-z]+$/, "") : stemNow();
+    const stem = isNamed ? name.value.replace(/\.(parquet|csv|arrow|lance)$/, "") : stemNow();
     name.value = `${stem}.${format.value}`;
   }
 

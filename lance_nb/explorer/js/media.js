@@ -76,12 +76,14 @@ export async function mediaOf(ctx, args) {
   });
   if (result.why || !SHOWN.has(result.mime)) return place;
   place.shows = true;
+  let isClosed = false;
+  place.close = () => {
+    isClosed = true;
+  };
   const load = async () => {
-    const url = URL.createObjectURL(
-      new Blob(/** @type {BlobPart[]} */ (await pieces(ctx, args, result, buffers)), {
-        type: result.mime,
-      }),
-    );
+    const parts = /** @type {BlobPart[]} */ (await pieces(ctx, args, result, buffers));
+    if (isClosed) return;
+    const url = URL.createObjectURL(new Blob(parts, { type: result.mime }));
     const broken = () =>
       words.replaceChildren(`${result.label} · ${bytes(result.size)} · cannot be decoded`);
     const name = `${result.label}, row ${args.row}`;
@@ -104,14 +106,21 @@ export async function mediaOf(ctx, args) {
         type: "button",
         on: {
           click: async () => {
-            button.remove();
-            await load();
+            button.disabled = true;
+            try {
+              await load();
+              button.remove();
+            } catch (error) {
+              said.textContent = /** @type {Error} */ (error).message;
+              button.disabled = false;
+            }
           },
         },
       },
       "Show",
     );
-    place.append(button);
+    const said = h("small", { class: "lnb-soft", role: "status" });
+    place.append(button, said);
   }
   return place;
 }

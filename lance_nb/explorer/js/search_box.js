@@ -27,6 +27,7 @@ export function searchBox({ asked, changed }) {
     placeholder: 'search: river "old stone"',
     title: "words, and phrases in quotation marks (f)",
     "aria-label": "search texts for words",
+    dir: "auto",
     spellcheck: "false",
     autocomplete: "off",
     maxlength: "500",

@@ -42,6 +42,7 @@ export function thumbnails(ctx, store, changed, refill) {
   let kept = new Map();
   /** @type {Lnb.Args | null} */
   let place = null;
+  let sight = { first: 0, last: 0 };
   let shown = true;
   let underWay = "";
 
@@ -59,9 +60,12 @@ export function thumbnails(ctx, store, changed, refill) {
 
   /** @param {string} key @param {ImageBitmap | null} picture */
   function keep(key, picture) {
+    kept.get(key)?.close();
     kept.set(key, picture);
     if (kept.size <= MAX_KEPT) return;
     for (const [oldest, old] of kept) {
+      const row = Number.parseInt(oldest, 10);
+      if (row >= sight.first && row < sight.last) continue; // it would be asked for again at once
       old?.close();
       kept.delete(oldest);
       break;
@@ -119,6 +123,7 @@ export function thumbnails(ctx, store, changed, refill) {
      * @param {number} first @param {number} last @param {number[]} columns
      */
     want(first, last, columns) {
+      sight = { first, last };
       if (ctx.kernel.state !== "live") return;
       if (columns.some((column) => store.column(column)?.pictures)) toggle.hidden = false;
       const wanted = shown && !toggle.hidden ? missing(first, last, columns) : null;
@@ -131,8 +136,11 @@ export function thumbnails(ctx, store, changed, refill) {
         { ...place, ...wanted },
         (answer) => arrived(answer, wanted, asked),
         () => {
+          if (asked !== place) return; // of rows that are not shown any more
           for (let at = 0; at < wanted.count; at += 1)
             keep(`${wanted.row + at}:${wanted.column}`, null);
+          underWay = "";
+          changed(); // the next ones are asked for
         },
       );
     },

@@ -119,7 +119,7 @@ def _legend(panel: Panel, placed: PlacedMap) -> None:
 def draw_tiles(panel: Panel, words: str, found: Sequence[Tile], sent: Sequence[bytes]) -> Panel:
     """Draw rows as tiles with their captions; ``sent`` are the pictures of those that have one."""
     panel.heading(words)
-    across = max(1, (panel.width - 2 * MARGIN) // (TILE + 8))
+    across = max(1, (panel.width - 2 * MARGIN + 8) // (TILE + 8))  # none follows the last one
     left = iter(sent)
     top = panel.height + 6
     for at, tile in enumerate(found):

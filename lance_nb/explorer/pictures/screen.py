@@ -17,8 +17,11 @@ deletions             fragment
 What the browser got is not read again. More is read only from a dataset on this machine, within the
 limits below: of another one the picture has what was sent.
 
+A report, which nobody has looked at, has a map by the first column of vectors.
+
 Limits: rows of ``MAX_COMPARED`` rows or fewer are compared for a picture that nobody has looked at;
-the space of at most ``MAX_COUNTED`` versions is counted; thumbnails of ``MAX_IMAGE_COLUMNS``
+the space of at most ``MAX_COUNTED`` versions is counted; ``MAX_PLACED`` rows are placed on a map
+for a report; thumbnails of ``MAX_IMAGE_COLUMNS``
 columns are read.
 """
 
@@ -41,7 +44,13 @@ from lance_nb.explorer.models.change_summary import (
     key_of,
 )
 from lance_nb.explorer.models.column_profile import column_profiles
-from lance_nb.explorer.models.embedding_map import SCALE
+from lance_nb.explorer.models.embedding_map import (
+    SCALE,
+    divisor_of,
+    fit_projection,
+    place_rows,
+    vector_columns,
+)
 from lance_nb.explorer.models.error_card import ErrorCard, error_card
 from lance_nb.explorer.models.fragments import (
     deletion_bitmap,
@@ -50,10 +59,12 @@ from lance_nb.explorer.models.fragments import (
     most_deleted,
 )
 from lance_nb.explorer.models.picture_wall import MAX_TILES, picture_columns, tiles
+from lance_nb.explorer.models.placed_map import PlacedMap
+from lance_nb.explorer.models.point_styles import plain_colouring
 from lance_nb.explorer.models.ref_list import ref_book
 from lance_nb.explorer.models.row_page import RowPage, Window, row_page
 from lance_nb.explorer.models.row_query import RowQuery
-from lance_nb.explorer.models.source import is_on_this_machine, stored_source
+from lance_nb.explorer.models.source import is_on_this_machine, scanned_source, stored_source
 from lance_nb.explorer.models.storage_report import space_use, storage_health
 from lance_nb.explorer.models.versions import DatasetCard, Timeline, VersionDetail
 from lance_nb.explorer.pictures import changes, history, maps, staging, storage, tables
@@ -65,6 +76,7 @@ from lance_nb.explorer.staging.staging_area import staging_area_of
 
 MAX_COMPARED = 200_000
 MAX_COUNTED = 200
+MAX_PLACED = 200_000
 MAX_IMAGE_COLUMNS = 2
 PIXELS = 24_000
 _LEVELS = ("rows", "drift", "schema", "transactions", "fragments", "deletions", "indices", "config")
@@ -244,6 +256,8 @@ def _before(session: Session, place: Place) -> Place | None:
 def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
     """Draw the points of the map that was opened last, in the part that is in sight."""
     placed, here = session.keep(RecentAnswers).placed_map, session.dataset
+    if placed is None and session.reads_for_pictures:
+        placed = _placed(session)
     if placed is None or placed.place != (here.branch, here.version):
         panel = Panel("Map")
         panel.heading()
@@ -253,6 +267,22 @@ def draw_map_view(session: Session, shown: Shown) -> list[Panel]:
     sides = box if isinstance(box, list) and len(box) == 4 else [0, 0, SCALE, SCALE]
     inside = [integer({"side": one}, "side", low=0, high=SCALE) for one in sides]
     return [maps.draw_map(placed, inside)]
+
+
+def _placed(session: Session) -> PlacedMap | None:
+    """Place the rows of a dataset that is not large by its first column of vectors."""
+    source = scanned_source(session.dataset)
+    num_rows, columns = source.stats().num_rows, vector_columns(source.schema)
+    if not columns or num_rows > MAX_PLACED:
+        return None
+
+    def progress(_done: int, _total: int) -> None:
+        """Nobody waits for it."""
+
+    plane = fit_projection(source, columns[0], progress)
+    points = place_rows(source, plane, divisor_of(num_rows), progress)
+    place = session.dataset.branch, session.dataset.version
+    return PlacedMap(place, points, plain_colouring(points))
 
 
 def draw_wall_view(session: Session, shown: Shown) -> list[Panel]:

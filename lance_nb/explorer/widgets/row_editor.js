@@ -130,12 +130,14 @@ export function mountRowEditor(el, ctx, link) {
     if (why) {
       await begin(); // it may have changed
       if (why) return ctx.announce(why);
+      box?.close(); // another cell may have been opened meanwhile
     }
     const name = grid.column(column)?.name ?? "column";
     const input = /** @type {HTMLTextAreaElement} */ (
       h("textarea", {
         class: "lnb-input lnb-edit-box",
         rows: 1,
+        dir: "auto",
         spellcheck: "false",
         "aria-label": `${name}, row ${row}`,
       })
@@ -160,9 +162,13 @@ export function mountRowEditor(el, ctx, link) {
       element,
       close() {
         element.remove();
+        grid.scroller.removeEventListener("scroll", follow);
         if (box === mine) box = null;
       },
     };
+    // The grid is painted in the frame after it was scrolled.
+    const follow = () => requestAnimationFrame(() => requestAnimationFrame(put));
+    grid.scroller.addEventListener("scroll", follow, { passive: true });
     box = mine;
     grid.scroller.parentElement?.append(element);
     put();
@@ -260,8 +266,9 @@ export function mountRowEditor(el, ctx, link) {
           choices.hidden = false;
           input.hidden = true;
           choices.focus({ preventScroll: true });
-        } else if (kind === "json" || (kind === "text" && result.text.length > 40)) {
-          input.rows = Math.min(8, Math.max(3, result.text.length / 40));
+        } else if (kind === "json" || (kind === "text" && /[\n\r]|.{41}/.test(result.text))) {
+          const lines = Math.max(result.text.split("\n").length, result.text.length / 40);
+          input.rows = Math.min(8, Math.max(3, Math.ceil(lines)));
         }
         if (typed === null) input.select();
       } catch (error) {

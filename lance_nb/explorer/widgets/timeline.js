@@ -450,9 +450,31 @@ export function mountTimeline(el, ctx) {
     observer.disconnect();
     paint.cancel();
   });
+  const counting = ctx.kernel.line({ quiet: true });
+
+  /**
+   * Count what differs between two versions, as the tab of changes does: what single versions
+   * changed does not add up to that where rows came and went.
+   * @param {Lnb.Range} range
+   */
+  function compare({ a, b }) {
+    if (!a || !ctx.range.pinned || samePlace(a, b) || ctx.range.compared(a, b)) return;
+    if (ctx.kernel.state !== "live" || !ctx.has?.("changes")) return;
+    counting(
+      "changes.counts",
+      { a, b, key: null },
+      ({ result }) => {
+        const rows = result.chips.find((/** @type {Lnb.Json} */ chip) => chip.id === "rows");
+        if (rows && !ctx.range.compared(a, b)) ctx.range.compare(a, b, rows);
+      },
+      () => {}, // the sum of the versions between stays
+    );
+  }
+
   ctx.onClose(
-    ctx.range.on((_range, { dragging }) => {
+    ctx.range.on((range, { dragging }) => {
       moving = dragging;
+      if (!dragging) compare(range);
       paint();
     }),
   );
