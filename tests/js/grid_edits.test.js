@@ -72,6 +72,29 @@ test("a range grows with Shift and the arrows, and is copied as a block", async 
   assert.equal(el.querySelectorAll(".lnb-in-range").length, 0);
 });
 
+test("a block is pasted while the grid has the keyboard, wherever the browser tells it", async () => {
+  const { ctx, grid, cell } = await editing();
+  const clipboardData = { getData: () => "7\tx\n8\ty\n" };
+  const paste = (target, active) => {
+    Object.defineProperty(document, "activeElement", { value: active, configurable: true });
+    return send(target, "paste", { clipboardData }).defaultPrevented;
+  };
+  const elsewhere = h("input");
+  document.body.append(elsewhere);
+  assert.equal(paste(elsewhere, elsewhere), false);
+  assert.equal(ctx.kernel.count("edit.paste"), 0);
+  let asked = 0;
+  for (const target of [grid, cell(0, 1), document.body]) {
+    assert.equal(paste(target, grid), true);
+    asked += 1;
+    assert.equal(ctx.kernel.count("edit.paste"), asked);
+    assert.equal(ctx.kernel.last("edit.paste").args.text, "7\tx\n8\ty\n");
+  }
+  ctx.close();
+  assert.equal(paste(grid, grid), false);
+  delete document.activeElement;
+});
+
 test("what was edited before is marked, and its text is no markup", async () => {
   const { el, answer, cell } = await rows();
   mock.timers.tick(1000);

@@ -223,6 +223,17 @@ test("details stand below a view by itself", () => {
   assert.equal(root.querySelector(".lnb-detail-below"), null);
 });
 
+test("a field has the menu of the browser, the rest that of the notebook", () => {
+  const { el, root } = open(fakeModel());
+  const heard = [];
+  el.addEventListener("contextmenu", (event) => heard.push(event.target));
+  const [field, cell] = [h("input"), h("div")];
+  root.append(field, cell);
+  send(field, "contextmenu");
+  send(cell, "contextmenu");
+  assert.deepEqual(heard, [cell]);
+});
+
 test("keys are kept from the notebook, and Escape goes back to it", () => {
   const { el, root } = open(fakeModel());
   const inner = document.createElement("input");

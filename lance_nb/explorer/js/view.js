@@ -29,7 +29,11 @@ export function widget(mount, label) {
       const body = h("div", { class: "lnb-body" });
       const root = h(
         "section",
-        { class: "lnb lnb-live", "aria-label": label, on: { focusin: keepKeys, keydown: leave } },
+        {
+          class: "lnb lnb-live",
+          "aria-label": label,
+          on: { focusin: keepKeys, keydown: leave, contextmenu: keepMenu },
+        },
         lateNotice(kernel),
         problem,
         body,
@@ -62,6 +66,14 @@ export function widget(mount, label) {
  */
 function keepKeys(event) {
   event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+}
+
+/**
+ * A field has the menu of the browser, which pastes: the notebook would show that of its cells.
+ * @param {Lnb.Heard<MouseEvent>} event
+ */
+function keepMenu(event) {
+  if (event.target.closest("input, textarea")) event.stopPropagation();
 }
 
 /**

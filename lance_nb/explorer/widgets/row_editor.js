@@ -312,9 +312,13 @@ export function mountRowEditor(el, ctx, link) {
     return undefined;
   }
 
-  /** @param {ClipboardEvent} event */
+  /**
+   * A browser tells the text that is selected of it, or the page, not what has the keyboard.
+   * @param {ClipboardEvent} event
+   */
   function paste(event) {
-    if (el.hidden || event.target !== grid.scroller) return;
+    const root = /** @type {Document | ShadowRoot} */ (grid.scroller.getRootNode());
+    if (el.hidden || root.activeElement !== grid.scroller) return;
     const text = event.clipboardData?.getData("text/plain") ?? "";
     event.preventDefault();
     event.stopPropagation();
@@ -330,8 +334,9 @@ export function mountRowEditor(el, ctx, link) {
     }
     return change("edit.paste", { row, column, text });
   }
-  grid.scroller.addEventListener("paste", paste);
-  ctx.onClose(() => grid.scroller.removeEventListener("paste", paste));
+  const page = grid.scroller.ownerDocument;
+  page.addEventListener("paste", paste, true);
+  ctx.onClose(() => page.removeEventListener("paste", paste, true));
 
   // --- rows -------------------------------------------------------------------------------------
 
