@@ -65,11 +65,12 @@ def edit(page: Page, row: int, column: int, value: str) -> None:
 
 
 def paste(page: Page, text: str) -> None:
+    """Paste as a browser does after a click: it tells the text that was clicked, not the grid."""
     page.evaluate(
         """(text) => {
           const data = new DataTransfer();
           data.setData("text/plain", text);
-          document.querySelector(".lnb-panel-rows .lnb-grid").dispatchEvent(
+          document.querySelector(".lnb-panel-rows .lnb-grid .lnb-cell.lnb-here").dispatchEvent(
             new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
         }""",
         text,

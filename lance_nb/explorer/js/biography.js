@@ -231,7 +231,7 @@ function cellsView(step) {
         "dd",
         {},
         step.changes && old !== null && now !== null
-          ? [h("del", {}, old), " → ", h("ins", {}, now)]
+          ? [h("del", { dir: "auto" }, old), " → ", h("ins", { dir: "auto" }, now)]
           : (now ?? old),
       ),
     ),

@@ -87,7 +87,13 @@ function facts(cells) {
           h(
             "dd",
             {},
-            cell.old ? [h("del", {}, cell.old.text), " → ", h("ins", {}, cell.text)] : cell.text,
+            cell.old
+              ? [
+                  h("del", { dir: "auto" }, cell.old.text),
+                  " → ",
+                  h("ins", { dir: "auto" }, cell.text),
+                ]
+              : cell.text,
           ),
         ),
       ),

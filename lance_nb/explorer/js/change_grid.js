@@ -459,7 +459,7 @@ function fillChange(cell, value, column) {
   }
   /** @param {"del" | "ins"} tag @param {Lnb.Cell} one */
   const part = (tag, one) => {
-    const element = h(tag, {});
+    const element = h(tag, { dir: "auto" });
     const { look } = fillCell(element, one, column);
     element.className = look;
     return element;

@@ -166,9 +166,10 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
         "lnb-sg-edited",
         [
           h("b", {}, `${one.name}, row id ${one.row}: `),
-          h("del", {}, value(one.before)),
+          // Each in its own direction: between two texts in Persian the arrow would be turned.
+          h("del", { dir: "auto" }, value(one.before)),
           " → ",
-          h("ins", {}, value(one.after)),
+          h("ins", { dir: "auto" }, value(one.after)),
         ],
         { kind: "cell", row: one.row, column: one.column },
       ),
