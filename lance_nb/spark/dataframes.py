@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
 
@@ -35,10 +35,10 @@ from lance_nb.spark.sessions import (
     no_pandas_warning,
     start_session,
 )
-from lance_nb.spark.source.options import SourceOptions
+from lance_nb.spark.source.options import STORAGE_OPTIONS, SourceOptions, with_one_spelling
 from lance_nb.spark.source.scan import ReadPart, ReadPlan
 from lance_nb.spark.spark_engine import RowCounter, SparkJob
-from lance_nb.spark.types import new_schema, readable_schema, spark_schema, to_spark
+from lance_nb.spark.types import new_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,53 +118,6 @@ def collect_results(
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class ReadParts:
-    """The function that a Python worker runs to read parts, given by their numbers."""
-
-    parts: tuple[Any, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of each part in the types of Spark."""
-        schema = readable_schema(self.parts[0].schema())
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                for rows in self.parts[at].batches():
-                    yield to_spark(rows, schema)
-
-
-BROADCAST_BYTES = 10 * 1024**2
-"""What Spark broadcasts in a join by default (``spark.sql.autoBroadcastJoinThreshold``)."""
-
-
-def dataframe_of_parts(
-    parts: Sequence[Any], spark: SparkSession, size_bytes: int | None = None
-) -> DataFrame:
-    """Return a DataFrame with one partition per part, an object with ``schema`` and ``batches``.
-
-    Spark estimates the size of ``mapInArrow`` by its input, here a few numbers, and would broadcast
-    the largest dataset in a join. So above ``BROADCAST_BYTES`` the input is one whose size Spark
-    does not know; adaptive execution measures the rows, and still broadcasts what is small.
-    """
-    schema = spark_schema(parts[0].schema())
-    numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
-    if not is_connect(spark) and (size_bytes is None or size_bytes > BROADCAST_BYTES):
-        numbers = _without_statistics(numbers)
-    with no_pandas_warning():
-        return numbers.mapInArrow(ReadParts(tuple(parts)), schema)
-
-
-def _without_statistics(frame: DataFrame) -> DataFrame:
-    """Return the same rows as an RDD of the JVM, of which Spark assumes that it is large."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    java: Any = frame
-    numbers = java._jdf.toDF()  # noqa: SLF001 - there is no public API
-    session = java.sparkSession._jsparkSession  # noqa: SLF001
-    made = session.createDataFrame(numbers.javaRDD(), numbers.schema())
-    return ClassicDataFrame(made, frame.sparkSession)
-
-
 def is_dataframe(value: object) -> bool:
     """Whether a value is a Spark DataFrame. Does not import PySpark."""
     return any(
@@ -178,34 +131,47 @@ _SOURCE = "lance_nb.spark.source"
 _REFS = ("version", "versionasof", "timestampasof", "branch", "tag")
 # The registered alias of each session, cached because finding it out costs a query.
 _ALIASES: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> str | None:
     """Register ``format("lance_nb")``, and ``format("lance")`` if that name is free.
 
     Returns "lance" if that name is registered to lance_nb, None if another source has it, such as
-    lance-spark. Spark may have discovered ``lance_nb`` by itself; that is not an error.
+    lance-spark. What Spark has discovered by itself is not registered again.
     """
-    from lance_nb.spark.source.data_source import LanceAlias, LanceSource  # needs PySpark
+    from lance_nb.spark.source.data_source import LanceAlias  # needs PySpark
 
-    _register(spark, LanceSource)
+    register_source(spark)
     if spark not in _ALIASES:
         answer = _error_of_source(spark, ALIAS)
         if "DATA_SOURCE_NOT_FOUND" in answer:
-            _register(spark, LanceAlias)
+            spark.dataSource.register(LanceAlias)
             answer = _SOURCE
         _ALIASES[spark] = ALIAS if _SOURCE in answer else None
     return _ALIASES[spark]
 
 
-def _register(spark: SparkSession, kind: Any) -> None:
-    from pyspark.errors import AnalysisException
+def register_source(spark: SparkSession) -> None:
+    """Register ``format("lance_nb")`` unless Spark knows it.
 
-    try:
-        spark.dataSource.register(kind)
-    except AnalysisException as error:  # Spark has discovered it already
-        if "ALREADY_EXISTS" not in (error.getCondition() or ""):
-            raise
+    An installed lance_nb is discovered by Spark. Registering it once more would make Spark warn
+    that it replaces a source; on a classic session its catalog of sources tells. On Connect only an
+    error of the source tells, which is asked for once.
+    """
+    if spark in _REGISTERED:
+        return
+    from lance_nb.spark.source.data_source import LanceSource  # needs PySpark
+
+    name = LanceSource.name()
+    if is_connect(spark):
+        is_known = _SOURCE in _error_of_source(spark, name)
+    else:
+        java: Any = spark._jsparkSession  # noqa: SLF001 - there is no public API
+        is_known = java.sessionState().dataSourceManager().dataSourceExists(name)
+    if not is_known:
+        spark.dataSource.register(LanceSource)
+    _REGISTERED.add(spark)
 
 
 def _error_of_source(spark: SparkSession, name: str) -> str:
@@ -225,13 +191,16 @@ def read(
     spark: SparkSession | None = None,
     columns: list[str] | None = None,
     filter: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DataFrame:
     """Read a dataset as a DataFrame; other options as ``lance_nb.spark.source.options`` lists them.
 
-    Without ``spark``, the running session is used; a local one is started if there is none. The
-    version is pinned by this call. ``count()`` of this DataFrame reads all of its
-    columns; ``lance_nb.spark.count`` counts from the manifest.
+    ``storage_options`` are those of ``lance_nb.dataset`` (also as option ``storageOptions``, a JSON
+    text). Without ``spark``, the running session is used; a local one is started if there is none.
+    The version is pinned by this call. ``count()`` of this DataFrame comes from the manifest, or
+    reads only the columns of ``filter``; DataFrames that are made of it, such as by ``where``, read
+    all columns that they have.
 
     Rows are read with ``mapInArrow``: the JVM spends a third less time on a batch than for a data
     source. On Connect, and for metadata tables and change feeds, ``format("lance_nb")`` is used.
@@ -239,23 +208,26 @@ def read(
     session = spark or find_session() or start_session()
     wanted: Mapping[str, Any] = {
         "columns": None if columns is None else json.dumps(columns),
+        STORAGE_OPTIONS: None if storage_options is None else json.dumps(dict(storage_options)),
         "filter": filter,
         **options,
     }
-    said = {name.lower(): _text(value) for name, value in wanted.items() if value is not None}
+    said = with_one_spelling(
+        {name: _text(value) for name, value in wanted.items() if value is not None}
+    )
     if isinstance(target, LanceDataset):
         said = _pinned(said, target)
         said["path"] = PinnedVersion.of(target).uri
     else:
         said["path"] = os.fspath(target)
     if is_connect(session) or not {"table", "readchangefeed"}.isdisjoint(said):
-        from lance_nb.spark.source.data_source import LanceSource
-
-        _register(session, LanceSource)
+        register_source(session)
         return session.read.format("lance_nb").options(**said).load()
     plan = ReadPlan.of(SourceOptions.of(said))
+    from lance_nb.spark.scan_frames import ScanCount, dataframe_of_parts  # needs PySpark
+
     parts = [ReadPart(plan, ids) for ids in plan.parts()]
-    return dataframe_of_parts(parts, session, plan.size_bytes)
+    return dataframe_of_parts(parts, session, plan.size_bytes, ScanCount(plan, session))
 
 
 def _text(value: Any) -> str:
@@ -268,7 +240,7 @@ def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
         raise InvalidInputError(f"the dataset is already open at a version: leave out {given[0]!r}")
     pinned = PinnedVersion.of(dataset)
     ref = {"branch": pinned.branch, "version": str(pinned.version)}
-    stored = {"storageoptions": pinned.options_json, "allowbases": pinned.bases_json}
+    stored = {STORAGE_OPTIONS: pinned.options_json, "allowbases": pinned.bases_json}
     return {key: text for key, text in {**stored, **said, **ref}.items() if text}
 
 

@@ -452,7 +452,7 @@ def _target(spark: SparkSession, pinned: PinnedVersion, on: list[str]) -> DataFr
     """Read the key columns and row addresses of the pinned version."""
     return read(
         pinned.uri, spark=spark, columns=on, withRowAddress=True, version=pinned.version,
-        branch=pinned.branch, storageOptions=pinned.options_json,
+        branch=pinned.branch, storage_options=dict(pinned.storage_options) or None,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from lance_nb.dataset.verbs.input_data import reader_of
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, RunCancelledError
 from lance_nb.indices.building import IndexProgress
 from lance_nb.spark import journal
-from lance_nb.spark.dataframes import clustered, dataframe_of_parts, is_dataframe, plan_frame
+from lance_nb.spark.dataframes import clustered, is_dataframe, plan_frame
 from lance_nb.spark.plan import PinnedVersion
 from lance_nb.spark.row_writer import Destination, RowWriter, WriteSettings
 from lance_nb.spark.run import RunOptions, run, run_edits, run_once, run_parts
@@ -300,14 +300,17 @@ def diff_frame(
 ) -> DataFrame:
     """Return the rows of ``diff`` as a Spark DataFrame, which is evaluated lazily."""
     plan = plan_diff(_opened(target), a, b, key=key, columns=columns)
+    from lance_nb.spark.scan_frames import dataframe_of_parts  # needs PySpark
+
     return dataframe_of_parts(plan.tasks, spark or find_session() or start_session())
 
 
 def count(target: Destination, filter: str | None = None, **options: Any) -> int:
     """Count rows: from the manifest, or those that pass a filter, reading only its columns.
 
-    Only the latter needs an engine; options as in ``append``. ``count()`` of a DataFrame reads all
-    of its columns: PySpark's Python data source API has no pushdown of counts.
+    Only the latter needs an engine; options as in ``append``. ``count()`` of what
+    ``lance_nb.spark.read`` returns counts in the same way; that of ``format("lance_nb")`` reads all
+    columns: PySpark's Python data source API has no pushdown of counts.
     """
     dataset = _opened(target)
     if filter is None:

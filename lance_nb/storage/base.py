@@ -248,6 +248,13 @@ def prune(store: Store) -> None:
         remove()
 
 
+def remove_empty_folder(store: Store, folder: str) -> None:
+    """Remove a folder that holds nothing, if the store has folders; any other stays as it is."""
+    remove = getattr(store, "remove_empty_folder", None)
+    if remove is not None:
+        remove(folder)
+
+
 def check_path(path: str) -> str:
     """Return ``path`` if it names an object below the root. Raises InvalidInputError."""
     if not path:

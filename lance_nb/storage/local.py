@@ -384,6 +384,15 @@ class LocalStore:
         with translated(full), self._boundary.open_folder(full) as folder:
             folder.sync()
 
+    def remove_empty_folder(self, prefix: str) -> None:
+        """Remove a folder below the root that holds nothing; any other stays as it is."""
+        full = self._full(prefix)
+        with (
+            suppress(*_NOT_PRUNED),
+            self._boundary.open_own_folder(full.rpartition("/")[0]) as above,
+        ):
+            above.remove_folder(_name(full))
+
     def prune(self) -> None:
         """Remove the folders that hold no files, the root among them."""
         for full in reversed(list(self._folders())):

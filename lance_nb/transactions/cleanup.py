@@ -47,7 +47,7 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
-from lance_nb.storage.base import Store, sync_folder
+from lance_nb.storage.base import Store, remove_empty_folder, sync_folder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
@@ -464,6 +464,7 @@ class Cleanup:
         others = make_plan(survey, references, self._folder, again.names, self._rule).others
         planned = {one.file.path for one in plan.others}
         done += self._delete([one for one in others if one.file.path in planned], failed)
+        self._remove_folders_of_indices(done)
         merge_records(self._store(survey))
         if self._options.afterwards is not None:
             self._options.afterwards()
@@ -517,6 +518,12 @@ class Cleanup:
             (done if is_gone else failed).append(one)
             self._steps.tick()
         return done
+
+    def _remove_folders_of_indices(self, deleted: Sequence[Candidate]) -> None:
+        """Remove the folders that the deletions left empty: each index has one of its own."""
+        files = (one.file.path for one in deleted if one.file.kind == INDEX)
+        for folder in sorted({path.rpartition("/")[0] for path in files}):
+            remove_empty_folder(self._root, folder)
 
     def _delete_one(self, one: Candidate, wait_s: float) -> bool:
         if wait_s:

@@ -6,7 +6,8 @@ the same files: the median of the ratios within a turn, whose figures are second
 what slows the machine for a while slows both.
 
 Set-up: ``local[2]`` with 3 GB; "base" is 5 million rows of a number, a fraction and a text of 19
-letters, "emb" half a million rows of a number and a vector of 64 floats, each in four Parquet files
+letters, "emb" half a million rows of a number and a vector of 64 floats, "wide" 75,000 rows of a
+number and a vector of 384 floats, of which only the numbers are summed, each in four Parquet files
 (snappy). The session is one of ``start_session``, with the settings that it makes; all ways to
 write, then all to read are taken in turn in this one session, so each runs in a JVM whose compiled
 code knows the others. ``--rows`` scales both tables, ``--only`` takes one. Files go below
@@ -166,6 +167,13 @@ def emb(start: int, stop: int) -> pa.Table:
     return pa.table({"id": np.arange(start, stop), "vector": vectors})
 
 
+def wide(start: int, stop: int) -> pa.Table:
+    """Vectors of 384 floats, of which only the numbers beside them are read."""
+    values = np.random.default_rng(start).random((stop - start) * 384, dtype=np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 384)
+    return pa.table({"id": np.arange(start, stop), "vector": vectors})
+
+
 def written(name: str, make: Callable[[int, int], pa.Table], num_rows: int) -> str:
     """Write the Parquet files of a table and return their pattern."""
     folder = HOME / name
@@ -244,10 +252,38 @@ class Bench:
             ),
         }
 
-    def run(self) -> None:
-        """Time and print everything."""
+    def projections(self) -> dict[str, Callable[[], object]]:
+        """Return the ways to read one column, Spark's own first."""
+
+        def total(frame: Any) -> None:
+            frame.agg({"id": "sum"}).collect()
+
+        def reader() -> Any:
+            return self.session.read.format("lance_nb")
+
+        query = "SELECT sum(id) FROM rows"
+        return {
+            "sum(id) of parquet": lambda: total(self.frame()),
+            "sum(id) by lance_nb.spark.sql": lambda: spark.sql(
+                query, spark=self.session, tables={"rows": self.uri}
+            ).collect(),
+            "sum(id) of lance_nb.spark.read(columns=)": lambda: total(
+                spark.read(self.uri, spark=self.session, columns=["id"])
+            ),
+            'sum(id) of format("lance_nb").schema': lambda: total(
+                reader().schema("id long").load(self.uri)
+            ),
+        }
+
+    def run(self, *, is_wide: bool) -> None:
+        """Time and print everything; of wide rows only the reading of one column."""
         writes = self.writes()
-        for group in (writes, self.reads(), self.counts()):
+        groups = [writes, self.reads(), self.counts()]
+        if is_wide:
+            self.clear()
+            writes["files, local"]()
+            groups = [self.projections()]
+        for group in groups:
             before_each = self.clear if group is writes else int
             timings = timed(list(group.values()), self.runs, before_each)
             for name, took in zip(group, timings, strict=True):
@@ -289,7 +325,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", choices=["base", "emb"])
+    parser.add_argument("--only", choices=["base", "emb", "wide"])
     parser.add_argument("--dispatch", action="store_true")
     said = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -307,9 +343,14 @@ def main() -> None:
             dispatch(session, said.rows, said.runs)
             return
         print("| table | what | wall s | ratio | CPU s | ratio |\n|---|---|---|---|---|---|")
-        for name, make, count in (("base", base, said.rows), ("emb", emb, said.rows // 10)):
+        tables = (
+            ("base", base, said.rows), ("emb", emb, said.rows // 10),
+            ("wide", wide, said.rows * 3 // 200),
+        )  # fmt: skip
+        for name, make, count in tables:
             if said.only in (None, name):
-                Bench(session, name, written(name, make, count), said.runs).run()
+                bench = Bench(session, name, written(name, make, count), said.runs)
+                bench.run(is_wide=name == "wide")
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
         session.stop()

@@ -118,7 +118,12 @@ def test_a_frame_stays_at_its_version_and_spark_count_reads_no_rows(
     assert tracker.getJobIdsForGroup(None) == before  # no job has run
     assert ours.count() == NUM_ROWS
     assert spark.read(dataset, spark=session).count() == 10
-    assert spark.read(uri, spark=session, columns=["id"]).count() == 10
+    assert spark.read(uri, spark=session, columns=["id"], withRowId=True).count() == 10
+    assert tracker.getJobIdsForGroup(None) == before
+    kept = spark.read(dataset, spark=session).cache()
+    assert kept.count() == 10  # by a job, which fills the cache
+    assert len(tracker.getJobIdsForGroup(None)) > len(before)
+    kept.unpersist()
     assert ours.where("id < 3").count() == 3
     assert spark.read(uri, spark=session, filter="id < 3").count() == 3
     assert spark.count(uri, "id < 3", engine="spark", spark=session) == 3
@@ -169,7 +174,7 @@ def test_what_options_cannot_mean_is_refused(session: SparkSession, uri: str) ->
         ({"tag": "all", "version": 1}, "set only one of version"),
         ({"table": "nope"}, "table 'nope' is not one of"),
         ({"columns": "nope"}, "nope"),
-        ({"storageOptions": "x"}, "storageOptions is not JSON"),
+        ({"storageOptions": "x"}, "storage_options is not JSON"),
     ]
     for options, message in wrong:
         with pytest.raises(Exception, match=message):

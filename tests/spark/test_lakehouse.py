@@ -12,7 +12,7 @@ import pytest
 import lance_nb
 from lance_nb import spark
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark import dataframes
+from lance_nb.spark import scan_frames
 from tests.spark.data import MARKS, NUM_ROWS, by_pylance, ids_of, written
 from tests.support.requirements import require_pylance
 
@@ -100,7 +100,7 @@ def test_a_large_dataset_is_not_broadcast(
     session: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = spark.read(uri, spark=session, columns=["id"])
-    monkeypatch.setattr(dataframes, "BROADCAST_BYTES", 1000)
+    monkeypatch.setattr(scan_frames, "BROADCAST_BYTES", 1000)
     large = spark.read(uri, spark=session, columns=["id"])
     assert sizes(small) < 10_000 < 2**40 < sizes(large)
     joined = large.join(spark.read(uri, spark=session, columns=["id", "name"]), "id")

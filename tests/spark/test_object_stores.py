@@ -108,11 +108,13 @@ def test_parquet_csv_and_json_on_s3_are_written_to_a_dataset_on_s3(
         made = spark.append(made, ["s3://lake/lines.j*"], bad_records="drop", **on)
     made = spark.delete(made, "id < 5", engine="spark", spark=session)
     assert made.version == 5
+    said: dict[str, Any]
     expected = [*range(5, 70), 200, 201, 300]
     found = by_pylance(uri, endpoint)
     assert found["id"].to_pylist() == expected
-    frame = spark.read(uri, spark=session, storageOptions=json.dumps(options), columns=["id"])
-    assert sorted(row["id"] for row in frame.collect()) == expected
+    for said in ({"storage_options": options}, {"storageOptions": json.dumps(options)}):
+        frame = spark.read(uri, spark=session, columns=["id"], **said)
+        assert sorted(row["id"] for row in frame.collect()) == expected
 
 
 def test_a_hive_tree_on_s3_gives_a_column(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -124,6 +125,30 @@ def test_columns_that_do_not_fit_are_refused(session: SparkSession, uri: str) ->
     assert lance_nb.dataset(uri).version == 1
 
 
+FIRST_JOBS = """
+session = spark.find_session()
+spark.register(session)
+new = session.range(50_000, 50_003)
+new = new.selectExpr("id", "'x' AS name", "array(0f, 1f, 2f, 3f) AS vector")
+spark.write(new, sys.argv[1])
+new.write.format("lance_nb").mode("append").save(sys.argv[1])
+found = spark.read(sys.argv[1], columns=["id"])
+query = "SELECT id FROM t WHERE id = 50001"
+print([
+    found.where("id = 50001").count() + 1,
+    spark.sql(query, tables={"t": sys.argv[1]}).count(),
+    found.count(),
+    session.read.format("lance").schema("id long").load(sys.argv[1]).count() == found.count(),
+])
+"""
+OF_SPARK = re.compile(
+    r"^WARNING: Using incubator modules|^Using Spark's default log4j|Your hostname, .* resolves to"
+    r"|Set SPARK_LOCAL_IP if you need|^Setting default log level|^To adjust logging level"
+    r"|NativeCodeLoader: Unable to load native-hadoop library"
+)
+"""What PySpark prints of itself when a session starts and runs ``spark.range(1).collect()``."""
+
+
 def test_a_script_without_a_guard_commits_once_on_spark(
     uri: str, tmp_path: Path, bytecode: dict[str, str]
 ) -> None:
@@ -131,13 +156,16 @@ def test_a_script_without_a_guard_commits_once_on_spark(
     for name in ("a", "b"):
         parquet.write_table(rows(10_000, 10_040), tmp_path / f"big-{name}.parquet")
     script = tmp_path / "script.py"
-    script.write_text(PLAIN)
+    script.write_text(PLAIN + FIRST_JOBS)
     done = subprocess.run(
         [sys.executable, script, uri, tmp_path, "spark"],
         env={**bytecode, "PYTHONPATH": str(ROOT)},
         check=False, timeout=300, capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, f"{NUM_ROWS + 90} rows, version 3\n"), done.stderr
+    expected = f"{NUM_ROWS + 90} rows, version 3\n[3, 2, {NUM_ROWS + 96}, True]\n"
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+    said = [one for one in done.stderr.splitlines() if not OF_SPARK.search(one)]
+    assert said == []
 
 
 @dataclass(frozen=True)

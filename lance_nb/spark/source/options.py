@@ -12,7 +12,8 @@ option                  meaning
 ``withRowId``           "true" adds ``_rowid``; ``withRowAddress`` adds ``_rowaddr``
 ``table``               read a metadata table instead of the rows: history, fragments, files,
                         columns, tags, branches, indices, transactions
-``storageOptions``      a JSON object for fsspec
+``storage_options``     a JSON object, as ``storage_options`` of ``lance_nb.dataset`` (also
+                        ``storageOptions``)
 ``allowBases``          other folders that the dataset may refer to, separated by commas, or a
                         JSON list of them
 ``readChangeFeed``      "true" reads the changes from ``startingVersion`` to ``endingVersion``
@@ -53,7 +54,7 @@ TABLES = (
 )  # fmt: skip
 _KNOWN = frozenset({
     "path", "paths", "version", "versionasof", "timestampasof", "branch", "tag", "columns",
-    "filter", "withrowid", "withrowaddress", "table", "storageoptions", "queryid",
+    "filter", "withrowid", "withrowaddress", "table", "storage_options", "queryid",
     "queryname", "txnappid", "txnversion",
     "checkpointlocation", "maxrowsperfile", "maxbytesperfile", "datastorageversion",
     "enablestablerowids", "readchangefeed", "startingversion", "endingversion", "key",
@@ -67,6 +68,23 @@ _NO_TABLES = (
 _NUMBERS = {"maxrowsperfile": "max_rows_per_file", "maxbytesperfile": "max_bytes_per_file"}
 
 
+STORAGE_OPTIONS = "storage_options"
+_SPELLINGS = {"storageoptions": STORAGE_OPTIONS}
+
+
+def with_one_spelling(given: Mapping[str, str]) -> dict[str, str]:
+    """Return options with lower-case keys, each in its first spelling.
+
+    Raises InvalidInputError for an option that is given in two spellings.
+    """
+    found: dict[str, str] = {}
+    for key, value in given.items():
+        name = _SPELLINGS.get(key.lower(), key.lower())
+        if found.setdefault(name, value) != value:
+            raise InvalidInputError(f"option {name!r} is given twice, also as {key!r}")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """Options as Spark passes them: lower-case keys, text values."""
@@ -76,7 +94,7 @@ class SourceOptions:
     @classmethod
     def of(cls, given: Mapping[str, str]) -> SourceOptions:
         """Check the keys. Raises InvalidInputError."""
-        lowered = {key.lower(): value for key, value in given.items()}
+        lowered = with_one_spelling(given)
         if "provider" in lowered:  # CREATE TABLE adds it
             raise InvalidInputError(f"a table of Spark's catalog cannot be a dataset: {_NO_TABLES}")
         for key in lowered:
@@ -104,15 +122,15 @@ class SourceOptions:
     @property
     def storage_options(self) -> dict[str, Any] | None:
         """Options for fsspec. Raises InvalidInputError."""
-        text = self.get("storageoptions")
+        text = self.get(STORAGE_OPTIONS)
         if text is None:
             return None
         try:
             found = json.loads(text)
         except ValueError as error:
-            raise InvalidInputError(f"storageOptions is not JSON: {error}") from error
+            raise InvalidInputError(f"storage_options is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise InvalidInputError("storageOptions must be a JSON object")
+            raise InvalidInputError("storage_options must be a JSON object")
         return found
 
     @property

@@ -25,7 +25,7 @@ Source: lance_nb.table.diff.feed; streams of other table formats (``startingVers
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -112,6 +112,11 @@ class ReadPlan:
         """The bytes of all data files of the version, whatever is read of them."""
         return _total_bytes(self.pinned.open()[1])
 
+    @property
+    def num_rows(self) -> int:
+        """The rows of the version without those that are deleted, whatever passes the filter."""
+        return int(live_counts(self.pinned.open()[1]).sum())
+
     def parts(self) -> list[tuple[int, ...]]:
         """Group the fragments into partitions of up to about 128 MB, enough for several cores.
 
@@ -158,6 +163,21 @@ class ReadPart:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read the rows."""
         return self.plan.batches(self.fragment_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadParts:
+    """The function that a Python worker runs to read parts, given by their numbers."""
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of each part in the types of Spark."""
+        schema = readable_schema(self.parts[0].schema())
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                for rows in self.parts[at].batches():
+                    yield to_spark(rows, schema)
 
 
 def _total_bytes(snapshot: Snapshot) -> int:

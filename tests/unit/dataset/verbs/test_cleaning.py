@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,3 +138,25 @@ def test_files_under_another_base_path_are_never_deleted(grown: LanceDataset, ur
     assert opened.version_numbers() == [6]
     assert before == set(grown.space().files["path"].to_pylist())
     assert grown.verify().ok
+
+
+def test_folders_of_indices_go_once_they_are_empty(rows: Any, tmp_path: Path):
+    place = tmp_path / "indexed.lance"
+    ds = lance_nb.write_dataset(rows, place)
+    branch = ds.create_branch("dev")
+    branch.create_scalar_index("id", "BTREE")
+    names = []
+    for _ in range(3):
+        ds.create_scalar_index("id", "BTREE", replace=True)
+        names.append(str(ds.list_indices()[0]["uuid"]))
+    indices = place / "_indices"
+    (indices / names[1] / "of-another-process").mkdir()
+    (indices / "new").mkdir()  # another process is about to write into it
+    ds.cleanup_old_versions(older_than=timedelta(0), retain_versions=1)
+    assert {one.name for one in indices.iterdir()} == {names[1], names[2], "new"}
+    assert [one.name for one in (indices / names[1]).iterdir()] == ["of-another-process"]
+    (folder,) = (place / "tree" / "dev" / "_indices").iterdir()
+    assert list(folder.iterdir())
+    branch.drop_index("id_idx")
+    branch.cleanup_old_versions(older_than=timedelta(0), retain_versions=1)
+    assert not folder.exists()

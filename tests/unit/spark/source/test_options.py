@@ -53,3 +53,22 @@ def test_lengths_of_vectors(text: str, wanted: dict[str, int]) -> None:
 def test_lengths_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="dimensions"):
         _ = SourceOptions.of({"dimensions": text}).dimensions
+
+
+@pytest.mark.parametrize("name", ["storage_options", "storageOptions", "STORAGEOPTIONS"])
+def test_storage_options_have_two_spellings(name: str) -> None:
+    options = SourceOptions.of({"path": "x", name: '{"key": "k"}'})
+    assert options.storage_options == {"key": "k"}
+    assert options.get("storage_options") == '{"key": "k"}'
+    with pytest.raises(InvalidInputError, match="unknown option 'storage-options'"):
+        SourceOptions.of({"storage-options": "{}"})
+
+
+def test_one_option_in_two_spellings_is_refused_unless_they_agree() -> None:
+    both = {"storage_options": '{"key": "k"}', "storageOptions": '{"key": "k"}'}
+    assert SourceOptions.of(both).storage_options == {"key": "k"}
+    with pytest.raises(InvalidInputError, match="'storage_options' is given twice"):
+        SourceOptions.of({**both, "storageOptions": '{"key": "other"}'})
+    for text in ("x", "[1]"):
+        with pytest.raises(InvalidInputError, match="storage_options"):
+            _ = SourceOptions.of({"storageOptions": text}).storage_options
