@@ -130,7 +130,7 @@ session = spark.find_session()
 spark.register(session)
 new = session.range(50_000, 50_003)
 new = new.selectExpr("id", "'x' AS name", "array(0f, 1f, 2f, 3f) AS vector")
-spark.write(new, sys.argv[1])
+spark.append(sys.argv[1], new)
 new.write.format("lance_nb").mode("append").save(sys.argv[1])
 found = spark.read(sys.argv[1], columns=["id"])
 query = "SELECT id FROM t WHERE id = 50001"
