@@ -138,11 +138,18 @@ def register(spark: SparkSession) -> str | None:
     """Register ``format("lance_nb")``, and ``format("lance")`` if that name is free.
 
     Returns "lance" if that name is registered to lance_nb, None if another source has it, such as
-    lance-spark. What Spark has discovered by itself is not registered again.
+    lance-spark. What Spark has discovered by itself is not registered again. A classic session
+    becomes the active one of this thread if there is none: ``df.write`` looks up sources in the
+    active session, and a session that another thread has started is not active here.
     """
     from lance_nb.spark.source.data_source import LanceAlias  # needs PySpark
 
     register_source(spark)
+    if not is_connect(spark):
+        java: Any = spark
+        sessions = java._jvm.SparkSession  # noqa: SLF001 - there is no public API
+        if not sessions.getActiveSession().isDefined():
+            sessions.setActiveSession(java._jsparkSession)  # noqa: SLF001
     if spark not in _ALIASES:
         answer = _error_of_source(spark, ALIAS)
         if "DATA_SOURCE_NOT_FOUND" in answer:
