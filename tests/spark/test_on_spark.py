@@ -132,14 +132,8 @@ new = session.range(50_000, 50_003)
 new = new.selectExpr("id", "'x' AS name", "array(0f, 1f, 2f, 3f) AS vector")
 spark.append(sys.argv[1], new)
 new.write.format("lance_nb").mode("append").save(sys.argv[1])
-found = spark.read(sys.argv[1], columns=["id"])
-query = "SELECT id FROM t WHERE id = 50001"
-print([
-    found.where("id = 50001").count() + 1,
-    spark.sql(query, tables={"t": sys.argv[1]}).count(),
-    found.count(),
-    session.read.format("lance").schema("id long").load(sys.argv[1]).count() == found.count(),
-])
+rows = session.read.format("lance").schema("id long").load(sys.argv[1])
+print(rows.where("id > 50000").count(), spark.read(sys.argv[1], columns=["id"]).count())
 """
 OF_SPARK = re.compile(
     r"^WARNING: Using incubator modules|^Using Spark's default log4j|Your hostname, .* resolves to"
@@ -160,9 +154,9 @@ def test_a_script_without_a_guard_commits_once_on_spark(
     done = subprocess.run(
         [sys.executable, script, uri, tmp_path, "spark"],
         env={**bytecode, "PYTHONPATH": str(ROOT)},
-        check=False, timeout=300, capture_output=True, text=True,
+        check=False, timeout=600, capture_output=True, text=True,
     )  # fmt: skip
-    expected = f"{NUM_ROWS + 90} rows, version 3\n[3, 2, {NUM_ROWS + 96}, True]\n"
+    expected = f"{NUM_ROWS + 90} rows, version 3\n4 {NUM_ROWS + 96}\n"
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
     said = [one for one in done.stderr.splitlines() if not OF_SPARK.search(one)]
     assert said == []
