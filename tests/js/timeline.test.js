@@ -211,6 +211,8 @@ test("a range that was chosen is counted as the tab of changes counts it", async
   ctx.range.set({ a }, { dragging: true });
   assert.equal(ctx.kernel.count("changes.counts"), 0);
   ctx.range.set({ a });
+  assert.equal(ctx.kernel.count("changes.counts"), 0); // the tab of changes may do it
+  mock.timers.tick(400);
   const asked = ctx.kernel.last("changes.counts");
   assert.deepEqual([asked.args, asked.options.quiet], [{ a, b, key: null }, true]);
   const rows = { id: "rows", added: 4, removed: 2, changed: 0, bound: true, note: "" };
@@ -218,13 +220,18 @@ test("a range that was chosen is counted as the tab of changes counts it", async
   nextFrame();
   assert.match(readout(), /2 versions · ≤ \+4 −2 rows/);
   ctx.range.set({ a }); // known already
+  mock.timers.tick(400);
   assert.equal(ctx.kernel.count("changes.counts"), 1);
   ctx.range.set({ a: { branch: null, version: 2 } });
+  mock.timers.tick(400);
   ctx.range.compare({ branch: null, version: 2 }, b, { ...rows, bound: false, added: 1 });
   await ctx.kernel.last("changes.counts").answer({ chips: [rows] }); // counted row by row meanwhile
   nextFrame();
   assert.match(readout(), /1 version · \+1 −2 rows/);
+  ctx.range.set({ a: { branch: null, version: 1 } });
   ctx.range.set({ a: null }); // A follows B: the bar itself says what changed
+  mock.timers.tick(400);
+  mock.timers.tick(400);
   assert.equal(ctx.kernel.count("changes.counts"), 2);
 });
 

@@ -15,6 +15,7 @@ import { tagFlags } from "../js/tag_flags.js";
 import { placeLabel, samePlace } from "../js/version_range.js";
 import { widget } from "../js/view.js";
 
+const COUNT_MS = 400; // after a range was chosen
 const OVERSCAN = 8;
 const MAX_ASK = 64;
 const BAR = { main: 46, branch: 32 };
@@ -451,6 +452,8 @@ export function mountTimeline(el, ctx) {
     paint.cancel();
   });
   const counting = ctx.kernel.line({ quiet: true });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let comparing;
 
   /**
    * Count what differs between two versions, as the tab of changes does: what single versions
@@ -474,10 +477,13 @@ export function mountTimeline(el, ctx) {
   ctx.onClose(
     ctx.range.on((range, { dragging }) => {
       moving = dragging;
-      if (!dragging) compare(range);
+      clearTimeout(comparing);
+      // The tab of changes counts at once where it is open.
+      if (!dragging) comparing = setTimeout(compare, COUNT_MS, range);
       paint();
     }),
   );
+  ctx.onClose(() => clearTimeout(comparing));
   ctx.onClose(ctx.range.onCompared(paint));
   ctx.onScreen(
     (screen, patched) => {
