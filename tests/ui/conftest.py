@@ -15,6 +15,7 @@ from lance_nb.explorer.widget import LanceWidget
 from tests.support.requirements import require_chromium, require_package, require_pylance
 from tests.ui.bare_page import BarePage, OpenWidget, Screenshot
 from tests.ui.lab_server import LabServer
+from tests.ui.notebook_page import OFFLINE
 from tests.ui.waiting import STEP_MS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
+    *OFFLINE,
 ]
 
 

@@ -80,6 +80,7 @@ def test_an_explorer_is_shown_beside_its_notebook(lab: LabServer, screenshot: Sc
     screenshot(page)
     assert notebook.problems == []
     assert notebook.outside == []
+    notebook.close()
 
 
 def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
@@ -108,3 +109,4 @@ def test_a_folder_is_explored_from_the_menu_of_the_file_browser(
     screenshot(page, "explored")
     assert (folder / "Untitled.ipynb").exists()
     assert notebook.problems == []
+    notebook.close()

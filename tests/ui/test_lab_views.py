@@ -74,3 +74,4 @@ def test_a_restarted_kernel_is_noticed_without_a_click(lab: LabServer) -> None:
     )
     expect(explorer.locator(".lnb-badge").first).to_contain_text("The kernel was restarted")
     expect(explorer).to_have_attribute("data-kernel", "static")
+    notebook.close()

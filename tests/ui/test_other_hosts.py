@@ -19,7 +19,7 @@ FURNITURE = ("fortawesome", "mathjax")
 # What hosts say of themselves, also without a widget: Notebook 7 of its settings, Voila of a module
 # of JupyterLab that it does not serve, and of what its template asks a CDN for.
 OF_HOSTS = (
-    "reading 'schema'", "@jupyterlab/docregistry", "net::ERR_FAILED",
+    "reading 'schema'", "@jupyterlab/docregistry", "net::ERR_NAME_NOT_RESOLVED",
     "Command 'filebrowser:open-path' not registered",  # Notebook 7, when it starts slowly
 )  # fmt: skip
 EXPLORE = """

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.requirements import require_chromium
 from tests.ui.lab_server import LabServer
-from tests.ui.notebook_page import NotebookPage
+from tests.ui.notebook_page import OFFLINE, NotebookPage
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = f"{'':<46} {'n':>4} {'p50':>8} {'p95':>8} {'max':>8}   budget"
@@ -124,7 +124,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=require_chromium(),
-            args=["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info"],
+            args=["--no-sandbox", "--disable-gpu", "--enable-precise-memory-info", *OFFLINE],
         )
         yield chromium
         chromium.close()
