@@ -41,7 +41,7 @@ from tests.support.requirements import require_pylance
 pytestmark = pytest.mark.interop
 SEED = 20
 FILE = "x.lance"
-SIZES = (0, 1, 7, 1023, 1025, 4097, 20_000)
+SIZES = (0, 1, 7, 1025, 4097, 20_000)
 # How many columns of a family pylance can write, so that nothing is left out unnoticed.
 WRITTEN = {"nested": 0.6}
 REFUSED = ("does not encode struct validity", "no field encoding", "Not supported")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lance_nb.format.fragment import Fragment, InlineSequence
 from lance_nb.format.index_metadata import IndexMetadata, parse_index_section
-from lance_nb.format.layout import list_versions, manifest_path
+from lance_nb.format.layout import ManifestName, list_versions, manifest_path
 from lance_nb.format.manifest import Manifest, parse_manifest
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
@@ -26,16 +26,23 @@ IGNORED = {"timestamp_ns", "writer_version", "unknown"}
 
 def load_history(folder: str | Path) -> dict[int, Loaded]:
     """Return every version of a dataset folder with its indices."""
-    root = Path(folder)
-    names = list_versions([one.name for one in (root / "_versions").iterdir()])
-    history = {}
-    for name in names:
-        path = root / manifest_path(name.version, name.scheme)
-        manifest = parse_manifest(path.read_bytes(), str(path))
-        section = manifest.index_section
-        indices = () if section is None else parse_index_section(section.data)
-        history[name.version] = (manifest, indices)
-    return history
+    return {name.version: _loaded(Path(folder), name) for name in _names(Path(folder))}
+
+
+def load_newest(folder: str | Path) -> Loaded:
+    """Return the newest version of a dataset folder with its indices."""
+    return _loaded(Path(folder), _names(Path(folder))[-1])
+
+
+def _names(root: Path) -> list[ManifestName]:
+    return list_versions([one.name for one in (root / "_versions").iterdir()])
+
+
+def _loaded(root: Path, name: ManifestName) -> Loaded:
+    path = root / manifest_path(name.version, name.scheme)
+    manifest = parse_manifest(path.read_bytes(), str(path))
+    section = manifest.index_section
+    return manifest, () if section is None else parse_index_section(section.data)
 
 
 def transaction_of(manifest: Manifest) -> Transaction:
