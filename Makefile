@@ -156,7 +156,7 @@ lint: $(VENV)/.stamp-test  ## ruff, mypy, import floors, TypeScript and Biome, g
 test-fast: $(VENV)/.stamp-test  ## unit, property and house tests: no pylance, no browser
 	@status=0; \
 	sh tests/js/run.sh test || status=1; \
-	sh tests/in_parts.sh $(JOBS) $(PY) -m pytest -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS) || status=1; \
+	sh tests/in_parts.sh $$((2 * $(JOBS))) $(PY) -m pytest -m "not interop and not slow and not ui and not spark" $(PYTEST_FLAGS) || status=1; \
 	exit $$status
 
 kernels:  ## compile the loops of lance_nb/encodings/kernels again, where they lie

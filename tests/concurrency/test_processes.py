@@ -9,7 +9,7 @@ import pytest
 from tests.concurrency.processes import run
 from tests.support.requirements import require_pylance
 
-COMMITS_EACH = 38  # times 8 processes: about 300
+COMMITS_EACH = 25  # times 8 processes: 200
 
 
 @pytest.mark.interop

@@ -7,7 +7,7 @@ import pytest
 from tests.concurrency.simulation import Simulation, simulate
 from tests.concurrency.turns import Turns
 
-RUNS = 600
+RUNS = 400
 SHARES = 4  # so that two workers share the time
 
 
