@@ -72,7 +72,7 @@ test("a range grows with Shift and the arrows, and is copied as a block", async 
   assert.equal(el.querySelectorAll(".lnb-in-range").length, 0);
 });
 
-test("a block is pasted while the grid has the keyboard, wherever the browser tells it", async () => {
+test("a block is pasted while the grid has the keyboard, whoever gets the event", async () => {
   const { ctx, grid, cell } = await editing();
   const clipboardData = { getData: () => "7\tx\n8\ty\n" };
   const paste = (target, active) => {
