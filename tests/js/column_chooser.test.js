@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   columnChooser,
-  isShown,
   shortest,
+  shownBy,
   withPinned,
   withShown,
 } from "../../lance_nb/explorer/js/column_chooser.js";
@@ -17,22 +17,19 @@ import { button, send, shown } from "./light_page.js";
 test("columns are hidden, shown and pinned by name", () => {
   let choice = withShown(null, ["b"], false);
   assert.deepEqual(choice, { pinned: [], shown: null, hidden: ["b"] });
-  assert.deepEqual([isShown(choice, "a"), isShown(choice, "b")], [true, false]);
+  assert.deepEqual(["a", "b"].map(shownBy(choice)), [true, false]);
   choice = withPinned(withPinned(choice, "c"), "a");
   assert.deepEqual(choice.pinned, ["c", "a"]);
   choice = withShown(choice, ["c"], false); // what is hidden is not pinned
   assert.deepEqual(choice, { pinned: ["a"], shown: null, hidden: ["b", "c"] });
   choice = withPinned(choice, "a");
   assert.equal(withShown(choice, ["b", "c"], true), null); // as at first
-  assert.equal(isShown(null, "x"), true);
+  assert.equal(shownBy(null)("x"), true);
 });
 
 test("of columns that are listed, those hidden leave the list", () => {
   const few = { pinned: ["p"], shown: ["a", "b"], hidden: [] };
-  assert.deepEqual(
-    ["p", "a", "c"].map((name) => isShown(few, name)),
-    [true, true, false],
-  );
+  assert.deepEqual(["p", "a", "c"].map(shownBy(few)), [true, true, false]);
   assert.deepEqual(withShown(few, ["a"], false).shown, ["b"]);
   assert.deepEqual(withShown(few, ["c", "a"], true).shown, ["b", "c", "a"]);
   assert.deepEqual(withShown(few, ["c"], true).hidden, []);
@@ -166,4 +163,24 @@ test("of many columns the first are listed", async () => {
   const content = await opened();
   assert.match(shown(content), /4 of 9,000 columns shown · the first 300 are listed/);
   assert.match(shown(content), /and 100 more: find them by name/);
+});
+
+test("the list follows the version that is shown", async () => {
+  const { ctx, opened } = await chooser();
+  const content = await opened();
+  document.body.append(content);
+  const find = content.querySelector("input");
+  find.value = "s_";
+  send(find, "input");
+  ctx.show({ version: 4 });
+  assert.equal(ctx.kernel.last("rows.names").args.version, 4);
+  const columns = [...KNOWN.columns, { raw: "s_4", name: "s_4", type: "int64", group: 0 }];
+  await ctx.kernel.last("rows.names").answer({ ...KNOWN, columns, total: 5 });
+  await settled();
+  assert.match(shown(content), /4 found/);
+  assert.equal(find.value, "s_");
+  content.remove();
+  const asked = ctx.kernel.count("rows.names");
+  ctx.show({ version: 5 });
+  assert.equal(ctx.kernel.count("rows.names"), asked, "a list that is closed is not read");
 });

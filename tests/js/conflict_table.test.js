@@ -185,3 +185,28 @@ test("two versions of one branch are told apart", () => {
   const group = element.querySelector(".lnb-ct-wide > div");
   assert.deepEqual(texts(group, "button"), ["base", "main:7", "main:1"]);
 });
+
+test("a value that is being typed stays while other cells are decided", async () => {
+  const { ctx, element, rows, results, wait } = mounted();
+  button(rows()[0], "Write…").click();
+  element.querySelector("input").value = "77";
+  button(rows()[2], "3").click();
+  button(element.querySelectorAll(".lnb-ct-wide > div")[0], "dev").click();
+  const box = element.querySelector("input");
+  assert.equal(box.value, "77");
+  send(box, "keydown", { key: "Enter" });
+  assert.equal(ctx.kernel.last("refs.value").args.text, "77");
+  await ctx.kernel.last("refs.value").answer({ shown: "77", problem: "" });
+  await settled();
+  assert.equal(results()[0], "✎ 77Write…");
+  assert.deepEqual(
+    wait().map(({ row, take }) => [row, take]),
+    [
+      [null, "theirs"],
+      ["1", "value"],
+    ],
+  );
+  button(rows()[1], "Write…").click();
+  button(rows()[1], "a").click(); // a side of the same cell
+  assert.equal(element.querySelector("input"), null);
+});

@@ -76,7 +76,7 @@ test("a slow frame is followed by one of fewer points, a quick one by more", () 
   assert.equal(pointsInTime(100000, 1200), 60000);
   assert.equal(pointsInTime(5000, 1200), 5000);
   assert.equal(pointsInTime(100000, 22), 100000);
-  assert.equal(pointsInTime(100000, 17), 125000);
+  assert.equal(pointsInTime(100000, 17), 108000);
 });
 
 test("an outline that is given up selects nothing, and the next one begins anew", () => {

@@ -5,13 +5,22 @@ import { same } from "./shown_rows.js";
 
 const LONGEST = 200; // columns listed at once
 
+/**
+ * @typedef {{columns: {raw: string, name: string, type: string, group: number | null}[],
+ *   groups: string[], total: number}} Known see models/column_choice.py
+ */
+
 /** @returns {Lnb.ColumnChoice} */
 const everyColumn = () => ({ pinned: [], shown: null, hidden: [] });
 
-/** @param {Lnb.ColumnChoice | null} choice @param {string} raw */
-export function isShown(choice, raw) {
-  if (!choice || choice.pinned.includes(raw)) return true;
-  return choice.shown ? choice.shown.includes(raw) : !choice.hidden.includes(raw);
+/**
+ * Whether a column is shown, for any of them: there can be thousands.
+ * @param {Lnb.ColumnChoice | null} choice @returns {(raw: string) => boolean}
+ */
+export function shownBy(choice) {
+  const { pinned, shown, hidden } = choice ?? everyColumn();
+  const [first, listed] = [new Set(pinned), new Set(shown ?? hidden)];
+  return (raw) => first.has(raw) || listed.has(raw) === Boolean(shown);
 }
 
 /**
@@ -65,6 +74,8 @@ const simplest = (choice) => (same(choice, everyColumn()) ? null : choice);
 export function columnChooser(ctx, { state, column, moveTo, fail }) {
   const current = () => ctx.rows.wanted.choice;
   let repaint = () => {};
+  /** @type {{element: HTMLElement, put: (known: Known) => void, of: Lnb.Place} | null} */
+  let list = null;
 
   /** @param {Lnb.ColumnChoice | null} choice @param {string} said */
   async function choose(choice, said) {
@@ -94,26 +105,37 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     return choose(withShown(current(), [raw], true), `${raw} is shown`);
   }
 
-  async function open() {
+  /** Read the columns of the version shown. @param {(known: Known, of: Lnb.Place) => void} done */
+  async function read(done) {
     const { branch, version } = ctx.screen();
+    const of = { branch, version };
     try {
-      const { result } = await ctx.kernel.ask("rows.names", {
-        branch,
-        version,
-        ...ctx.rows.lens,
-      });
-      ctx.detail.show({ title: "Columns", content: pane(result), focus: true });
+      const { result } = await ctx.kernel.ask("rows.names", { ...of, ...ctx.rows.lens });
+      done(result, of);
     } catch (error) {
       fail(/** @type {Lnb.Failure} */ (error));
     }
   }
 
-  /**
-   * @param {{columns: {raw: string, name: string, type: string, group: number | null}[],
-   *   groups: string[], total: number}} known see models/column_choice.py
-   */
-  function pane({ columns, groups, total }) {
-    /** @type {Set<number>} */
+  function open() {
+    return read((known, of) => {
+      list = { ...pane(known), of };
+      ctx.detail.show({ title: "Columns", content: list.element, focus: true });
+    });
+  }
+
+  // Another version can have other columns.
+  ctx.onScreen(() => {
+    const { branch, version } = ctx.screen();
+    if (!list?.element.isConnected || same(list.of, { branch, version })) return;
+    list.of = { branch, version };
+    read((known, of) => list && same(list.of, of) && list.put(known));
+  });
+
+  /** @param {Known} known */
+  function pane(known) {
+    let { columns, groups, total } = known;
+    /** @type {Set<string>} */
     const unfolded = new Set();
     const find = h("input", {
       class: "lnb-input",
@@ -125,7 +147,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     });
     const said = h("p", { class: "lnb-soft", "aria-live": "polite" });
     const tools = h("p", {});
-    const list = h("ul", { class: "lnb-column-list" });
+    const lists = h("ul", { class: "lnb-column-list" });
     const wanted = () => find.value.trim().toLowerCase();
     const found = () => columns.filter(({ name }) => name.toLowerCase().includes(wanted()));
 
@@ -138,7 +160,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
      * @param {string} label @param {string[]} names @param {Lnb.Child} more
      */
     function box(label, names, more) {
-      const shown = names.filter((name) => isShown(current(), name)).length;
+      const shown = names.filter(shownBy(current())).length;
       const input = h("input", {
         type: "checkbox",
         on: {
@@ -148,7 +170,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
               withShown(current(), names, visible),
               columns.map(({ raw }) => raw),
             );
-            if (columns.some(({ raw }) => isShown(next, raw)))
+            if (columns.map(({ raw }) => raw).some(shownBy(next)))
               choose(next, `${label} ${visible ? "shown" : "hidden"}`);
             else {
               ctx.announce("At least one column must be shown.");
@@ -200,22 +222,22 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     function group(title, at) {
       const members = columns.filter((one) => one.group === at);
       const names = members.map(({ raw }) => raw);
-      const shown = names.filter((name) => isShown(current(), name)).length;
+      const shown = names.filter(shownBy(current())).length;
       const unfold = h(
         "button",
         {
           class: "lnb-link",
           type: "button",
-          "aria-expanded": String(unfolded.has(at)),
+          "aria-expanded": String(unfolded.has(title)),
           "aria-label": `columns of ${title}`,
           on: {
             click: () => {
-              if (!unfolded.delete(at)) unfolded.add(at);
+              if (!unfolded.delete(title)) unfolded.add(title);
               paint();
             },
           },
         },
-        unfolded.has(at) ? "Fold" : "Unfold",
+        unfolded.has(title) ? "Fold" : "Unfold",
       );
       const head = box(
         title,
@@ -226,13 +248,13 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
         "li",
         { class: "lnb-column-group" },
         h("div", {}, head, unfold),
-        unfolded.has(at) ? h("ul", {}, lines(members)) : null,
+        unfolded.has(title) ? h("ul", {}, lines(members)) : null,
       );
     }
 
     function paint() {
       const some = found();
-      const known = columns.filter(({ raw }) => isShown(current(), raw)).length;
+      const known = columns.map(({ raw }) => raw).filter(shownBy(current())).length;
       const { numColumns, numFound } = ctx.rows; // a distance or a score is none of them
       const shown = total > columns.length ? numColumns - numFound : known;
       said.textContent =
@@ -253,22 +275,29 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
           !wanted() || !names.length,
         ),
       );
-      if (wanted()) show(list, lines(some));
-      else show(list, groups.map(group), lines(columns.filter((one) => one.group === null)));
+      if (wanted()) show(lists, lines(some));
+      else show(lists, groups.map(group), lines(columns.filter((one) => one.group === null)));
     }
     repaint = () => {
       const at = /** @type {HTMLElement | null} */ (
-        list.contains(document.activeElement) ? document.activeElement : null
+        lists.contains(document.activeElement) ? document.activeElement : null
       );
-      const place = at ? [...list.querySelectorAll("input, button")].indexOf(at) : -1;
+      const place = at ? [...lists.querySelectorAll("input, button")].indexOf(at) : -1;
       paint();
       if (place >= 0)
         /** @type {HTMLElement | undefined} */ (
-          list.querySelectorAll("input, button")[place]
+          lists.querySelectorAll("input, button")[place]
         )?.focus();
     };
     paint();
-    return h("div", { class: "lnb-column-chooser" }, find, said, tools, list);
+    return {
+      element: h("div", { class: "lnb-column-chooser" }, find, said, tools, lists),
+      /** @param {Known} next */
+      put(next) {
+        ({ columns, groups, total } = next);
+        repaint();
+      },
+    };
   }
 
   return { open, reveal, letters: { h: hide, p: pin, v: open } };

@@ -45,6 +45,8 @@ export function conflictTable(
   /** @type {Line[]} */
   let lines = [];
   let first = 0;
+  /** @type {Map<string, HTMLElement>} what is in the result of a cell that is being written */
+  const editors = new Map();
   /** @type {{line: number, spot: number}} the button that the tab key leads to */
   let at = { line: 0, spot: 1 };
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -88,6 +90,7 @@ export function conflictTable(
       if (covers) choices.delete(other);
     }
     choices.set(key, choice);
+    editors.delete(key);
     paint();
     clearTimeout(waiting);
     waiting = setTimeout(() => changed([...choices.values()]), RECHECK_MS);
@@ -169,7 +172,8 @@ export function conflictTable(
 
   function paintLines() {
     const words = titles();
-    const focused = body.contains(body.ownerDocument.activeElement);
+    const active = /** @type {HTMLElement | null} */ (body.ownerDocument.activeElement);
+    const focused = body.contains(active);
     const head = [plan.cells.key, "column", words.base, words.ours, words.theirs, "result"];
     const table = h(
       "table",
@@ -190,7 +194,10 @@ export function conflictTable(
       ),
     );
     show(body, h("div", { class: "lnb-cg-scroll" }, table));
-    if (focused) focusSpot();
+    if (!focused) return;
+    // The same box stands in the new table while its value is being typed.
+    if (active && body.contains(active)) active.focus({ preventScroll: true });
+    else focusSpot();
   }
 
   /** @param {Line} line @param {number} index */
@@ -241,6 +248,8 @@ export function conflictTable(
 
   /** @param {Line} line @param {number} index @param {Choice | undefined} taken */
   function result(line, index, taken) {
+    const editor = editors.get(keyOf(line.row, line.column));
+    if (editor) return editor;
     const place = h("span", { class: "lnb-ct-result" });
     const words = titles();
     const shown = !taken
@@ -270,6 +279,11 @@ export function conflictTable(
 
   /** @param {Line} line @param {HTMLElement} place */
   function edit(line, place) {
+    editors.set(keyOf(line.row, line.column), place);
+    const close = () => {
+      editors.delete(keyOf(line.row, line.column));
+      paint();
+    };
     const now = chosen(line);
     const side = now && now.take !== "value" ? line[/** @type {Side} */ (now.take)] : line.ours;
     const start = now?.take === "value" ? now.value : side?.text;
@@ -300,7 +314,7 @@ export function conflictTable(
     };
     box.addEventListener("keydown", (event) => {
       event.stopPropagation();
-      if (event.key === "Escape") paint();
+      if (event.key === "Escape") close();
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault();
       if (event.key === "Enter") set(box.value);
@@ -313,7 +327,7 @@ export function conflictTable(
       box,
       button("Set", () => set(box.value)),
       button("Null", () => set(null)),
-      button("Cancel", paint),
+      button("Cancel", close),
       problem,
     );
     box.focus();
@@ -380,6 +394,7 @@ export function conflictTable(
   function load(from) {
     first = from;
     at = { line: 0, spot: 1 };
+    editors.clear();
     request(
       cellsRequest,
       { ...more, plan: plan.plan, first, count: PAGE },
@@ -408,6 +423,7 @@ export function conflictTable(
       clearTimeout(waiting);
       plan = null;
       choices.clear();
+      editors.clear();
     },
   };
 }

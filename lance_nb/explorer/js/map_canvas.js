@@ -20,6 +20,7 @@ const STILL_MS = 140;
 const LEAST_POINTS = 60000;
 const SLOW_MS = 24; // leaves room for what the browser does beside it in two frames of 60 a second
 const QUICK_MS = 18; // a screen of 60 frames a second calls back after 17
+const GROWTH = 1.08; // small: each step may be the one that misses a frame
 const ASLEEP_MS = 10000; // a page that is hidden is not called back
 const CORNERS = 200;
 const LABEL_ROOM = 16;
@@ -41,7 +42,7 @@ const ARROWS = {
  * @param {number} drawn @param {number} took milliseconds @returns {number}
  */
 export function pointsInTime(drawn, took) {
-  if (took <= SLOW_MS) return took < QUICK_MS ? Math.ceil(drawn * 1.25) : drawn;
+  if (took <= SLOW_MS) return took < QUICK_MS ? Math.ceil(drawn * GROWTH) : drawn;
   const share = Math.min(0.8, Math.max(0.1, SLOW_MS / took));
   return Math.max(Math.min(LEAST_POINTS, drawn), Math.floor(drawn * share));
 }

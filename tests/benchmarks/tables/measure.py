@@ -113,6 +113,7 @@ class _Worker:
 
     def __init__(self, engine: str, size: Size) -> None:
         # On the disk of the data: copies are links, and what is written goes to a disk.
+        DATA.mkdir(parents=True, exist_ok=True)
         self._folder = tempfile.TemporaryDirectory(dir=DATA)
         self._process = subprocess.Popen(
             _command("worker", engine, size.name, self._folder.name),
