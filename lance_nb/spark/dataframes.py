@@ -163,8 +163,8 @@ def register_source(spark: SparkSession) -> None:
     """Register ``format("lance_nb")`` unless Spark knows it.
 
     An installed lance_nb is discovered by Spark. Registering it once more would make Spark warn
-    that it replaces a source; on a classic session its catalog of sources tells. On Connect only an
-    error of the source tells, which is asked for once.
+    that it replaces a source. A classic session has a catalog of sources. On Connect, an error that
+    names the class of the source shows that it is known; one is provoked once for each session.
     """
     if spark in _REGISTERED:
         return

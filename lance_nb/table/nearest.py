@@ -43,6 +43,8 @@ QUERIES_MAX = 1024
 _BLOCK_BYTES = 4 * 1024 * 1024
 METRICS = ("l2", "cosine", "dot", "hamming")
 DEFAULT_EFFORT = 0.5
+MAX_LENGTH = 1e15
+"""Of vectors that are compared with each other: sums of squares of longer ones are no float32."""
 _ARGUMENTS = frozenset({
     "column", "q", "k", "metric", "distance_range", "nprobes", "minimum_nprobes",
     "maximum_nprobes", "refine_factor", "use_index", "ef", "query_parallelism", "approx_mode",

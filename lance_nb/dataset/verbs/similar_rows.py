@@ -1,8 +1,8 @@
 """ds.near_duplicates and ds.label_doubts: rows compared with all others by a vector column.
 
 The vectors of all rows are read once. Rows without a vector and with a value that is not finite as
-float32 are left out; for cosine, those of length 0; for l2, those longer than ``MAX_LENGTH``, whose
-squared distances are no float32; for doubts, those without a label.
+float32 are left out; for cosine, those of length 0; for l2, those longer than ``MAX_LENGTH``; for
+doubts, those without a label.
 
 Limits: ``MAX_VECTOR_BYTES`` of vectors as float32; a label column has ``MAX_LABELS`` values.
 Source: our own; how rows are compared is in ``indices/vectors/all_pairs.py``.
@@ -20,7 +20,7 @@ import pyarrow.types as pt
 
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, NotSupportedError
 from lance_nb.indices.vectors.all_pairs import Comparison, near_groups, neighbours
-from lance_nb.table.nearest import matrix_of
+from lance_nb.table.nearest import MAX_LENGTH, matrix_of
 from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ MAX_VECTOR_BYTES = 4 * 1024**3
 MAX_LABELS = 100_000
 DEFAULT_THRESHOLDS = {"cosine": 0.01, "hamming": 3.0}
 MAX_NEIGHBOURS = 1000
-MAX_LENGTH = 1e15
 _BATCH_ROWS = 65_536
 _ROW_ID = "_rowid"
 _STEPS = 3  # a row is read, placed and compared

@@ -1,8 +1,8 @@
-// A drag: from the press of a pointer until it is released or given up.
+// A drag: from the press of a pointer until its release or its cancellation.
 
 /**
  * Follow a pointer that was pressed on an element; its events go there until the drag ends. It is
- * given up by Escape, by the browser (`pointercancel`), and when the element leaves the page.
+ * cancelled by Escape, by the browser (`pointercancel`), and when the element leaves the page.
  * @param {HTMLElement} element @param {PointerEvent} press
  * @param {{move: (event: PointerEvent) => void, end: (isDone: boolean) => void}} drag `end` is
  *   called once
@@ -15,20 +15,20 @@ export function followPointer(element, press, { move, end }) {
     page.removeEventListener("keydown", onKey, true);
     end(isDone);
   };
-  const giveUp = () => finish(false);
+  const cancel = () => finish(false);
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
     if (event.key !== "Escape") return;
     event.preventDefault();
     event.stopPropagation();
-    giveUp();
+    cancel();
   };
   /** @type {[string, (event: any) => void][]} */
   const listeners = [
     ["pointermove", move],
     ["pointerup", () => finish(true)],
-    ["pointercancel", giveUp],
-    ["lostpointercapture", giveUp],
+    ["pointercancel", cancel],
+    ["lostpointercapture", cancel],
   ];
   element.setPointerCapture?.(press.pointerId);
   for (const [type, work] of listeners) element.addEventListener(type, work);

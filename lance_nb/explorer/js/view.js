@@ -69,7 +69,7 @@ function keepKeys(event) {
 }
 
 /**
- * A field has the menu of the browser, which pastes: the notebook would show that of its cells.
+ * Fields keep the context menu of the browser, which can paste; JupyterLab would show its own.
  * @param {Lnb.Heard<MouseEvent>} event
  */
 function keepMenu(event) {

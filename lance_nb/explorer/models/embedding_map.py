@@ -15,8 +15,7 @@ on its edge.
 
 Of a version with more than ``MAX_POINTS`` rows a share of 1/2, 1/4, ... is placed: the rows whose
 hashed row id is below it, so that the same rows are chosen at every version. Rows without a vector
-that is finite and at most ``MAX_LENGTH`` long are counted and left out: sums of squares of longer
-ones are no float32.
+that is finite and at most ``MAX_LENGTH`` (see ``table.nearest``) long are counted and left out.
 
 Limits: ``MAX_POINTS`` points, about 20 bytes each; a step reads ``STEP_BYTES`` of vectors.
 Source: Halko, Martinsson, Tropp, "Finding structure with randomness", algorithm 4.4, for the
@@ -37,12 +36,12 @@ from lance_nb.errors import ColumnNotFoundError, NotSupportedError
 from lance_nb.explorer.models import cells, text
 from lance_nb.explorer.models.row_sample import sample_rows
 from lance_nb.explorer.models.source import ScannedSource, scan_groups
+from lance_nb.table.nearest import MAX_LENGTH
 
 MAX_POINTS = 1_000_000
 STEP_BYTES = 32_000_000
 STEP_ROWS = 131_072
 SCALE = 65_535
-MAX_LENGTH = 1e15
 MARGIN = 0.25  # of the sample's box, on each side, for points that come later
 _ITERATIONS = 8
 _ROW_ID = "_rowid"

@@ -34,7 +34,6 @@ import pyarrow as pa
 from lance_nb.errors import MissingPackageError, NotSupportedError
 from lance_nb.explorer.models import layout_process, text
 from lance_nb.explorer.models.embedding_map import (
-    MAX_LENGTH,
     SCALE,
     Coordinates,
     Progress,
@@ -45,6 +44,7 @@ from lance_nb.explorer.models.embedding_map import (
 )
 from lance_nb.explorer.models.source import ScannedSource
 from lance_nb.indices.vectors.kmeans import nearest_centroids, train
+from lance_nb.table.nearest import MAX_LENGTH
 
 MIN_REFERENCES = 100
 MAX_REFERENCES = 20_000

@@ -313,7 +313,7 @@ export function mountRowEditor(el, ctx, link) {
   }
 
   /**
-   * A browser tells the text that is selected of it, or the page, not what has the keyboard.
+   * The browser sends `paste` to the selected text or to the page, not to the focused element.
    * @param {ClipboardEvent} event
    */
   function paste(event) {

@@ -218,6 +218,11 @@ def test_a_value_is_checked_while_a_newer_preview_is_on_its_way(disputed: Sessio
     assert "newer preview" in ask(disputed, "merge", plan=seen, message="")["error"]
     for ahead in (newest + 1, 0):
         assert "newer preview" in ask(disputed, "value", plan=ahead, column="v", text="1")["error"]
+    # So has one of the same versions that is asked for otherwise.
+    plan_of(disputed, on_conflict="ours")
+    for before in (seen, newest):
+        assert "newer preview" in ask(disputed, "cells", plan=before, first=0, count=1)["error"]
+    newest = plan_of(disputed)["plan"]
     # A preview of other versions has other columns and other cells.
     other(disputed).checkout_version(("dev", None)).update({"v": "5"}, where="id = 0")
     last = plan_of(disputed)["plan"]

@@ -97,7 +97,9 @@ def dies_at_commit(plan: Plan, *, committed: bool = False, journal: bool = True)
 def clean(dataset: LanceDataset, *, days: int = 0) -> None:
     """Remove older versions, and all files that no version names."""
     newest = lance_nb.dataset(dataset.uri)
-    newest.cleanup_old_versions(older_than=timedelta(days=days), delete_unverified=True)
+    newest.cleanup_old_versions(
+        older_than=timedelta(days=days), delete_unverified=True, error_if_tagged_old_versions=False
+    )
 
 
 @pytest.mark.parametrize("name", RESUMED)
@@ -447,6 +449,23 @@ def test_a_change_that_others_have_cleaned_away_is_not_done_twice(
     assert lance.dataset(dataset.uri).to_table() == before
     spark.forget(operation_id)
     assert records(dataset) == []
+
+
+@pytest.mark.parametrize("name", ["append", "backfill", "delete", "update", "upsert"])
+def test_a_change_whose_version_alone_was_removed_is_not_done_twice(
+    dataset: LanceDataset, name: str
+) -> None:
+    lance.dataset(dataset.uri).tags.create("kept", 1)
+    plan = PLANS[name](dataset)
+    operation_id = dies_at_commit(plan, committed=True)
+    lance.write_dataset(rows(500, 510).select(["id", "name"]), dataset.uri, mode="append")
+    clean(dataset)
+    assert [one["version"] for one in lance.dataset(dataset.uri).versions()] == [1, 3]
+    before = lance.dataset(dataset.uri).to_table()
+    with pytest.raises((InvalidInputError, RetryableCommitConflictError)):
+        spark.resume(operation_id, engine="local")
+    assert lance.dataset(dataset.uri).version == 3
+    assert lance.dataset(dataset.uri).to_table() == before
 
 
 def test_a_commit_is_found_although_the_version_that_was_read_is_gone(
