@@ -33,6 +33,7 @@ from lance_nb.spark.sessions import (
     find_session,
     is_connect,
     no_pandas_warning,
+    num_cores,
     start_session,
 )
 from lance_nb.spark.source.options import STORAGE_OPTIONS, SourceOptions, with_one_spelling
@@ -233,7 +234,7 @@ def read(
     plan = ReadPlan.of(SourceOptions.of(said))
     from lance_nb.spark.scan_frames import ScanCount, dataframe_of_parts  # needs PySpark
 
-    parts = [ReadPart(plan, ids) for ids in plan.parts()]
+    parts = [ReadPart(plan, ids) for ids in plan.parts(num_cores(session))]
     return dataframe_of_parts(parts, session, plan.size_bytes, ScanCount(plan, session))
 
 

@@ -338,13 +338,16 @@ def select_fragments(snapshot: Snapshot, ids: Collection[int]) -> list[Fragment]
     return list(snapshot.manifest.fragments.with_ids(ids).values())
 
 
-def group_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, ...]]:
+def group_tasks(
+    sizes: Sequence[int] | npt.NDArray[np.int64], num_cores: int, open_bytes: int = OPEN_BYTES
+) -> list[tuple[int, ...]]:
     """Group adjacent tasks into Spark partitions; return the task numbers of each.
 
     With enough tasks the number of partitions is a multiple of ``num_cores``. A partition is not
-    much larger than ``TASK_BYTES`` unless a single task is.
+    much larger than ``TASK_BYTES`` unless a single task is. ``open_bytes``: what a task costs
+    besides its bytes.
     """
-    weights = np.asarray(sizes, np.float64) + OPEN_BYTES
+    weights = np.asarray(sizes, np.float64) + open_bytes
     total = weights.sum()
     rounds = max(-(-total // (TASK_BYTES * num_cores)), 1)
     count = int(min(rounds * num_cores, max(total // _LEAST_BYTES, 1), len(sizes)))

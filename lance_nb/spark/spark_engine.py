@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.encodings.kernels.memory import from_bytes, from_integers
 from lance_nb.errors import LanceError, NotSupportedError, RunCancelledError, StorageError
 from lance_nb.spark.engine import (
     Report,
@@ -89,8 +90,9 @@ class RunTasks:
         """Run the tasks of a group; their outcomes are one batch, as each batch costs the JVM."""
         found = [_outcome(task, is_alone=len(group) == 1) for _, task in group]
         self.counter.add(sum(map(rows_of, found)))
-        columns = {"task": [at for at, _ in group], "outcome": list(map(pickle.dumps, found))}
-        return pa.RecordBatch.from_pydict(columns, _SCHEMA)
+        numbers = from_integers(np.array([at for at, _ in group], np.int64))
+        outcomes = from_bytes(list(map(pickle.dumps, found)))
+        return pa.RecordBatch.from_arrays([numbers, outcomes], schema=_SCHEMA)
 
 
 def pack_groups(groups: Sequence[Sequence[tuple[int, Any]]]) -> tuple[bytes, tuple[bytes, ...]]:

@@ -126,6 +126,14 @@ def test_columns_that_do_not_fit_are_refused(session: SparkSession, uri: str) ->
 
 
 FIRST_JOBS = """
+def imported(batches):
+    import pyarrow
+    is_there = sum(one.num_rows for one in batches) and "pandas" in sys.modules
+    values = pyarrow.py_buffer(bytes([is_there, 0, 0, 0]))
+    array = pyarrow.Array.from_buffers(pyarrow.int32(), 1, [None, values])
+    yield pyarrow.RecordBatch.from_arrays([array], ["is_there"])
+
+
 session = spark.find_session()
 spark.register(session)
 new = session.range(50_000, 50_003)
@@ -134,6 +142,9 @@ spark.append(sys.argv[1], new)
 new.write.format("lance_nb").mode("append").save(sys.argv[1])
 rows = session.read.format("lance").schema("id long").load(sys.argv[1])
 print(rows.where("id > 50000").count(), spark.read(sys.argv[1], columns=["id"]).count())
+with spark.sessions.no_pandas_warning():
+    workers = session.range(0, 8, 1, 8).mapInArrow(imported, "is_there int").collect()
+print(sum(row["is_there"] for row in workers), "of 8 tasks ran where pandas is imported")
 """
 OF_SPARK = re.compile(
     r"^WARNING: Using incubator modules|^Using Spark's default log4j|Your hostname, .* resolves to"
@@ -156,7 +167,10 @@ def test_a_script_without_a_guard_commits_once_on_spark(
         env={**bytecode, "PYTHONPATH": str(ROOT)},
         check=False, timeout=600, capture_output=True, text=True,
     )  # fmt: skip
-    expected = f"{NUM_ROWS + 90} rows, version 3\n4 {NUM_ROWS + 96}\n"
+    expected = (
+        f"{NUM_ROWS + 90} rows, version 3\n4 {NUM_ROWS + 96}\n"
+        "0 of 8 tasks ran where pandas is imported\n"  # it slows every task: see engine.py
+    )
     assert (done.returncode, done.stdout) == (0, expected), done.stderr
     said = [one for one in done.stderr.splitlines() if not OF_SPARK.search(one)]
     assert said == []

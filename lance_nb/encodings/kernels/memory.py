@@ -7,11 +7,14 @@ Source: measured: repeated scans into pool memory take half the time of ``numpy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from lance_nb.errors import NotSupportedError
 
 Bytes = npt.NDArray[np.uint8]
 _INTEGERS = {
@@ -56,6 +59,18 @@ def from_floats(values: npt.NDArray[np.float32]) -> pa.FloatArray:
     """Wrap floats without copying, and without pandas, like ``from_integers``."""
     data = pa.py_buffer(np.ascontiguousarray(values, np.float32))
     return pa.Array.from_buffers(pa.float32(), values.size, [None, data])
+
+
+def from_bytes(values: Sequence[bytes]) -> pa.BinaryArray:
+    """Copy byte strings into one array without pandas, like ``from_integers``.
+
+    Raises NotSupportedError for 2 GiB or more.
+    """
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:
+        raise NotSupportedError(f"{ends[-1]:,} bytes do not fit into one array of byte strings")
+    offsets, data = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(values))
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, offsets, data])
 
 
 def to_integers(values: pa.Array) -> npt.NDArray[Any]:

@@ -31,6 +31,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
@@ -40,6 +41,7 @@ from lance_nb.spark.plan import (
     TASK_BYTES,
     PinnedVersion,
     group_fragments,
+    group_tasks,
     may_pass,
 )
 from lance_nb.spark.source.options import TABLES, SourceOptions
@@ -51,9 +53,10 @@ from lance_nb.table.scan import DEFAULT_BATCH_ROWS
 from lance_nb.table.scan_tasks import live_counts
 from lance_nb.table.snapshot import Snapshot
 
-# A part has at least this size; parts get smaller if there would be fewer than ``_PARTS``.
-_PART_BYTES = 8 * 1024**2
-_PARTS = 8
+CORES = 8
+"""How many cores a data source reads for: PySpark does not tell it how many there are."""
+_OPEN_BYTES = 1024**2  # what opening a fragment costs, in bytes of rows
+_VALUE_BYTES = 16  # the least bytes of a value whose size varies
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 8 * 1024**2
 
@@ -109,25 +112,48 @@ class ReadPlan:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all data files of the version, whatever is read of them."""
-        return _total_bytes(self.pinned.open()[1])
+        """The bytes of all rows if every value has a fixed size, else those of all data files."""
+        _, snapshot = self.pinned.open()
+        row_bytes, is_fixed = _width(self.stored)
+        return row_bytes * self.num_rows if is_fixed else _total_bytes(snapshot)
 
     @property
     def num_rows(self) -> int:
         """The rows of the version without those that are deleted, whatever passes the filter."""
         return int(live_counts(self.pinned.open()[1]).sum())
 
-    def parts(self) -> list[tuple[int, ...]]:
-        """Group the fragments into partitions of up to about 128 MB, enough for several cores.
+    def parts(self, num_cores: int = CORES) -> list[tuple[int, ...]]:
+        """Group the fragments into partitions by the bytes that are read of them.
 
-        Fragments without rows that pass the filter are left out as far as indices tell. There is
-        always at least one partition, because Spark requires it.
+        Partitions have up to about 128 MB; each core gets the same number of them, unless they
+        would be very small. Fragments without rows that pass the filter are left out as far as
+        indices tell. There is always at least one partition, because Spark requires it.
         """
         _, snapshot = self.pinned.open()
-        part_bytes = min(TASK_BYTES, max(_PART_BYTES, _total_bytes(snapshot) // _PARTS))
         condition = None if self.filter is None else deleting.check(snapshot, self.filter)
-        wanted = may_pass(snapshot, condition)
-        return [ids for ids, _ in group_fragments(snapshot, part_bytes, wanted)] or [()]
+        ids = snapshot.manifest.fragments.counts().ids
+        is_wanted = may_pass(snapshot, condition)(ids)
+        if not is_wanted.any():
+            return [()]
+        names = set() if condition is None else {path[0] for path in condition.paths}
+        ids, sizes = ids[is_wanted], self._read_bytes(snapshot, names)[is_wanted]
+        groups = group_tasks(sizes, num_cores, _OPEN_BYTES)
+        return [tuple(ids[group[0] : group[-1] + 1].tolist()) for group in groups]
+
+    def _read_bytes(self, snapshot: Snapshot, filtered: set[str]) -> npt.NDArray[np.int64]:
+        """Estimate the bytes that are read of each fragment, for columns and for a filter."""
+        counts = snapshot.manifest.fragments.counts()
+        stored = snapshot.manifest.schema.to_arrow()
+        others = [one for one in stored if one.name not in self.stored.names]
+        read = [*self.stored, *(one for one in others if one.name in filtered)]
+        row_bytes, is_fixed = _width(read)
+        rows: npt.NDArray[np.int64] = counts.physical_rows.astype(np.int64)
+        if is_fixed:
+            return rows * row_bytes
+        left_bytes = _width(one for one in others if one.name not in filtered)[0]
+        size_bytes: npt.NDArray[np.int64] = counts.size_bytes.astype(np.int64)
+        np.maximum(rows * row_bytes, size_bytes - rows * left_bytes, out=size_bytes)
+        return size_bytes
 
     def batches(self, fragment_ids: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
         """Read some fragments in the types of Spark."""
@@ -178,6 +204,28 @@ class ReadParts:
             for at in batch.column(0).to_pylist():
                 for rows in self.parts[at].batches():
                     yield to_spark(rows, schema)
+
+
+def _width(fields: Iterable[pa.Field]) -> tuple[int, bool]:
+    """Return the least bytes of a row, and whether all values have a fixed size."""
+    widths = [_fixed_width(one.type) for one in fields]
+    return sum(_VALUE_BYTES if one is None else one for one in widths), None not in widths
+
+
+def _fixed_width(kind: pa.DataType) -> int | None:
+    """Return the bytes of a value, None if they vary."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_fixed_size_list(kind):
+        width = _fixed_width(kind.value_type)
+        return None if width is None else width * int(kind.list_size)
+    if pa.types.is_struct(kind):
+        widths = [_fixed_width(kind.field(at).type) for at in range(kind.num_fields)]
+        return None if None in widths else sum(filter(None, widths))
+    types = pa.types
+    if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
+        return max(int(kind.bit_width) // 8, 1)
+    return None
 
 
 def _total_bytes(snapshot: Snapshot) -> int:

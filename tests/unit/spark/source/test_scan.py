@@ -18,11 +18,67 @@ def test_a_scan_is_cut_for_several_cores(
 ) -> None:
     plan = ReadPlan.of(SourceOptions.of({"path": dataset.uri, "columns": "id"}))
     assert plan.parts() == [tuple(range(10))]  # too small to be cut
-    monkeypatch.setattr("lance_nb.spark.source.scan._PART_BYTES", 1)
-    parts = plan.parts()
-    assert 8 <= len(parts) <= 10
-    found = [row for part in parts for batch in plan.batches(part) for row in batch["id"].tolist()]
-    assert found == list(range(100))
+    monkeypatch.setattr("lance_nb.spark.plan._LEAST_BYTES", 1)
+    for num_cores, num_parts in ((2, 2), (8, 8), (100, 10)):
+        parts = plan.parts(num_cores)
+        assert len(parts) == num_parts
+        batches = [one for part in parts for one in plan.batches(part)]
+        assert [row for one in batches for row in one["id"].tolist()] == list(range(100))
+
+
+FIXED = {
+    "flag": pa.bool_(),
+    "day": pa.date32(),
+    "price": pa.decimal128(9, 2),
+    "vector": pa.list_(pa.float32(), 3),
+    "place": pa.struct([("x", pa.float64()), ("y", pa.int16())]),
+}
+WIDTHS = {"flag": 1, "day": 4, "price": 16, "vector": 12, "place": 10}
+
+
+def test_bytes_to_read_are_those_of_the_columns_and_of_the_filter(tmp_path: Path) -> None:
+    num_rows = 4_000
+    columns = {name: pa.nulls(num_rows, kind) for name, kind in FIXED.items()}
+    rng = np.random.default_rng(1)
+    texts = [rng.bytes(500).hex() for _ in range(num_rows)]
+    table = pa.table({**columns, "text": texts, "words": [[one] for one in texts]})
+    uri = str(tmp_path / "rows.lance")
+    lance_nb.write_dataset(table, uri, max_rows_per_file=1_000)
+
+    def sizes(names: str, predicate: str = "") -> list[int]:
+        said = {"path": uri, "columns": names, **({"filter": predicate} if predicate else {})}
+        plan = ReadPlan.of(SourceOptions.of(said))
+        _, snapshot = plan.pinned.open()
+        read = plan._read_bytes(snapshot, {"text"} if predicate else set())
+        if names in FIXED:
+            assert plan.size_bytes == num_rows * WIDTHS[names]
+        else:
+            assert plan.size_bytes > 4_000_000  # those of all files
+        return read.tolist()
+
+    for name, width in WIDTHS.items():
+        assert sizes(name) == [1_000 * width] * 4
+    assert all(1_000_000 < one < 2_300_000 for one in sizes("text"))
+    assert all(1_000_000 < one < 2_300_000 for one in sizes("day", "text IS NULL"))
+    whole = ReadPlan.of(SourceOptions.of({"path": uri, "columns": "flag,day"}))
+    assert whole.size_bytes == num_rows * 5
+
+
+def test_rows_of_text_that_compress_well_are_counted_all_the_same(tmp_path: Path) -> None:
+    uri = str(tmp_path / "rows.lance")
+    same = {"text": pa.repeat("same", 100_000), "id": pa.nulls(100_000, pa.int64())}
+    made = lance_nb.write_dataset(pa.table(same), uri)
+    sizes = made.inspect.data_files()["size_bytes"].to_pylist()
+    assert sum(sizes) < 100_000
+    plan = ReadPlan.of(SourceOptions.of({"path": uri, "columns": "text"}))
+    assert plan._read_bytes(plan.pinned.open()[1], set()).tolist() == [1_600_000]
+
+
+def test_a_filter_that_no_fragment_passes_leaves_one_empty_part(dataset: LanceDataset) -> None:
+    dataset.create_scalar_index("id", "BTREE")
+    plan = ReadPlan.of(SourceOptions.of({"path": dataset.uri, "filter": "id = 1000000"}))
+    assert plan.parts() == [()]
+    assert list(plan.batches(())) == []
 
 
 def test_one_column_of_wide_rows_is_read_without_the_others(tmp_path: Path) -> None:
