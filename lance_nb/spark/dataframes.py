@@ -38,7 +38,7 @@ from lance_nb.spark.sessions import (
 )
 from lance_nb.spark.source.options import STORAGE_OPTIONS, SourceOptions, with_one_spelling
 from lance_nb.spark.source.scan import ReadPart, ReadPlan
-from lance_nb.spark.spark_engine import RowCounter, SparkJob
+from lance_nb.spark.spark_engine import NO_PROPERTIES, RowCounter, SparkJob
 from lance_nb.spark.types import new_schema
 
 if TYPE_CHECKING:
@@ -49,21 +49,31 @@ APPEND = WriteSettings()
 
 @dataclass(frozen=True, slots=True)
 class WritePartition:
-    """The function that a Python worker runs to write a partition."""
+    """The function that a Python worker runs to write a partition of ``FrameBatches``."""
 
     rows: RowWriter
     counter: RowCounter
+    names: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the partition and yield the metadata of its fragments, or a LanceError."""
         try:
-            found: Any = self.rows.write_of_spark(batches)
+            found: Any = self.rows.write_of_spark(rows_sent(batches, self.names))
         except StorageError:
             raise  # possibly transient: Spark retries the task
         except LanceError as error:
             found = error
         self.counter.add(rows_of(found))
         yield result_batch(found)
+
+
+def rows_sent(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of ``FrameBatches``, with the names of their columns and without fillers."""
+    for batch in batches:
+        rows = batch.select(list(range(len(names)))).rename_columns(list(names))
+        is_row = batch.column(len(names)) if batch.num_columns > len(names) else None
+        has_fillers = is_row is not None and is_row.true_count < batch.num_rows
+        yield rows.filter(is_row) if has_fillers else rows
 
 
 def plan_frame(
@@ -80,10 +90,14 @@ def plan_frame(
     rows = RowWriter.of_frame(target, new_schema(frame.schema, dimensions), wanted)
 
     def run_job(options: RunOptions, watch: ProgressReporter) -> list[Any]:
+        from lance_nb.spark.frame_batches import FrameBatches  # needs PySpark
+
         counter = RowCounter(frame.sparkSession)
+        sent = FrameBatches.of(frame)
+        write = WritePartition(rows, counter, tuple(frame.columns))
         with no_pandas_warning():
-            job = frame.mapInArrow(WritePartition(rows, counter), RESULT_DDL)
-        return collect_results(job, counter, options, watch)
+            job = sent.frame.mapInArrow(write, RESULT_DDL)
+        return collect_results(job, counter, options, watch, sent.properties)
 
     return replace(rows.plan(wanted.mode, "a DataFrame"), run_job=run_job)
 
@@ -101,14 +115,22 @@ def clustered(frame: DataFrame, columns: Sequence[str] | str) -> DataFrame:
 
 
 def collect_results(
-    job: DataFrame, counter: RowCounter, options: RunOptions, watch: ProgressReporter
+    job: DataFrame,
+    counter: RowCounter,
+    options: RunOptions,
+    watch: ProgressReporter,
+    properties: Mapping[str, str] = NO_PROPERTIES,
 ) -> list[Any]:
-    """Run a job whose rows are pickled results; return them, or raise one that is a LanceError."""
+    """Run a job whose rows are pickled results; return them, or raise one that is a LanceError.
+
+    ``properties`` are local properties of the job.
+    """
 
     def tell(num_done: int, num_tasks: int, num_rows: int) -> None:
         watch.tasks(TaskProgress(num_done, num_tasks, 0, 0, num_rows))
 
-    action = SparkJob(job.sparkSession, "lance_nb: write a DataFrame", job.collect)
+    what = "lance_nb: write a DataFrame"
+    action = SparkJob(job.sparkSession, what, job.collect, properties)
     found = action.finish(counter, tell, options.is_stopped)
     results = [result_of_row(row) for row in found]
     for one in results:

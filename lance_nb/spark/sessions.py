@@ -38,7 +38,7 @@ _LOCAL: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": str(_PURGE_DELAY_MS),
 }
 _CONNECT = "pyspark.sql.connect"

@@ -310,13 +310,26 @@ class RowCounter:
         return 0 if self._sum is None else int(self._sum.value)
 
 
-class SparkJob:
-    """A Spark action that was not started. ``what`` is its description in the Spark UI."""
+NO_PROPERTIES: Mapping[str, str] = {}
 
-    def __init__(self, spark: SparkSession, what: str, action: Callable[[], Any]) -> None:
+
+class SparkJob:
+    """A Spark action that was not started. ``what`` is its description in the Spark UI.
+
+    ``properties`` are local properties of its job, on a classic session.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        what: str,
+        action: Callable[[], Any],
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> None:
         self._spark = spark
         self._what = what
         self._action = action
+        self._properties = properties
         self._group = f"lance_nb-{uuid.uuid4()}"
         self._stages: dict[int, tuple[int, int]] = {}
 
@@ -350,12 +363,19 @@ class SparkJob:
             raise NotSupportedError(_cannot_import(missing.group(1))) from job.exception()
 
     def _run(self) -> Any:
-        # Job groups and tags are per thread, so they are set in the thread of the action.
+        # Job groups, tags and properties are per thread, so the thread of the action sets them.
         if is_connect(self._spark):
             self._spark.addTag(self._group)
-        else:
-            self._spark.sparkContext.setJobGroup(self._group, self._what, interruptOnCancel=True)
-        return self._action()
+            return self._action()
+        context: Any = self._spark.sparkContext
+        context.setJobGroup(self._group, self._what, interruptOnCancel=True)
+        try:
+            for name, value in self._properties.items():
+                context.setLocalProperty(name, value)
+            return self._action()
+        finally:  # with PYSPARK_PIN_THREAD=false all threads share the properties
+            for name in self._properties:
+                context.setLocalProperty(name, None)
 
     def _listen(self, stack: ExitStack) -> None:
         """Collect progress events on Connect, which has no status tracker."""

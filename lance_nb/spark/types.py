@@ -324,6 +324,22 @@ def bytes_as_blobs(rows: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatch
     return rows if wanted.equals(rows.schema, check_metadata=True) else rows.cast(wanted)
 
 
+def fixed_width(kind: pa.DataType) -> int | None:
+    """Return the bytes of a value of an Arrow type, None if they vary."""
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_fixed_size_list(kind):
+        width = fixed_width(kind.value_type)
+        return None if width is None else width * int(kind.list_size)
+    if pa.types.is_struct(kind):
+        widths = [fixed_width(kind.field(at).type) for at in range(kind.num_fields)]
+        return None if None in widths else sum(filter(None, widths))
+    types = pa.types
+    if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
+        return max(int(kind.bit_width) // 8, 1)
+    return None
+
+
 def dataset_fields(names: Sequence[str], schema: pa.Schema) -> pa.Schema:
     """Return some fields of a dataset, nullable as in Spark. Raises SchemaMismatchError."""
     _check_known(names, schema)

@@ -45,7 +45,7 @@ from lance_nb.spark.plan import (
     may_pass,
 )
 from lance_nb.spark.source.options import TABLES, SourceOptions
-from lance_nb.spark.types import readable_schema, to_spark
+from lance_nb.spark.types import fixed_width, readable_schema, to_spark
 from lance_nb.table.diff.feed import INSERT, QUIET, TIME, TYPE, VERSION, make_feed
 from lance_nb.table.index_search import Ids, among
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
@@ -208,24 +208,8 @@ class ReadParts:
 
 def _width(fields: Iterable[pa.Field]) -> tuple[int, bool]:
     """Return the least bytes of a row, and whether all values have a fixed size."""
-    widths = [_fixed_width(one.type) for one in fields]
+    widths = [fixed_width(one.type) for one in fields]
     return sum(_VALUE_BYTES if one is None else one for one in widths), None not in widths
-
-
-def _fixed_width(kind: pa.DataType) -> int | None:
-    """Return the bytes of a value, None if they vary."""
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    if pa.types.is_fixed_size_list(kind):
-        width = _fixed_width(kind.value_type)
-        return None if width is None else width * int(kind.list_size)
-    if pa.types.is_struct(kind):
-        widths = [_fixed_width(kind.field(at).type) for at in range(kind.num_fields)]
-        return None if None in widths else sum(filter(None, widths))
-    types = pa.types
-    if types.is_primitive(kind) or types.is_fixed_size_binary(kind) or types.is_decimal(kind):
-        return max(int(kind.bit_width) // 8, 1)
-    return None
 
 
 def _total_bytes(snapshot: Snapshot) -> int:
