@@ -17,25 +17,30 @@ there, as an installed wheel has them.
 ``--dispatch`` times appends and updates of growing size by every engine: the sizes in
 ``lance_nb/spark/run.py`` come from there.
 
-Ratios to what Spark does by itself with the same files, wall / processor, of ``--rows 1000000``,
-``--runs 5``, on two cores of a shared machine under load (two runs, Spark 4.3.0):
+Ratios to what Spark does by itself with the same files, wall / processor, on two idle cores
+(Spark 4.3.0); of "wide": 0.73 / 0.77 by ``spark.sql``, 0.60 / 0.47 with ``columns=``, 0.72 / 0.73
+with a schema:
 
-==============================  ========================  ========================
-what                            base                      emb
-==============================  ========================  ========================
-DataFrame append                1.21 / 1.07, 1.20 / 1.19  0.33 / 0.40, 0.46 / 0.57
-write format("lance_nb")        1.39 / 1.22, 1.10 / 1.19  0.69 / 0.66, 0.64 / 0.64
-files, on Spark                 0.63 / 0.63, 0.57 / 0.53  0.38 / 0.38, 0.32 / 0.41
-lance_nb.spark.read             1.15 / 1.13, 1.37 / 1.22  1.68 / 1.46, 1.59 / 1.51
-read format("lance_nb")         1.98 / 1.76, 1.66 / 1.62  2.54 / 2.08, 2.17 / 2.08
-==============================  ========================  ========================
+==============================  ===========  ===========
+what                            base         emb
+==============================  ===========  ===========
+DataFrame append                0.82 / 0.80  0.54 / 0.53
+write format("lance_nb")        1.71 / 1.66  0.43 / 0.46
+files, on Spark                 0.29 / 0.28  0.14 / 0.12
+lance_nb.spark.read             1.02 / 0.89  1.06 / 0.99
+read format("lance_nb")         2.26 / 2.35  1.43 / 1.45
+count() of lance_nb.spark.read  0.20 / 0.22  0.27 / 0.28
+count() of format("lance_nb")   6.41 / 7.24  5.33 / 7.32
+==============================  ===========  ===========
 
-Settings that reach beyond lance_nb's own work are not made: with frozen garbage collection and
-TCP_QUICKACK in workers, unchecked Arrow memory in the JVM and other batch settings of the session,
-"files, on Spark" of base was 0.24 / 0.32 and "lance_nb.spark.read" 0.58 / 0.69, which is 0.1 to 0.3
-processor seconds a job. MIMALLOC_PURGE_DELAY is set for the workers of a session that
-``start_session`` starts: workers that returned freed memory between tasks took 1.5 times as long
-for "files, on Spark" of base.
+"format" is short because PySpark's data source is told neither columns nor counts, because the JVM
+spends more time on its batches, and because Spark measures the batches that it writes row by row
+(lance_nb/spark/frame_batches.py).
+
+Settings that reach beyond lance_nb's own work are not made, such as frozen garbage collection in
+workers and unchecked Arrow memory in the JVM. MIMALLOC_PURGE_DELAY is set for the workers of a
+session that ``start_session`` starts: workers that returned freed memory between tasks took 1.5
+times as long for "files, on Spark" of base.
 """
 
 from __future__ import annotations
@@ -62,6 +67,7 @@ from tests.benchmarks.stored import DATA
 
 HOME = DATA / "spark"
 NUM_FILES = 4
+WARM_UPS = 3
 CHANGES = {"value": "value * 2"}
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -124,19 +130,20 @@ def spent(before: dict[int, Process], after: dict[int, Process]) -> float:
 def timed(
     actions: Sequence[Callable[[], object]], runs: int, before_each: Callable[[], object] = int
 ) -> list[list[Took]]:
-    """Run each once to warm up, then all in turn ``runs`` times; return what each took in each.
+    """Run all in turn to warm up, then ``runs`` times; return what each took in each turn.
 
-    In turn, since the JVM compiles for minutes: what comes later is faster, whatever it does. What
+    In turn, since the JVM compiles for minutes: what comes later is faster, whatever it does. The
+    writes also warm up Spark's own reading of Parquet, so each way has several turns to do so. What
     is done ``before_each`` is not timed.
     """
     found: list[list[Took]] = [[] for _ in actions]
-    for at in range(runs + 1):
+    for at in range(WARM_UPS + runs):
         for action, kept in zip(actions, found, strict=True):
             before_each()
             before, wall = processes(), time.perf_counter()
             action()
             took = Took(time.perf_counter() - wall, spent(before, processes()))
-            if at:
+            if at >= WARM_UPS:
                 kept.append(took)
     return found
 
