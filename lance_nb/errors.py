@@ -431,7 +431,7 @@ class RunCancelledError(CancelledError):
     def __str__(self) -> str:
         return clip(
             f"cancelled after {self.num_done} of {self.num_tasks} tasks; nothing was committed, "
-            "and the files that were written belong to no version (cleanup removes them)"
+            "and files that tasks have written belong to no version (cleanup removes them)"
         )
 
 

@@ -65,7 +65,7 @@ DRIVER_STAGES = (
     "before the records go",
 )
 RESUME_STAGES = DRIVER_STAGES[2:]
-NO_CLAIM_STAGES = ("before the commit", "before the records go")  # if the version is there already
+NO_CLAIM_STAGES = ("before the records go",)  # a version that is there is not committed again
 DRIVER_S = 400.0  # in which a driver has ended, on a busy machine
 Cell = tuple[str, str, str]
 

@@ -58,8 +58,8 @@ EXAMPLES = {
     "RunCancelledError": (
         (3, 8),
         (
-            "cancelled after 3 of 8 tasks; nothing was committed, and the files that were written "
-            "belong to no version (cleanup removes them)"
+            "cancelled after 3 of 8 tasks; nothing was committed, and files that tasks have "
+            "written belong to no version (cleanup removes them)"
         ),
     ),
     "StorageError": (

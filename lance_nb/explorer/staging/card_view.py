@@ -47,6 +47,7 @@ from lance_nb.explorer.staging.act_review import ActReview
 from lance_nb.explorer.staging.actions import index_settings
 from lance_nb.explorer.staging.card import COMMITTED, Card
 from lance_nb.explorer.staging.cell_draft import CellDraft, draft_title
+from lance_nb.explorer.staging.edit_execution import LOCAL, SPARK
 from lance_nb.explorer.staging.edit_forms import (
     COORDINATES,
     EDITS,
@@ -90,8 +91,14 @@ _TITLES = {
 }
 
 
-def stage_code(form: EditForm, message: str = "") -> dict[str, str]:
-    """Return ``{python, magic}``; ``ds`` is the dataset at the newest version of its branch."""
+def stage_code(form: EditForm, message: str = "", engine: str = LOCAL) -> dict[str, str]:
+    """Return ``{python, magic}``; ``ds`` is the dataset at the newest version of its branch.
+
+    ``engine``: where the work runs. ``%lance`` has no line for work on Spark.
+    """
+    on_spark = _on_spark(form.verb, form.args, message) if engine == SPARK else None
+    if on_spark is not None:
+        return offered(on_spark, PYTHON_ONLY)
     return offered(_python(form.verb, form.args, message), _magic(form.verb, form.args))
 
 
@@ -121,6 +128,33 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
         also = {"message": message} if message else {}
         return Python("lance_nb.spark.append").call(Python("ds"), args["source"], **also)
     return _staged(Python("ds.stage()"), verb, args).attribute("commit").call(*said)
+
+
+def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None:
+    """Return what does the work on Spark; None for work that has no tasks."""
+    ds, verbs = Python("ds"), Python("lance_nb.spark")
+    also = {**({"message": message} if message else {}), "engine": SPARK}
+    if verb == "append":
+        return verbs.attribute(verb).call(ds, _source_code(args["source"]), **also)
+    if verb == "upsert":
+        on = args["on"][0] if len(args["on"]) == 1 else args["on"]
+        return verbs.attribute(verb).call(ds, _rows_code(args["source"]), on, **also)
+    if verb == "delete":
+        return verbs.attribute(verb).call(ds, args["where"], **also)
+    if verb == "update":
+        where = (args["where"],) if "where" in args else ()
+        return verbs.attribute(verb).call(ds, args["set"], *where, **also)
+    if verb == "compact":
+        how = {"compaction": args} if args else {}
+        return verbs.attribute(verb).call(ds, **how, **also)
+    if verb == "add_column" and "sql" in args:
+        return verbs.attribute("backfill").call(ds, {args["name"]: args["sql"]}, **also)
+    return None
+
+
+def _source_code(source: str) -> object:
+    """Return the path of files that tasks read, or the variable of a DataFrame."""
+    return source if source.endswith((*STREAMED, ".lance")) else _rows_code(source)
 
 
 def _staged(stage: Python, verb: str, args: Mapping[str, Any]) -> Python:
@@ -248,6 +282,11 @@ def _magic(verb: str, args: Mapping[str, Any]) -> str:
     return magic("status")
 
 
+def code_of(card: Card) -> dict[str, str]:
+    """Return the code of a card, on the engine that it runs on."""
+    return stage_code(card.form, card.message, card.where.name)
+
+
 def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
     """Return a card as JSON-able values; ``review`` has more consequences than the card's own."""
     form, dataset = card.form, card.dataset
@@ -261,7 +300,7 @@ def card_json(card: Card, review: ActReview | None = None) -> dict[str, Any]:
         "read_version": dataset.version,
         "state": card.state,
         "message": text.line(card.message),
-        "code": stage_code(form, card.message),
+        "code": code_of(card),
         "where": None if card.action else {**card.where.to_json(), "asked": form.engine},
         "lines": [text.line(one) for one in _lines(card)],
         "has_rows": card.action is None,

@@ -35,7 +35,7 @@ from lance_nb.explorer.staging.card import (
     ProgressReporter,
     Running,
 )
-from lance_nb.explorer.staging.card_view import stage_code, title_of
+from lance_nb.explorer.staging.card_view import code_of, title_of
 from lance_nb.explorer.staging.cell_draft import CellDraft
 from lance_nb.explorer.staging.edit_forms import EDITS, IN_CODE, EditForm
 from lance_nb.explorer.staging.operations_log import operations_log_of
@@ -347,7 +347,7 @@ def record(*cards: Card) -> None:
     if card.version is not None:
         place = branch, card.version
         undo = RestoreUndo(branch, card.version, what)
-    lines = [stage_code(one.form, one.message) for one in cards]
+    lines = [code_of(one) for one in cards]
     code = {key: "\n".join(one[key] for one in lines) for key in ("python", "magic")}
     operations_log_of(card.dataset.uri).record(what, code, undo, place)
 

@@ -129,10 +129,11 @@ class StageHandlers(RequestHandlers):
         if "source" in form.args:
             row_sources.check_rows(form.args["source"], row_sources.notebook_variables())
         note = check_edit(dataset, form)
-        where = None
-        if form.verb not in ACTION_VERBS:
-            where = placement_of(dataset, form, row_sources.notebook_variables()).to_json()
-        return Answer({"note": note, "code": stage_code(form), "where": where})
+        if form.verb in ACTION_VERBS:
+            return Answer({"note": note, "code": stage_code(form), "where": None})
+        where = placement_of(dataset, form, row_sources.notebook_variables())
+        code = stage_code(form, engine=where.name)
+        return Answer({"note": note, "code": code, "where": where.to_json()})
 
     def on_cards(self, args: Mapping[str, Any]) -> Answer:
         """Return the cards; those that have to be compared with newer commits say so."""

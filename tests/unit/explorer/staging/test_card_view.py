@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import lance_nb
 from lance_nb.explorer.staging.card_view import stage_code
@@ -25,6 +26,46 @@ def test_the_python_line_does_the_same(
     if rows is not None:
         found = lance_nb.dataset(tmp_path / "a.lance")
         assert (found.version, found.count_rows()) == (2, rows)
+
+
+ON_SPARK: list[tuple[str, dict[str, Any], str, int]] = [
+    ("append", {"source": "more.parquet"}, "append(ds, 'more.parquet'", 22),
+    ("upsert", {"source": "more", "on": ["id"]}, "upsert(ds, more, 'id'", 22),
+    ("delete", {"where": "id < 3"}, "delete(ds, 'id < 3'", 17),
+    ("update", {"set": {"price": "0"}, "where": "id < 3"},
+     "update(ds, {'price': '0'}, 'id < 3'", 20),
+    ("update", {"set": {"price": "0"}}, "update(ds, {'price': '0'}", 20),
+    ("compact", {"target_rows_per_fragment": 1000},
+     "compact(ds, compaction={'target_rows_per_fragment': 1000}", 20),
+    ("compact", {}, "compact(ds", 20),
+    ("add_column", {"name": "twice", "sql": "price * 2"},
+     "backfill(ds, {'twice': 'price * 2'}", 20),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ON_SPARK, ids=lambda case: case[2])
+def test_the_line_of_work_on_spark_names_the_engine(
+    case: tuple[str, dict[str, Any], str, int], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verb, args, line, rows = case
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(MORE, "more.parquet")
+    data = pa.table({"id": range(20), "price": [float(one) for one in range(20)]})
+    ds = lance_nb.write_dataset(data, "a.lance", max_rows_per_file=10)
+    code = stage_code(EditForm.of(verb, args), "why", "spark")
+    assert code["python"] == f"lance_nb.spark.{line}, message='why', engine='spark')"
+    assert code["magic"] == stage_code(EditForm("edits", {}))["magic"]
+    here = code["python"].replace("engine='spark'", "engine='local'")
+    eval(here, {"ds": ds, "lance_nb": lance_nb, "more": MORE})  # noqa: S307 - our own line
+    found = lance_nb.dataset("a.lance")
+    assert (found.version, found.count_rows()) == (2, rows)
+    assert found.versions()[-1]["metadata"]
+
+
+def test_work_without_tasks_has_the_same_line_everywhere() -> None:
+    for verb, args in (("restore", {"version": "1"}), ("drop_columns", {"columns": ["a"]})):
+        form = EditForm.of(verb, args)
+        assert stage_code(form, "", "spark") == stage_code(form)
 
 
 @pytest.mark.parametrize(
