@@ -14,8 +14,8 @@ numbers, times, booleans        those of its type
 strings, binary                 ``octet_length``
 arrays of values of fixed size  the number of elements times their size
 structs                         the sum of the fields
-maps, arrays of strings,        unknown: Spark measures the batches of this DataFrame
-variants
+maps, arrays of strings,        unknown: Spark measures the batches of this DataFrame, as it does
+variants                        if more than ``_MANY`` columns vary
 ==============================  ==================================================================
 
 Both numbers are local properties of the thread that runs the job: the settings of the session stay
@@ -48,6 +48,7 @@ MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH_ROWS = 8_192
 _UNMEASURED = f"{2**31 - 1}b"  # the value with which Spark does not add up bytes
 _OFFSET_BYTES = 4
+_MANY = 256  # the code of more sizes would not be compiled
 _IS_ROW = "is_row"
 
 
@@ -76,55 +77,52 @@ class FrameBatches:
             return cls(frame, {})
         sets_rows = bool(known.contains(MAX_ROWS))
         num_rows = int(session.conf.get(MAX_ROWS)) if sets_rows else _BATCH_ROWS
-        sizes = [_size(frame[one.name], one.dataType) for one in frame.schema]
-        if any(one is None for one in sizes) or num_rows <= 0:
-            return cls(frame, {})
+        sizes = [_size(F.col(one.name), one.dataType) for one in frame.schema]
         found = [one for one in sizes if one is not None]
+        varying = [part for one in found for part in one.varying]
+        if len(found) < len(sizes) or len(varying) > _MANY or num_rows <= 0:
+            return cls(frame, {})
         fixed_bytes = max(1, sum(one.fixed for one in found))
-        varies = any(one.varying is not None for one in found)
-        least_bytes = 2 * fixed_bytes if varies else fixed_bytes
+        least_bytes = 2 * fixed_bytes if varying else fixed_bytes
         if not sets_rows:
             num_rows = max(1, min(num_rows, BATCH_BYTES // least_bytes))
         row_bytes = BATCH_BYTES // num_rows
         if row_bytes < least_bytes:  # a batch of as many rows as the user has set is larger
             return cls(frame, {})
         properties = {MAX_ROWS: str(num_rows), MAX_BYTES: _UNMEASURED}
-        if not varies:
+        if not varying:
             return cls(frame, properties)
         return cls(_with_fillers(frame, found, row_bytes - fixed_bytes), properties)
 
 
 class Size(NamedTuple):
-    """The bytes of a value: a part that all values have, and one that varies."""
+    """The bytes of a value: what all values have, and expressions to be added to it."""
 
     fixed: int
-    varying: Column | None = None
-
-    def __add__(self, other: Size) -> Size:  # type: ignore[override]
-        """Return the size of both."""
-        parts = [one for one in (self.varying, other.varying) if one is not None]
-        varying = parts[0] + parts[1] if len(parts) == 2 else next(iter(parts), None)
-        return Size(self.fixed + other.fixed, varying)
+    varying: tuple[Column, ...] = ()
 
 
 def _size(column: Column, kind: DataType) -> Size | None:
     """Return the size of the values of a column, None if it is unknown."""
     if isinstance(kind, StringType | BinaryType):
-        return Size(_OFFSET_BYTES, F.coalesce(F.octet_length(column).cast("long"), F.lit(0)))
+        return Size(_OFFSET_BYTES, (_or_zero(F.octet_length(column)),))
     if isinstance(kind, ArrayType):
         width = fixed_width(to_arrow_type(kind.elementType, timezone="UTC"))
-        length = F.coalesce(F.array_size(column).cast("long"), F.lit(0))
-        return None if width is None else Size(_OFFSET_BYTES, length * width)
+        length = _or_zero(F.array_size(column))
+        return None if width is None else Size(_OFFSET_BYTES, (length * width,))
     if isinstance(kind, StructType):
-        total = Size(0)
-        for at, one in enumerate(kind):
-            part = _size(column.getField(one.name), one.dataType)
-            if part is None or one.name in kind.names[:at]:
-                return None
-            total += part
-        return total
+        parts = [_size(column.getField(one.name), one.dataType) for one in kind]
+        found = [one for one in parts if one is not None]
+        if len(found) < len(parts) or len(set(kind.names)) < len(parts):
+            return None
+        varying = tuple(part for one in found for part in one.varying)
+        return Size(sum(one.fixed for one in found), varying)
     width = fixed_width(to_arrow_type(kind, timezone="UTC"))
     return None if width is None else Size(width)
+
+
+def _or_zero(length: Column) -> Column:
+    return F.coalesce(length.cast("long"), F.lit(0))
 
 
 def _with_fillers(frame: DataFrame, sizes: list[Size], share: int) -> DataFrame:
@@ -132,14 +130,23 @@ def _with_fillers(frame: DataFrame, sizes: list[Size], share: int) -> DataFrame:
 
     ``share``: how many of the bytes that vary a row may have without fillers.
     """
-    total: Any = sum(sizes, Size(0)).varying
+    total = _sum([part for one in sizes for part in one.varying])
     row = F.array(F.lit(True))
     fillers = F.array_repeat(F.lit(False), (total / share).cast("int"))
     marks = F.when(total <= share, row).otherwise(F.concat(row, fillers))
     padded = frame.select("*", F.explode(marks).alias(_IS_ROW))
-    is_row = padded[_IS_ROW]
+    is_row = F.col(_IS_ROW)
     columns = [
-        padded[name] if size.varying is None else F.when(is_row, padded[name]).alias(name)
+        F.when(is_row, F.col(name)).alias(name) if size.varying else F.col(name)
         for name, size in zip(frame.columns, sizes, strict=True)
     ]
     return padded.select(*columns, is_row)
+
+
+def _sum(parts: list[Column]) -> Column:
+    """Add columns in pairs: Spark visits the tree of an expression by recursion."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        rest = parts[-1:] if len(parts) % 2 else []
+        parts = [left + right for left, right in pairs] + rest
+    return parts[0]

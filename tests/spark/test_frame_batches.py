@@ -92,15 +92,33 @@ def test_short_rows_have_no_fillers_and_numbers_no_marks(unset: SparkSession) ->
     assert [rows for _, rows, _ in batches_of(numbers)] == [8_192, 1_808] * 2
 
 
-def test_wide_rows_come_in_batches_of_fewer(unset: SparkSession) -> None:
-    columns = [f"id + {at} AS c{at}" for at in range(4_000)]
-    one = sent(unset.range(0, 4_500, 1, 1).selectExpr(*columns))
+def test_wide_rows_come_in_batches_of_fewer(
+    unset: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.frame_batches.BATCH_BYTES", 1 << 20)
+    columns = [f"id + {at} AS c{at}" for at in range(100)]
+    one = sent(unset.range(0, 3_000, 1, 1).selectExpr(*columns))
     assert not has_marks(one)
     found = batches_of(one)
-    assert [rows for _, rows, _ in found] == [2_097, 2_097, 306]
-    assert max(size for _, _, size in found) <= 70 * 1024**2  # with bits of validity
+    assert [rows for _, rows, _ in found] == [1_310, 1_310, 380]
+    assert max(size for _, _, size in found) <= 1.1 * (1 << 20)  # with bits of validity
     with_text = sent(unset.range(0, 10).selectExpr(*columns, "'x' AS text"))
-    assert with_text.properties[MAX_ROWS] == str((64 << 20) // (2 * (4_000 * 8 + 4)))
+    assert with_text.properties[MAX_ROWS] == str((1 << 20) // (2 * (100 * 8 + 4)))
+
+
+def test_many_texts_are_added_up_and_thousands_measured_by_spark(
+    unset: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.frame_batches.BATCH_BYTES", 1 << 20)
+    frame = unset.range(0, 700, 1, 1)
+    texts = [f"concat('text {at} ', repeat('x', int(id))) AS t{at}" for at in range(60)]
+    one = sent(frame.selectExpr("id", *texts))
+    assert has_marks(one)
+    found = batches_of(one)
+    assert sum(rows for _, rows, _ in found) == 700
+    assert max(size for _, _, size in found) < 1.2 * (1 << 20)  # a row has up to 43 KB
+    many = [f"'text' AS t{at}" for at in range(2_000)]
+    assert dict(sent(frame.selectExpr(*many)).properties) == {}
 
 
 @pytest.mark.parametrize(
