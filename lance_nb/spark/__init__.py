@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lance_nb.spark.background_jobs import Job, RunProgress, jobs, submit
-    from lance_nb.spark.dataframes import plan_frame, read, register, register_views
+    from lance_nb.spark.dataframes import plan_frame, read, register
     from lance_nb.spark.engine import TaskProgress
     from lance_nb.spark.journal import forget, unfinished
     from lance_nb.spark.merge_insert import (
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from lance_nb.spark.tasks.files import SourceSettings, plan_append
     from lance_nb.spark.tasks.maintenance import plan_clone, plan_compaction, plan_index
     from lance_nb.spark.tasks.rows import plan_count, plan_delete, plan_diff, plan_update
+    from lance_nb.spark.views import register_views
 
 __all__ = [
     "Job",
@@ -110,7 +111,7 @@ __all__ = [
 ]
 
 _EXPORTS = {
-    "dataframes": "plan_frame read register register_views",
+    "dataframes": "plan_frame read register",
     "engine": "TaskProgress",
     "background_jobs": "Job RunProgress jobs submit",
     "journal": "forget unfinished",
@@ -126,6 +127,7 @@ _EXPORTS = {
     "tasks.files": "SourceSettings plan_append",
     "tasks.maintenance": "plan_clone plan_compaction plan_index",
     "tasks.rows": "plan_count plan_delete plan_diff plan_update",
+    "views": "register_views",
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()}
 

@@ -16,14 +16,13 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError, StorageError
+from lance_nb.errors import InvalidInputError, LanceError, StorageError
 from lance_nb.spark.background_jobs import ProgressReporter
 from lance_nb.spark.engine import RESULT_DDL, TaskProgress, result_batch, result_of_row, rows_of
 from lance_nb.spark.plan import PinnedVersion, Plan
@@ -272,40 +271,3 @@ def _pinned(said: dict[str, str], dataset: LanceDataset) -> dict[str, str]:
     ref = {"branch": pinned.branch, "version": str(pinned.version)}
     stored = {STORAGE_OPTIONS: pinned.options_json, "allowbases": pinned.bases_json}
     return {key: text for key, text in {**stored, **said, **ref}.items() if text}
-
-
-def register_views(spark: SparkSession, root: str) -> list[str]:
-    """Create a temporary view for every dataset in a local folder; return their names.
-
-    ``photos.lance`` becomes the view ``photos``. For ``spark.sql`` a view keeps the version that
-    was the newest when it was made, because Spark keeps what a view has planned;
-    ``lance_nb.spark.sql`` knows the names too, and reads the newest version.
-
-    Raises InvalidInputError if ``root`` is not a folder, NotSupportedError on Spark Connect, whose
-    server may not see the folder.
-    """
-    if is_connect(spark):
-        raise NotSupportedError(
-            "register_views() lists a local folder, which a Spark Connect server may not see; "
-            "use read() for each dataset"
-        )
-    folder = Path(root)
-    if not folder.is_dir():
-        raise InvalidInputError(f"{root!r} is not a folder")
-    names = []
-    for path in sorted(folder.iterdir()):
-        if (path / "_versions").is_dir():
-            name = path.name.removesuffix(".lance").replace("-", "_").replace(".", "_")
-            read(str(path), spark=spark).createOrReplaceTempView(name)
-            names.append(name)
-            _VIEWS.setdefault(spark, {})[name] = str(path)
-    return names
-
-
-# The datasets of the views of each session.
-_VIEWS: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
-
-
-def registered_views(spark: SparkSession) -> Mapping[str, str]:
-    """Return the datasets that have views of ``register_views``, by the names of the views."""
-    return _VIEWS.get(spark, {})

@@ -28,8 +28,7 @@ everything              otherwise
 ======================  ==========================================================================
 
 Limits: a query that sqlglot can parse, not INSERT, MERGE or DDL (``lance_nb.spark.write``,
-``merge``). Temporary views of
-``register_views`` that are used by ``spark.sql`` itself keep the version they were made at.
+``merge``).
 Source: time travel of Spark SQL; ``SparkSession.sql`` with DataFrames as arguments, PySpark 4.3.
 """
 
@@ -49,7 +48,7 @@ from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.database import Database, database
 from lance_nb.errors import InvalidInputError
-from lance_nb.spark.dataframes import read, registered_views
+from lance_nb.spark.dataframes import read
 from lance_nb.spark.row_writer import Destination
 from lance_nb.spark.sessions import find_session, start_session
 from lance_nb.table.filtered_scan import quoted
@@ -87,6 +86,8 @@ def sql(
     Raises InvalidInputError for what is not a query or cannot be parsed, VersionNotFoundError,
     DatasetNotFoundError, and the exceptions of Spark.
     """
+    from lance_nb.spark.views import registered_views  # needs PySpark
+
     session = spark or find_session() or start_session()
     parsed = _parsed(query)
     known: dict[str, Destination] = {**registered_views(session), **_tables(tables, parsed)}

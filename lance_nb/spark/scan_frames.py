@@ -79,13 +79,13 @@ def dataframe_of_parts(
     schema = spark_schema(parts[0].schema())
     numbers = spark.range(0, len(parts), 1, numPartitions=len(parts))
     if not is_connect(spark) and (size_bytes is None or size_bytes > BROADCAST_BYTES):
-        numbers = _without_statistics(numbers)
+        numbers = without_statistics(numbers)
     with no_pandas_warning():
         frame = numbers.mapInArrow(ReadParts(tuple(parts)), schema)
     return frame if count is None or is_connect(spark) else ScanDataFrame(frame, count)
 
 
-def _without_statistics(frame: DataFrame) -> DataFrame:
+def without_statistics(frame: DataFrame) -> DataFrame:
     """Return the same rows as an RDD of the JVM, of which Spark assumes that it is large."""
     java: Any = frame
     numbers = java._jdf.toDF()  # noqa: SLF001 - there is no public API
