@@ -18,19 +18,19 @@ there, as an installed wheel has them.
 ``lance_nb/spark/run.py`` come from there.
 
 Ratios to what Spark does by itself with the same files, wall / processor, on two idle cores
-(Spark 4.3.0); of "wide": 0.73 / 0.77 by ``spark.sql``, 0.60 / 0.47 with ``columns=``, 0.72 / 0.73
+(Spark 4.3.0); of "wide": 0.76 / 0.80 by ``spark.sql``, 0.54 / 0.53 with ``columns=``, 0.89 / 1.17
 with a schema:
 
 ==============================  ===========  ===========
 what                            base         emb
 ==============================  ===========  ===========
-DataFrame append                0.82 / 0.80  0.54 / 0.53
-write format("lance_nb")        1.71 / 1.66  0.43 / 0.46
-files, on Spark                 0.29 / 0.28  0.14 / 0.12
-lance_nb.spark.read             1.02 / 0.89  1.06 / 0.99
-read format("lance_nb")         2.26 / 2.35  1.43 / 1.45
-count() of lance_nb.spark.read  0.20 / 0.22  0.27 / 0.28
-count() of format("lance_nb")   6.41 / 7.24  5.33 / 7.32
+DataFrame append                0.98 / 0.97  0.39 / 0.37
+write format("lance_nb")        1.88 / 1.98  0.46 / 0.42
+files, on Spark                 0.32 / 0.30  0.14 / 0.13
+lance_nb.spark.read             0.78 / 0.85  0.95 / 0.92
+read format("lance_nb")         1.82 / 2.10  1.55 / 1.61
+count() of lance_nb.spark.read  0.24 / 0.22  0.21 / 0.22
+count() of format("lance_nb")   6.94 / 6.70  2.73 / 3.71
 ==============================  ===========  ===========
 
 "format" is short because PySpark's data source is told neither columns nor counts, because the JVM
