@@ -25,7 +25,7 @@ pytestmark = MARKS
 NEEDED = ("grpc", "grpc_status", "google.rpc", "zstandard", "pandas")
 
 CLIENT = """
-import json, sys, threading, time, warnings
+import json, os, sys, threading, time, warnings
 warnings.simplefilter("ignore")
 import pyarrow as pa
 import lance_nb
@@ -46,16 +46,20 @@ new = frame.selectExpr("id + 10000 AS id", "name", "vector")
 said["appended"] = spark.write(new, uri, "append", progress=told.append).version
 said["phases"] = list(dict.fromkeys(one.phase for one in told))
 
+here = os.getpid()
+
 def slow(batch):
-    time.sleep(60 if batch.num_rows else 0)
+    time.sleep(60 if os.getpid() != here else 0)  # planning computes a batch, in this process
     return pa.record_batch({"x": batch["id"]})
 
 stop = threading.Event()
-threading.Timer(1, stop.set).start()
+threading.Timer(5, stop.set).start()
+began = time.monotonic()
 try:
     spark.backfill(uri, slow, ["id"], engine="spark", spark=session, stop=stop.is_set)
 except RunCancelledError as error:
     said["cancelled"] = str(error)
+said["cancelled in time"] = time.monotonic() - began < 30
 said["lives"] = session.range(5).count()
 on = {"engine": "spark", "spark": session}
 ids = frame.selectExpr("id + 20000 AS id", "'new' AS name", "vector")
@@ -144,7 +148,7 @@ def test_a_wheel_runs_every_verb_on_connect(
     assert said.pop("cancelled").startswith("cancelled after")
     assert said == {
         "read": list(range(7)), "alias": "lance", "found": True, "appended": 2,
-        "sql": [7, 6], "counted": NUM_ROWS,
+        "cancelled in time": True, "sql": [7, 6], "counted": NUM_ROWS,
         "phases": ["running", "committing", "done"], "lives": 5,
     }  # fmt: skip
     kept = [one for one in range(NUM_ROWS) if one not in {10, 11}]
