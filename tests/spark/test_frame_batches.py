@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb import spark
 from lance_nb.spark.dataframes import rows_sent
 from lance_nb.spark.spark_engine import RowCounter, SparkJob
 from tests.spark.data import MARKS, by_pylance
+from tests.support.requirements import require_pylance
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from lance_nb.spark.frame_batches import FrameBatches
 
 pytestmark = MARKS
+lance: Any = require_pylance()
 MAX_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 MAX_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
@@ -218,3 +221,38 @@ def test_values_are_computed_once(unset: SparkSession, tmp_path: Path) -> None:
     found = by_pylance(uri)
     assert found["id"].to_pylist() == list(range(200))
     assert {len(one) for one in found["text"].to_pylist()} == {36, 36_000}
+
+
+def test_large_rows_replace_others_and_are_sorted_into_fragments(
+    unset: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fillers together with an overwrite by condition, a cast, sorted partitions and blobs."""
+    monkeypatch.setattr("lance_nb.spark.frame_batches.BATCH_BYTES", 1 << 16)
+    uri = str(tmp_path / "rows.lance")
+    blob = {"lance-encoding:blob": "true"}
+    fields = [
+        pa.field("id", pa.int32(), nullable=False),
+        pa.field("text", pa.large_string()),
+        pa.field("file", pa.large_binary(), metadata=blob),
+    ]
+    old = pa.table([range(40), ["old"] * 40, [b"old"] * 40], pa.schema(fields))
+    lance_nb.write_dataset(old, uri, enable_stable_row_ids=True, data_storage_version="2.1")
+    new = unset.range(20, 60, 1, 4).selectExpr(
+        "id",
+        "repeat('y', int(id % 7) * 3000) AS text",
+        "binary(repeat('z', int(id) * 100)) AS file",
+    )
+    assert has_marks(sent(new))
+    spark.write(new, uri, "overwrite", where="id >= 20", cluster_by="text")
+    found = lance.dataset(uri)
+    rows = {row["id"]: row["text"] for row in found.to_table(["id", "text"]).to_pylist()}
+    after = {at: "y" * (at % 7 * 3_000) for at in range(20, 60)}
+    assert rows == {**dict.fromkeys(range(20), "old"), **after}
+    assert found.count_rows() == 60
+    for fragment in found.get_fragments()[1:]:
+        texts = fragment.to_table(["text"])["text"].to_pylist()
+        assert texts == sorted(texts)
+    ids = found.to_table(["id"], with_row_id=True)
+    files = found.take_blobs("file", ids=ids["_rowid"].to_pylist())
+    sizes = dict(zip(ids["id"].to_pylist(), (len(one.readall()) for one in files), strict=True))
+    assert sizes == {**dict.fromkeys(range(20), 3), **{at: at * 100 for at in range(20, 60)}}

@@ -176,6 +176,16 @@ def test_a_script_without_a_guard_commits_once_on_spark(
     assert said == []
 
 
+def test_a_read_has_a_partition_for_each_core(
+    session: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert spark.read(uri, spark=session).rdd.getNumPartitions() == 1  # eight small fragments
+    monkeypatch.setattr("lance_nb.spark.plan._LEAST_BYTES", 1)
+    found = spark.read(uri, spark=session)
+    assert found.rdd.getNumPartitions() == session.sparkContext.defaultParallelism == 2
+    assert sorted(row["id"] for row in found.select("id").collect()) == list(range(NUM_ROWS))
+
+
 @dataclass(frozen=True)
 class FailsFirst:
     """A task of a test: fails when it is tried first, then deletes nothing."""

@@ -73,6 +73,8 @@ def test_every_other_heavy_card_runs_on_spark_too(session: SparkSession, tmp_pat
         card = area.add(lance_nb.dataset(uri), form, names, ProgressReporter())
         shown = card_json(card)["where"]
         assert (card.state, shown["name"], shown["movable"]) == (PLANNED, "spark", True)
+        code = card_json(card)["code"]["python"]
+        assert code.endswith("engine='spark')") or verb == "cast_column"  # has no verb on Spark
         area.commit(card.id, f"{verb} on Spark", told)
         assert card.problem is None
         assert (told.now.engine, told.now.rows) == ("spark", rows)

@@ -131,7 +131,7 @@ def _python(verb: str, args: Mapping[str, Any], message: str) -> Python:
 
 
 def _on_spark(verb: str, args: Mapping[str, Any], message: str) -> Python | None:
-    """Return what does the work on Spark; None for work that has no tasks."""
+    """Return what does the work on Spark; None where ``lance_nb.spark`` has no verb for it."""
     ds, verbs = Python("ds"), Python("lance_nb.spark")
     also = {**({"message": message} if message else {}), "engine": SPARK}
     if verb == "append":

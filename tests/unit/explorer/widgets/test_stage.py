@@ -59,6 +59,15 @@ def test_what_is_typed_is_checked_without_the_lock(session: Session) -> None:
                            args={"source": "more", "on": "nope"})["message"]  # fmt: skip
 
 
+def test_a_form_for_spark_shows_the_code_for_spark(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "why_not", lambda: None)  # as where Java is installed
+    found = ask(session, "check", verb="delete", args={"where": "id < 3"}, engine="spark")
+    assert found["where"]["name"] == "spark"
+    assert found["code"]["python"] == "lance_nb.spark.delete(ds, 'id < 3', engine='spark')"
+
+
 @pytest.mark.parametrize("kind", ["add", "prepare", "rerun", "commit", "all"])
 def test_nothing_is_staged_or_committed_while_the_lock_is_shut(session: Session, kind: str) -> None:
     found = ask(session, kind, verb="append", args={"source": "more"}, id="x", message="")

@@ -64,6 +64,21 @@ def test_bytes_to_read_are_those_of_the_columns_and_of_the_filter(tmp_path: Path
     assert whole.size_bytes == num_rows * 5
 
 
+def test_partitions_take_the_columns_of_the_filter_into_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lance_nb.spark.plan._LEAST_BYTES", 1024**2)
+    monkeypatch.setattr("lance_nb.spark.source.scan._OPEN_BYTES", 0)
+    rng = np.random.default_rng(2)
+    texts = [rng.bytes(1_000).hex() for _ in range(4_000)]
+    table = pa.table({"id": range(4_000), "text": texts})
+    uri = str(tmp_path / "rows.lance")
+    lance_nb.write_dataset(table, uri, max_rows_per_file=1_000)
+    for predicate, num_parts in (("id >= 0", 1), ("text IS NOT NULL", 2)):
+        said = {"path": uri, "columns": "id", "filter": predicate}
+        assert len(ReadPlan.of(SourceOptions.of(said)).parts(2)) == num_parts
+
+
 def test_rows_of_text_that_compress_well_are_counted_all_the_same(tmp_path: Path) -> None:
     uri = str(tmp_path / "rows.lance")
     same = {"text": pa.repeat("same", 100_000), "id": pa.nulls(100_000, pa.int64())}
