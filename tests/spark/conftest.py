@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of Spark's Python processes: each of them compiling everything takes long."""
-    kept = {key: one for key, one in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("bytecode"))}
+def bytecode() -> dict[str, str]:
+    """The environment of Spark's Python processes: they keep, and find, what has been compiled.
+
+    With a cache that begins empty in each run, the imports of a process take 3.9 s of processor
+    instead of 0.9.
+    """
+    return {key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 @pytest.fixture(scope="session")
-def session(bytecode: dict[str, str]) -> Iterator[SparkSession]:
+def session() -> Iterator[SparkSession]:
     """A session with two cores that tries each task three times."""
     problem = spark.why_not()
     if problem is not None:
@@ -32,7 +35,6 @@ def session(bytecode: dict[str, str]) -> Iterator[SparkSession]:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patched:
         warnings.simplefilter("ignore")
         patched.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patched.setenv("PYTHONPYCACHEPREFIX", bytecode["PYTHONPYCACHEPREFIX"])
         made = spark.start_session(
             spark__master="local[2,3]",
             spark__driver__memory="1g",
