@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import shutil
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,22 +112,39 @@ CHANGES: dict[str, Callable[[Any], None]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool, Path], str]:
+    """Copy a dataset with an index of each kind; pylance builds them once, which takes seconds."""
+    lance = require_pylance()
+    folder = tmp_path_factory.mktemp("indexed")
+
+    @cache
+    def built(stable: bool) -> str:
+        uri = str(folder / f"{stable}.lance")
+        ds = lance.write_dataset(
+            rows(0, 1500), uri, max_rows_per_file=500, enable_stable_row_ids=stable
+        )
+        for name, (column, kind) in KINDS.items():
+            if kind.startswith("IVF"):
+                more = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
+                ds = ds.create_index(column, kind, name=name, num_partitions=2, **more)
+            else:
+                ds.create_scalar_index(column, kind, name=name)
+        return uri
+
+    return lambda stable, path: str(shutil.copytree(built(stable), path / "d.lance"))
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["plain", "stable"])
 @pytest.mark.parametrize("change", [*CHANGES, "defer"])
-def test_indices_of_pylance_have_no_finding(change: str, stable: bool, tmp_path: Path) -> None:
+def test_indices_of_pylance_have_no_finding(
+    change: str, stable: bool, tmp_path: Path, indexed: Callable[[bool, Path], str]
+) -> None:
     lance = require_pylance()
     if change == "defer" and stable:
         pytest.skip("pylance does not defer the remap of stable row ids")
-    uri = str(tmp_path / "d.lance")
-    ds = lance.write_dataset(
-        rows(0, 1500), uri, max_rows_per_file=500, enable_stable_row_ids=stable
-    )
-    for name, (column, kind) in KINDS.items():
-        if kind.startswith("IVF"):
-            more = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
-            ds = ds.create_index(column, kind, name=name, num_partitions=2, **more)
-        else:
-            ds.create_scalar_index(column, kind, name=name)
+    uri = indexed(stable, tmp_path)
+    ds = lance.dataset(uri)
     (CHANGES | {"defer": _defer})[change](ds)
     found = lance_nb.verify(uri)
     assert not found.findings, found
