@@ -1,7 +1,8 @@
 # Run lint and every tier, also when one fails; end with a table of results and seconds.
 #
-# A browser and a JVM leave much of two cores idle: Spark runs beside the browser tests and lint, and
-# its output follows in one piece.
+# A JVM leaves much of two cores idle: Spark runs beside what compares with pylance, and its output
+# follows in one piece. Begun with the browser tests it was the longest, alone at the end, and a
+# browser that shares the cores with it is late.
 set -u
 
 results=$(mktemp)
@@ -18,9 +19,9 @@ run() {
 }
 
 run test-fast
-run test-interop
 run test-spark >"$beside" 2>&1 &
 trap 'trap "" TERM; kill 0; exit 130' INT # what runs in the background ignores Ctrl-C
+run test-interop
 run test-ui
 run lint
 wait
