@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", FILES)
 def test_damages_end_in_data_or_a_lance_error(name: str) -> None:
-    _fuzz([name], first=1000, count=int(120 * SCALE))
+    _fuzz([name], first=1000, count=int(80 * SCALE))
 
 
 def _fuzz(names: list[str], first: int, count: int) -> None:

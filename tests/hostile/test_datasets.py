@@ -19,7 +19,7 @@ SCALE = float(os.environ.get("LANCE_NB_TEST_SCALE", "1"))
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "stable"])
 def test_health_of_damaged_datasets_is_reported(kind: str) -> None:
-    _run(kind, 10_000, int(60 * SCALE))
+    _run(kind, 10_000, int(40 * SCALE))
 
 
 def _run(kind: str, first: int, count: int) -> None:

@@ -1,4 +1,4 @@
-"""60 random sequences of 30 verbs, ours and pylance's in turns; the long form: make stateful."""
+"""42 random sequences of 30 verbs, ours and pylance's in turns; the long form: make stateful."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.stateful.sequences import STEPS, VERBS, both_engines, run, run_many, 
 from tests.stateful.world import DifferenceError, World
 from tests.support.requirements import require_pylance
 
-RUNS = 60
+RUNS = 42
 SHARES = 6  # so that two workers share the time
 READ_AGAIN = 0.15  # of the old versions by us, at the end; the long form reads all
 

@@ -19,7 +19,7 @@ KILLED = ("append", "cleanup_old_versions", "create_branch", "tags.update", "mer
 @pytest.mark.slow
 def test_a_killed_writer_leaves_the_state_before_or_after() -> None:
     require_pylance()
-    output = run("tests.torture.kills", *KILLED, most=6)
+    output = run("tests.torture.kills", *KILLED, most=4)
     assert "'rounds': " in output
 
 
@@ -31,7 +31,7 @@ LOST = ("create", "append", "tags.delete", "branches.delete", "migrate_manifest_
 def test_a_power_failure_leaves_the_state_before_or_after() -> None:
     """Found by it: new folders, deleted tags, branches and old names were not synced."""
     require_pylance()
-    output = run("tests.torture.losses", *LOST, most=20)
+    output = run("tests.torture.losses", *LOST, most=12)
     assert "'states': " in output
 
 
