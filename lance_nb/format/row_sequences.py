@@ -57,8 +57,8 @@ class RowIdSegments:
 
     @classmethod
     def from_numpy(cls, row_ids: U64s) -> RowIdSegments:
-        """Build one segment, the smallest that holds the ids."""
-        return cls((choose_segment(np.asarray(row_ids, np.uint64)),))
+        """Build the smallest list of segments that holds the ids in their order."""
+        return cls(tuple(choose_segments(np.asarray(row_ids, np.uint64))))
 
     @classmethod
     def from_bytes(
@@ -270,6 +270,58 @@ def _check_ascending(values: U64s, path: str) -> None:
 
 
 # --- writing segments -----------------------------------------------------------------------------
+
+_GAPS = (1, 16, 256, 4096, 1 << 62)
+"""Gaps between ascending ids that are tried as the widest inside of a segment."""
+_SEGMENT_BYTES = 12  # bounds, base and lengths of a segment, about
+
+
+def choose_segments(values: U64s) -> list[Segment]:
+    """Return few segments that hold ``values`` in their order in few bytes.
+
+    Updated rows lie behind the rows that kept their place, and after a compaction in one fragment
+    with them: as one segment such a sequence is an array of all its ids, as segments it is ranges
+    with holes. Sequences are cut where ids descend and at gaps that are wide; what is too short to
+    pay for a segment of its own is joined into an array. Several widths are tried.
+    """
+    whole = choose_segment(values)
+    if isinstance(whole, Range) or len(values) < 2:
+        return [whole]
+    best: list[Segment] = [whole]
+    size = _num_bytes(best) - _SEGMENT_BYTES  # a few bytes less do not pay for more lookups
+    is_descent = values[1:] <= values[:-1]
+    gaps = values[1:] - values[:-1]  # without meaning where ids descend
+    previous: U64s | None = None
+    for gap in _GAPS:
+        cuts = np.flatnonzero(is_descent | (gaps > np.uint64(gap))).astype(np.uint64) + np.uint64(1)
+        if previous is not None and len(cuts) == len(previous):
+            continue
+        previous = cuts
+        segments = [choose_segment(part) for part in _parts(values, cuts)]
+        num_bytes = _num_bytes(segments)
+        if num_bytes < size:
+            best, size = segments, num_bytes
+    return best
+
+
+def _parts(values: U64s, cuts: U64s) -> list[U64s]:
+    """Cut ``values``, and join neighbours that are smaller as values of one array."""
+    starts = np.concatenate(([0], cuts)).astype(np.int64)
+    stops = np.append(starts[1:], len(values))
+    counts = stops - starts
+    spans = (values[stops - 1] - values[starts]).astype(np.float64) + 1
+    holes = spans - counts
+    as_segment = _SEGMENT_BYTES + np.minimum(spans / 8, 2 * np.minimum(holes, counts))
+    as_segment[holes == 0] = _SEGMENT_BYTES
+    width = _offset_width(int(values.max() - values.min()) + 1)
+    is_small = as_segment + _SEGMENT_BYTES >= counts * width
+    is_joined = is_small[1:] & is_small[:-1]
+    bounds = starts[1:][~is_joined]
+    return np.split(values, bounds)
+
+
+def _num_bytes(segments: list[Segment]) -> int:
+    return sum(segment_to_pb(segment).ByteSize() + 4 for segment in segments)
 
 
 def choose_segment(values: U64s) -> Segment:

@@ -289,6 +289,7 @@ class Draft:
             writer_feature_flags=writer,
             index_section=None,
             transaction_section=None,
+            version_aux_data=0,  # it belongs to one version, as in pylance
             size_bytes=0,
             path="",
             raw=b"",

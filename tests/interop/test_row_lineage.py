@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from lance_nb.errors import InvalidInputError
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
+
+NUM_ROWS = 10_000
+Change = Callable[[Any], object]
 
 COLUMNS = ["_row_created_at_version", "_row_last_updated_at_version", "a", "_rowid", "_rowaddr"]
 
@@ -90,3 +94,76 @@ def test_blobs_are_opened_by_id_address_or_position(tmp_path: Path) -> None:
             library.dataset(str(tmp_path)).take_blobs("b", ids=[3, 0, 2])
     with pytest.raises(InvalidInputError, match="exactly one"):
         dataset.take_blobs("b")
+
+
+def update(where: str) -> Change:
+    return lambda dataset: dataset.update({"a": "a + 0"}, where=where)
+
+
+def delete(where: str) -> Change:
+    return lambda dataset: dataset.delete(where)
+
+
+def upsert(*keys: int) -> Change:
+    def execute(dataset: Any) -> object:
+        merge = dataset.merge_insert("a").when_matched_update_all().when_not_matched_insert_all()
+        return merge.execute(pa.table({"a": list(keys)}))
+
+    return execute
+
+
+def insert(dataset: Any) -> object:
+    return dataset.insert(pa.table({"a": range(100)}))
+
+
+def compact(dataset: Any) -> object:
+    return dataset.optimize.compact_files()
+
+
+HISTORIES: dict[str, list[Change]] = {
+    "one row updated": [update("a = 5000")],
+    "a tenth deleted": [delete("a % 10 = 3")],
+    "every other row deleted": [delete("a % 2 = 0")],
+    "the last rows updated": [update("a >= 9900")],
+    "scattered rows updated": [update("a % 97 = 1")],
+    "scattered rows updated three times": [update(f"a % 101 = {i}") for i in range(3)],
+    "blocks updated": [update(f"a >= {i} AND a < {i + 200}") for i in range(0, 8000, 1000)],
+    "half updated": [update("a % 2 = 1")],
+    "small appends": [insert] * 4,
+    "upserts": [upsert(i * 999, i * 999 + 5, NUM_ROWS + i) for i in range(1, 4)],
+    "one per cent updated, compacted, again": [
+        change
+        for i in range(4)
+        for change in (
+            update(f"a * 7919 % 100 = {i}"),
+            update(f"a * 7919 % 100 = {i + 9}"),
+            compact,
+        )
+    ],
+    "deleted, updated, appended": [delete("a % 7 = 0"), update("a % 5 = 1"), insert],
+}
+
+
+@pytest.mark.parametrize("changes", HISTORIES.values(), ids=HISTORIES.keys())
+def test_row_ids_take_no_more_bytes_than_pylances(tmp_path: Path, changes: list[Change]) -> None:
+    lance = require_pylance()
+    sizes = []
+    contents = []
+    for library in (lance_nb, lance):
+        path = tmp_path / library.__name__
+        rows = pa.table({"a": range(NUM_ROWS)})
+        dataset = library.write_dataset(rows, str(path), enable_stable_row_ids=True)
+        for change in (*changes, compact):
+            change(dataset)
+        manifest = lance_nb.dataset(path)._snapshot.manifest
+        sizes.append(sum(len(fragment.row_ids.data) for fragment in manifest.fragments))
+        contents.append(
+            lance.dataset(str(path)).to_table(columns=["_rowid", "a"]).sort_by("_rowid")
+        )
+        ids = contents[-1]["_rowid"].to_pylist()[::997]
+        taken = lance.dataset(str(path))._take_rows(ids)
+        assert taken["a"].to_pylist() == contents[-1]["a"].to_pylist()[::997]
+
+    assert sizes[0] <= sizes[1] + 8
+    assert contents[0].num_rows == contents[1].num_rows
+    assert lance_nb.dataset(tmp_path / "lance_nb").verify().ok

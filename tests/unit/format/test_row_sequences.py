@@ -16,6 +16,7 @@ from lance_nb.format.row_sequences import (
     RowIdSegments,
     RowVersionSequence,
     Values,
+    choose_segment,
 )
 from tests.support.manifests import flipped
 
@@ -109,7 +110,7 @@ def test_offsets_are_as_narrow_as_the_span_allows(base: int, span: int, arm: str
 )
 def test_kinds_are_compared_by_their_bytes(span: int, count: int, kind: type):
     ids = np.append(np.arange(count - 1), span - 1).astype(np.uint64)
-    built = RowIdSegments.from_numpy(ids + np.uint64(7)).segments[0]
+    built = choose_segment(ids + np.uint64(7))
     assert type(built) is kind
     assert built.to_numpy().tolist() == (ids + np.uint64(7)).tolist()
 
@@ -231,3 +232,37 @@ def test_a_wrong_number_of_rows_is_damage():
     data = RowVersionSequence(((2**40, 1),)).to_bytes()
     with pytest.raises(CorruptFileError, match="10 versions"):
         RowVersionSequence.from_bytes(data, physical_rows=10)
+
+
+N = 300_000
+
+
+def updated(ids: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return the ids after rows were rewritten at the end, and all rows put into one fragment."""
+    return np.concatenate((np.delete(ids, places), ids[places]))
+
+
+@pytest.mark.parametrize(
+    ("ids", "size_bytes"),
+    [
+        (updated(np.arange(N), np.array([777])), 40),
+        (np.concatenate((np.arange(10**12, 10**12 + 999), np.arange(999))), 40),
+        (updated(np.arange(N), np.arange(1, N, 2)), N // 4 + 100),
+        (updated(np.arange(N), np.arange(500, 90_000)), 40),
+        (np.arange(N)[::-1], 4 * N + 40),
+        (np.random.default_rng(3).permutation(N), 4 * N + 40),
+    ],
+    ids=["one", "two ranges", "every other", "a block", "descending", "random"],
+)
+def test_a_sequence_is_cut_where_that_is_smaller(ids: np.ndarray, size_bytes: int) -> None:
+    data = RowIdSegments.from_numpy(ids.astype(np.uint64)).to_bytes()
+    assert len(data) <= size_bytes
+    assert (RowIdSegments.from_bytes(data).to_numpy() == ids.astype(np.uint64)).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9000), st.integers(1, 90), st.integers(1, 5)), max_size=9))
+def test_pieces_of_any_kind_keep_their_order(pieces: list[tuple[int, int, int]]) -> None:
+    parts = [np.arange(start, start + length * step, step) for start, length, step in pieces]
+    ids = np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint64)
+    data = RowIdSegments.from_numpy(ids).to_bytes()
+    assert (RowIdSegments.from_bytes(data).to_numpy() == ids).all()

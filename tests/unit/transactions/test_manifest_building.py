@@ -40,11 +40,12 @@ def test_we_say_who_wrote_it() -> None:
 
 def test_what_belongs_to_the_old_file_is_not_taken_over() -> None:
     versions = Versions(1)
-    old = replace(versions.manifest, tag="t", path="x", size_bytes=9, raw=b"y")
+    old = replace(versions.manifest, tag="t", path="x", size_bytes=9, raw=b"y", version_aux_data=7)
     versions.built[1] = replace(versions.newest, manifest=old)
     built = Append(()).apply(versions.context())
     new = built.manifest
     assert (new.tag, new.path, new.size_bytes, new.raw) == ("", "", 0, b"")
+    assert new.version_aux_data == 0
     assert new.timestamp_ns == 1_700_000_000_000_000_000
 
 
