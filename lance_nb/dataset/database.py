@@ -12,8 +12,9 @@ REST namespace        what the server says: ``GET /v1/namespace/{id}/table/list`
                       /v1/table/{id}/describe``; nested namespaces are listed too
 ====================  ============================================================================
 
-What a server says is not trusted: answers are bounded, redirects are not followed, and a table in
-the local file system is refused unless the server runs on this machine.
+What a server says is not trusted: answers are bounded, redirects are not followed, and the
+locations and options that it may name are few (storage/server_location.py). Pickles of a database
+and of a place hold no credentials; with headers, which may be some, a database is not pickled.
 
 Limits: ``TABLES_MAX`` tables, ``ANSWER_BYTES_MAX`` of one answer. Catalogs are not changed, and a
 catalog that manages versions itself (``managed_versioning``) is read by the files of the table.
@@ -33,6 +34,7 @@ import pyarrow as pa
 
 from lance_nb.dataset import display
 from lance_nb.dataset.opening import open_version
+from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import (
     ArgumentError,
     CorruptFileError,
@@ -44,7 +46,9 @@ from lance_nb.errors import (
 )
 from lance_nb.format.layout import check_relative_path
 from lance_nb.storage.base import Store, join_uri, list_folders
-from lance_nb.storage.registry import StorageOptions, open_store, split_uri
+from lance_nb.storage.fsspec_options import secrets_of
+from lance_nb.storage.registry import StorageOptions, open_store
+from lance_nb.storage.server_location import checked_location
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.value_classes import dataclass
 
@@ -59,7 +63,6 @@ DELIMITER = "$"
 _ENDING = ".lance"
 _MANIFEST = "__manifest"
 _PAGE = 1000
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,13 @@ class TablePlace:
 
     uri: str
     storage_options: StorageOptions | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopened_place, (PublicLocation.of(self.uri, self.storage_options),)
+
+
+def _reopened_place(location: PublicLocation) -> TablePlace:
+    return TablePlace(*location.resolve())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +161,20 @@ class Database:
         'ok'
     """
 
-    def __init__(self, uri: str, catalog: Catalog) -> None:
+    def __init__(
+        self, uri: str, catalog: Catalog, storage_options: StorageOptions | None = None
+    ) -> None:
         self._uri = uri
         self._catalog = catalog
+        self._storage_options = storage_options
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if isinstance(self._catalog, _RestCatalog) and self._catalog.has_headers:
+            raise NotSupportedError(
+                "a database with headers is not pickled, they may be credentials: "
+                "open it by lance_nb.database where it is needed"
+            )
+        return _reopened_database, (PublicLocation.of(self._uri, self._storage_options),)
 
     @property
     def uri(self) -> str:
@@ -345,11 +366,26 @@ def database(
     """
     text = os.fspath(uri)
     if isinstance(text, str) and text.startswith(("rest+http://", "rest+https://")):
-        return Database(text, _RestCatalog(text.removeprefix("rest+"), storage_options, headers))
+        return Database(
+            text,
+            _RestCatalog(text.removeprefix("rest+"), storage_options, headers),
+            storage_options,
+        )
     if headers is not None:
         raise InvalidInputError("headers are for a REST namespace: rest+http://HOST:PORT")
     store = open_store(text, storage_options)
-    return Database(store.uri, _FolderCatalog(store, storage_options))
+    return Database(store.uri, _FolderCatalog(store, storage_options), storage_options)
+
+
+def _reopened_database(location: PublicLocation) -> Database:
+    uri, options = location.resolve()
+    return database(uri, storage_options=options)
+
+
+def _refuse_pickling() -> NotSupportedError:
+    return NotSupportedError(
+        "a listing of tables is not pickled, it may hold credentials: pickle the database"
+    )
 
 
 class _FolderCatalog:
@@ -358,6 +394,9 @@ class _FolderCatalog:
     def __init__(self, store: Store, options: StorageOptions | None) -> None:
         self._store = store
         self._options = options
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise _refuse_pickling()
 
     def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
         """List the names of all tables, and return where each is."""
@@ -420,9 +459,16 @@ class _RestCatalog:
                 "credentials are headers"
             )
         self._address = address.rstrip("/")
-        self._is_here = parts.hostname in _LOOPBACK
         self._options = options
         self._headers = dict(headers or {})
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise _refuse_pickling()
+
+    @property
+    def has_headers(self) -> bool:
+        """Whether requests carry headers of the caller."""
+        return bool(self._headers)
 
     def listed(self) -> tuple[list[str], Callable[[str], TablePlace]]:
         """List the names of all tables, those of nested namespaces too, and say how to ask."""
@@ -454,13 +500,7 @@ class _RestCatalog:
             raise CorruptFileError(
                 self._address + asked, expected="the location of the table", found="another answer"
             )
-        if split_uri(uri)[0] == "file" and not self._is_here:
-            raise NotSupportedError(
-                f"{self._address} says that table {name} is a local folder, which only a server on "
-                "this machine can know; open the table by its own URI"
-            )
-        merged = {**{str(key): value for key, value in options.items()}, **(self._options or {})}
-        return TablePlace(uri, merged or None)
+        return TablePlace(*checked_location(uri, options, self._options, self._address))
 
     def _pages(self, path: str, key: str) -> list[str]:
         """Return the names of all pages of a list."""
@@ -508,7 +548,10 @@ class _RestCatalog:
             with error:
                 if error.code == 404:
                     raise DatasetNotFoundError(place, "the server knows no such object") from None
-                reason = f"the server answered {error.code} {error.reason}"
+                phrase = str(error.reason)
+                for secret in sorted(secrets_of(self._headers), key=len, reverse=True):
+                    phrase = phrase.replace(secret, "***")
+                reason = f"the server answered {error.code} {phrase}"
                 raise StorageError(place, reason) from None
         except (OSError, HTTPException) as error:
             raise StorageError(place, f"the server cannot be asked: {error}") from error

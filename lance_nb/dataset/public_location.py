@@ -31,7 +31,7 @@ from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.storage.fsspec_options import TABLES
+from lance_nb.storage.fsspec_options import ONLY_GIVEN, TABLES
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.transactions.external import OPTION as MANIFEST_STORE
 from lance_nb.transactions.external.base import masked_url
@@ -108,7 +108,7 @@ class PublicLocation:
             names = _variables(_scheme(self.uri), path)
             value = _value_at(given, path)
             if value is None:
-                value = _value_of(names)
+                value = self._from_environment(names)
             if value is None:
                 raise InvalidInputError(self._missing(f"storage option {'.'.join(path)!r}", names))
             if value:
@@ -120,12 +120,16 @@ class PublicLocation:
         found = {}
         for path in self.withheld:
             names = _variables(_scheme(self.uri), path)
-            if _value_at(given, path) is None and _value_of(names) is None:
+            if _value_at(given, path) is None and self._from_environment(names) is None:
                 found[f"storage option {'.'.join(path)!r}"] = names
         known = _USERINFO.match(self.uri)
         if known and known.group(2) == _MASK and _value_of((USERINFO_VARIABLE,)) is None:
             found["the user and password of the URI"] = (USERINFO_VARIABLE,)
         return found
+
+    def _from_environment(self, names: tuple[str, ...]) -> str | None:
+        """Return a credential of the environment; a server named the endpoint of some locations."""
+        return None if (self.options or {}).get(ONLY_GIVEN) else _value_of(names)
 
     def _uri(self) -> str:
         found = _USERINFO.match(self.uri)
@@ -140,6 +144,12 @@ class PublicLocation:
         return f"{found.group(1)}{value}@{rest}" if value else f"{found.group(1)}{rest}"
 
     def _missing(self, what: str, names: tuple[str, ...]) -> str:
+        if (self.options or {}).get(ONLY_GIVEN):
+            return (
+                f"cannot open {self.uri!r} in this process: {what} is a credential that a server "
+                "gave and was left out when the object was pickled; the server named the endpoint "
+                "too, so that none is taken from the environment; open the table by its database"
+            )
         return (
             f"cannot open {self.uri!r} in this process: {what} is a credential and was left out "
             f"when the object was pickled; set the environment variable {' or '.join(names)} here "
@@ -179,7 +189,7 @@ def _public(
 
 
 def _is_secret(scheme: str, name: str, value: Any) -> bool:
-    if value is None or isinstance(value, bool):
+    if name == ONLY_GIVEN or value is None or isinstance(value, bool):
         return False
     if name.lower() == MANIFEST_STORE:
         return bool(masked_url(str(value)) != value)

@@ -44,6 +44,7 @@ ENTRY = "browser_app.js"
 HOST = "127.0.0.1"
 MAX_SESSIONS = 8
 MAX_BODY_BYTES = 400_000
+MAX_LENGTH_DIGITS = 20
 WAIT_S = 20.0
 _TOKEN, _SESSION = "X-Lance-Token", "X-Lance-Session"
 
@@ -189,7 +190,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Hand a message to the explorer."""
         length = self.headers.get("Content-Length", "")
-        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
+        # Digits are counted first: Python refuses to convert more than some thousands of them.
+        is_number = length.isascii() and length.isdecimal() and len(length) <= MAX_LENGTH_DIGITS
+        if not is_number or int(length) > MAX_BODY_BYTES:
             self.close_connection = True
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
@@ -201,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             content = json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter for what is nested too deep
             self._refuse(HTTPStatus.BAD_REQUEST)
             return
         session.hear(content)

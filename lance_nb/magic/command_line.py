@@ -21,6 +21,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 import traceback
 import webbrowser
@@ -247,11 +248,15 @@ def _view(words: list[str]) -> int:
     sys.stdout.flush()
     if "--no-browser" not in words:
         webbrowser.open(server.url)
+    # A service manager, or a shell that started this in the background, ends it by SIGTERM; SIGINT
+    # is ignored there.
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         server.serve()
     except KeyboardInterrupt:
         _say("ended")
     finally:
+        signal.signal(signal.SIGTERM, previous)
         server.close()
     return 0
 

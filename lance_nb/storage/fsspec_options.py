@@ -75,7 +75,9 @@ _CLIENT_TUNING = frozenset({
     "user_agent",
 })  # fmt: skip
 # Read by lance_nb itself: the driver to use, and the manifest store.
-NOT_FOR_DRIVERS = frozenset({"driver", "manifest_store", "dynamodb_endpoint"})
+# ONLY_GIVEN: credentials of the environment stay out (server_location.py).
+ONLY_GIVEN = "only_given_credentials"
+NOT_FOR_DRIVERS = frozenset({"driver", "manifest_store", "dynamodb_endpoint", ONLY_GIVEN})
 _HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
 
 

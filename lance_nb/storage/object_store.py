@@ -472,12 +472,15 @@ def _made(bucket: str, settings: Settings) -> tuple[Any, str]:
     if settings.service == "s3":
         from lance_nb.storage.aws_profile import find_profile
 
-        profile = find_profile(settings.profile, config)
-        config |= profile.config
+        if settings.only_given:
+            more |= _only_given(config)
+        else:
+            profile = find_profile(settings.profile, config)
+            config |= profile.config
+            if profile.fetch is not None:
+                more["credential_provider"] = profile.fetch
         # Servers that speak S3 do not all know the request that deletes several objects.
         config["disable_bulk_delete"] = True
-        if profile.fetch is not None:
-            more["credential_provider"] = profile.fetch
         made: Callable[..., Any] = stores.S3Store
     elif settings.service == "gs":
         made = stores.GCSStore
@@ -490,6 +493,20 @@ def _made(bucket: str, settings: Settings) -> tuple[Any, str]:
     if endpoint.startswith("http://"):
         client["allow_http"] = True
     return made(bucket, config=config, client_options=client, retry_config=retry, **more), endpoint
+
+
+def _only_given(config: dict[str, Any]) -> dict[str, Any]:
+    """Take the keys out of ``config`` into a provider, which obstore asks in place of its own.
+
+    Left in ``config``, they would be joined by the session token of the environment.
+    """
+    names = {"access_key_id": "access_key_id", "secret_access_key": "secret_access_key",
+             "session_token": "token"}  # fmt: skip
+    credentials = {key: config.pop(name) for name, key in names.items() if name in config}
+    if config.get("skip_signature"):
+        return {}
+    credentials = {"token": None, "expires_at": None, **credentials}
+    return {"credential_provider": lambda: credentials}
 
 
 _SERVICE_HOSTS = {

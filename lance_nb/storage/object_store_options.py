@@ -25,7 +25,7 @@ from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.storage.fsspec_options import NOT_FOR_DRIVERS, is_true
+from lance_nb.storage.fsspec_options import NOT_FOR_DRIVERS, ONLY_GIVEN, is_true
 from lance_nb.value_classes import dataclass
 
 _CONNECT_TIMEOUT = "connect_timeout"
@@ -36,7 +36,8 @@ class Settings:
     """What a store of ``obstore`` is made with.
 
     ``service`` is "s3", "gs" or "az"; ``needs_fsspec`` is the option that only fsspec's driver
-    understands, "" if there is none. ``profile`` names a profile of AWS's shared files.
+    understands, "" if there is none. ``profile`` names a profile of AWS's shared files. With
+    ``only_given``, credentials of the environment and of profiles are not used.
     """
 
     service: str
@@ -45,6 +46,7 @@ class Settings:
     retry: dict[str, Any] = field(default_factory=dict)
     needs_fsspec: str = ""
     profile: str = ""
+    only_given: bool = False
 
 
 SERVICES = {
@@ -152,8 +154,18 @@ def translate(scheme: str, options: Mapping[str, Any]) -> Settings:
     if found.config.get("skip_signature") is False:
         del found.config["skip_signature"]
     return Settings(
-        found.service, found.config, found.client, found.retry, found.needs_fsspec, found.profile
-    )
+        found.service, found.config, found.client, found.retry, found.needs_fsspec, found.profile,
+        only_given=is_true(options.get(ONLY_GIVEN, False)),
+    )  # fmt: skip
+
+
+def setting_of(scheme: str, name: str) -> str:
+    """Return the setting that the name of an option means, in any of its spellings."""
+    service = SERVICES[scheme]
+    lower = name.lower()
+    prefix = next((text for text in _PREFIXES[service] if lower.startswith(text)), "")
+    plain = lower[len(prefix) :]
+    return _ALIASES[service].get(plain, plain)
 
 
 class _Collected:

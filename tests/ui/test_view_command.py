@@ -23,9 +23,12 @@ def started(command: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def interrupted(process: subprocess.Popen[str]) -> int:
-    """End a command by Ctrl-C and return its status; one that goes on is killed."""
-    process.send_signal(signal.SIGINT)
+def ended(process: subprocess.Popen[str]) -> int:
+    """End a command and return its status; one that goes on is killed.
+
+    By SIGTERM: a child of a shell that runs in the background ignores Ctrl-C.
+    """
+    process.send_signal(signal.SIGTERM)
     try:
         return process.wait(30)
     except subprocess.TimeoutExpired:
@@ -73,7 +76,7 @@ def test_the_main_flows_work_without_a_notebook(
             assert said == []
             assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in asked), asked
         finally:
-            status = interrupted(process)
+            status = ended(process)
         assert status == 0
         assert process.stdout.read().endswith("ended\n")
 
@@ -97,5 +100,5 @@ def test_a_folder_of_tables_opens_as_cards(page: Page, tmp_path: Path) -> None:
             expect(page.get_by_role("button", name="worn,")).to_be_focused()
             assert said == []
         finally:
-            status = interrupted(process)
+            status = ended(process)
         assert status == 0

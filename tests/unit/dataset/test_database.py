@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +16,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import database as module
+from lance_nb.dataset.database import TableListing
 from lance_nb.errors import (
     CorruptFileError,
     DatasetNotFoundError,
@@ -22,6 +24,7 @@ from lance_nb.errors import (
     NotSupportedError,
     StorageError,
 )
+from lance_nb.storage import server_location
 
 ROWS = pa.table({"id": range(100)})
 
@@ -120,6 +123,7 @@ class _Server:
 
     def __init__(self) -> None:
         self.answer: Answer = lambda *_: {}
+        self.reason: str | None = None
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         outer = self
 
@@ -139,7 +143,7 @@ class _Server:
                 if isinstance(found, tuple):
                     status, headers, found = found
                 data = found if isinstance(found, bytes) else json.dumps(found).encode()
-                self.send_response(status)
+                self.send_response(status, outer.reason)
                 for name, value in {"Content-Length": str(len(data)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
@@ -238,7 +242,7 @@ def test_a_far_server_cannot_name_local_folders(
     server: _Server, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answer = lambda *_: {"location": str(folder / "photos.lance")}
-    monkeypatch.setattr(module, "_LOOPBACK", frozenset())
+    monkeypatch.setattr(server_location, "_reach", lambda *_, **__: 0)
     with pytest.raises(NotSupportedError, match="only a server on this machine"):
         lance_nb.database(server.uri).dataset("photos")
 
@@ -250,6 +254,29 @@ def test_options_of_the_caller_come_first(server: _Server) -> None:
     place = lance_nb.database(server.uri, storage_options={"key": "mine"}).place("x")
     assert place.storage_options == {"key": "mine", "region": "eu"}
     assert "mine" not in repr(place)
+
+
+def test_pickles_hold_no_credentials(folder: Path, server: _Server) -> None:
+    copy = pickle.loads(pickle.dumps(lance_nb.database(folder)))  # noqa: S301
+    assert copy.table_names() == ["orders", "photos"]
+    secrets = {"aws_secret_access_key": "CANARY-1", "token": "CANARY-2", "region": "eu"}
+    server.answer = lambda *_: {"location": "s3://bucket/x"}
+    db = lance_nb.database(server.uri, storage_options=secrets)
+    for value in (db, db.place("x")):
+        assert b"CANARY" not in pickle.dumps(value)
+    with pytest.raises(NotSupportedError, match="not pickled"):
+        pickle.dumps(TableListing(["x"], db._catalog.place))
+    with pytest.raises(NotSupportedError, match="not pickled"):
+        pickle.dumps(lance_nb.database(server.uri, headers={"x-api-key": "CANARY-3"}))
+
+
+def test_a_server_that_repeats_a_header_does_not_bring_it_into_an_error(server: _Server) -> None:
+    server.answer = lambda *_: (500, {}, b"")
+    server.reason = "you sent CANARY-3"
+    with pytest.raises(StorageError) as caught:
+        lance_nb.database(server.uri, headers={"x-api-key": "CANARY-3"}).table_names()
+    assert "you sent ***" in str(caught.value)
+    assert "CANARY" not in repr(caught.value)
 
 
 @pytest.mark.parametrize(

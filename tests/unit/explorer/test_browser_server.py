@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -115,6 +118,9 @@ def test_what_is_no_message_is_refused_and_the_server_goes_on(server: ExplorerSe
     headers = opened(server)
     assert ask(server, "POST", "/message", b"{", **headers)[0] == 400
     assert ask(server, "POST", "/message", b"\xff\xfe", **headers)[0] == 400
+    assert ask(server, "POST", "/message", b"[" * 150_000, **headers)[0] == 400
+    for length in ("9" * 5000, "\u0663".encode().decode("latin-1"), "-1", "1e3"):
+        assert ask(server, "POST", "/message", None, **{"Content-Length": length})[0] == 413
     assert ask(server, "POST", "/other", b"{}", **headers)[0] == 404
     assert ask(server, "GET", "/other", **headers)[0] == 404
     large = b"x" * (MAX_BODY_BYTES + 1)
@@ -170,6 +176,23 @@ def test_the_command_serves_until_it_is_interrupted(
     assert said.endswith("ended\n")
     assert main(["view", uri, "--no-browser", "--read-only"]) == 0
     assert len(shown) == 1
+
+
+def test_the_command_ends_on_sigterm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = worn_dataset(tmp_path / "worn.lance").uri
+    previous = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(
+        ExplorerServer, "serve", lambda _: os.kill(os.getpid(), signal.SIGTERM) or time.sleep(10)
+    )
+    if previous is signal.SIG_DFL:  # which would end the tests
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert main(["view", uri, "--no-browser"]) == 0
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert capsys.readouterr().out.endswith("ended\n")
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,16 @@ EXTRAS = ("lab", "sql", "spark")
 def wanted() -> dict[str, Requirement]:
     """Everything that the demo needs, by name, as pyproject.toml says it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = list(project["dependencies"])
-    for extra in EXTRAS:
-        lines += project["optional-dependencies"][extra]
-    found = [Requirement(line) for line in lines]
-    return {one.name: one for one in found if one.name != "lance-nb"}
+    requirements = {line: Requirement(line) for line in project["dependencies"]}
+    extras = list(EXTRAS)
+    for extra in extras:  # grows: an extra may name extras of this package
+        for line in project["optional-dependencies"][extra]:
+            requirement = Requirement(line)
+            if requirement.name == "lance-nb":
+                extras += sorted(requirement.extras.difference(extras))
+            else:
+                requirements[line] = requirement
+    return {requirement.name: requirement for requirement in requirements.values()}
 
 
 def pinned() -> dict[str, str]:
