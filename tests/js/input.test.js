@@ -78,7 +78,7 @@ test("keys of the grid", () => {
   assert.deepEqual(press("End", ctrl), [["move", 99, 8]]);
   assert.deepEqual(press("ArrowDown", shift), [
     ["move", 6, 2],
-    ["select", 5, { extend: true }],
+    ["select", 5, { extend: true, from: 5, walks: true }],
   ]);
   assert.deepEqual(press("ArrowRight", shift), [["move", 5, 3]]);
   assert.deepEqual(press("Enter"), [["open", 5, 2]]);

@@ -193,6 +193,62 @@ test("a click on a number selects rows, Shift extends, a click on a cell moves t
   assert.match(grid.getAttribute("aria-activedescendant"), /-2-1$/);
 });
 
+test("Shift extends from the cell of the keyboard, a plain click and Escape clear", () => {
+  const { ctx, el, grid, status } = rows();
+  const shift = { shiftKey: true };
+  const ranges = () => ctx.kernel.last("select").args.ranges;
+  const cells = () => [...el.querySelectorAll(".lnb-grid-body .lnb-cell")];
+  const click = (text) =>
+    send(
+      cells().find((cell) => cell.textContent === text),
+      "click",
+    );
+  const number = (row, held = {}) =>
+    send(el.querySelectorAll(".lnb-grid-body .lnb-grid-number")[row], "click", {
+      shiftKey: false,
+      ctrlKey: false,
+      metaKey: false,
+      ...held,
+    });
+  click("c");
+  press(grid, "ArrowUp", shift);
+  assert.deepEqual(ranges(), [[1, 3]]);
+  press(grid, "ArrowUp", shift);
+  assert.deepEqual(ranges(), [[0, 3]]);
+  press(grid, "ArrowDown", shift);
+  assert.deepEqual(ranges(), [[1, 3]]);
+  nextFrame();
+  assert.match(status(), /· 2 selected$/);
+  click("a");
+  assert.deepEqual(ranges(), []);
+  nextFrame();
+  assert.doesNotMatch(status(), /selected/);
+  // A click on a number moves the keyboard there; a plain arrow begins another range.
+  number(1);
+  press(grid, "ArrowDown", shift);
+  assert.deepEqual(ranges(), [[1, 3]]);
+  press(grid, "ArrowUp");
+  press(grid, "ArrowUp", shift);
+  assert.deepEqual(ranges(), [[0, 2]]);
+  press(grid, "Escape");
+  assert.deepEqual(ranges(), []);
+  // A row that Ctrl and a click took out is no end of a range.
+  number(0);
+  number(2, { ctrlKey: true });
+  number(2, { ctrlKey: true });
+  assert.deepEqual(ranges(), [[0, 1]]);
+  number(1, shift);
+  assert.deepEqual(ranges(), [[1, 3]]);
+  // A block of cells and rows are not selected at once.
+  press(grid, "ArrowRight", shift);
+  assert.deepEqual(ranges(), []);
+  nextFrame();
+  assert.ok(el.querySelector(".lnb-in-range"));
+  number(0);
+  nextFrame();
+  assert.equal(el.querySelector(".lnb-in-range"), null);
+});
+
 test("a key sorts by the column: ascending, descending, as stored", async () => {
   const { ctx, el, grid } = rows();
   const orders = [];

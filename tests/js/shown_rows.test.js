@@ -202,3 +202,25 @@ test("rows that stay held are looked for once in each version and filter", async
   assert.equal(held(), 4);
   assert.equal(ctx.kernel.last("rows.hold").args.row, 7);
 });
+
+test("a selection that was cleared does not come back when a filter ends", async () => {
+  const { ctx, rows, last } = followed();
+  rows.followRow(() => 4);
+  rows.selection.select(4);
+  rows.look({ filter: "a > 1" });
+  await last().answer({ num_rows: 4, num_columns: 2, arranged: "p1" });
+  await ctx.kernel.last("rows.hold").answer({ row: null, ranges: [], words: "1 row is hidden" });
+  rows.selection.clear();
+  rows.look({ filter: null });
+  await last().answer({ num_rows: 10, num_columns: 2, arranged: null });
+  assert.deepEqual(ctx.kernel.last("rows.hold").args.ranges, []);
+  assert.equal(rows.selection.rows, 0);
+  // Nor does it when it is cleared while the kernel still looks for the rows.
+  rows.selection.select(4);
+  rows.look({ filter: "a > 2" });
+  await last().answer({ num_rows: 3, num_columns: 2, arranged: "p2" });
+  const answer = ctx.kernel.last("rows.hold");
+  rows.selection.clear();
+  await answer.answer({ row: 0, ranges: [[0, 1]], words: "" });
+  assert.equal(rows.selection.rows, 0);
+});

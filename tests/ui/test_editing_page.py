@@ -140,7 +140,7 @@ def test_cells_are_edited_pasted_undone_and_committed(
 
     # Rows: deleted in red, added below, and the edits go with the rows to another order.
     page.locator(".lnb-panel-rows .lnb-grid-number").nth(8).click()
-    page.get_by_role("button", name="Delete rows").click()
+    page.get_by_role("button", name="Delete 1 selected row").click()
     expect(page.locator(".lnb-row-gone")).to_have_count(1)
     page.get_by_role("button", name="Add rows…").click()
     page.get_by_label("lines from a spreadsheet").fill("id\tname\n900\tnew\n901\t\n")
@@ -216,3 +216,33 @@ def test_a_conflict_with_pylance_is_shown_and_decided(
     page.get_by_role("button", name="Edit version 4").click()
     expect(page.locator(".lnb-here-ref")).to_have_text("main:4")
     expect(page.locator(".lnb-edit-refusal")).to_be_hidden()
+
+
+def test_rows_are_selected_from_the_clicked_cell_and_cleared_before_an_act(
+    open_widget: OpenWidget, screenshot: Screenshot, uri: str
+) -> None:
+    widget = explorer(uri)
+    page = open_widget(widget).page
+    chosen = page.locator('.lnb-panel-rows .lnb-grid-row[aria-selected="true"] .lnb-grid-number')
+    status = page.locator(".lnb-grid-status")
+    cell(page, 4, 1).click()
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    expect(chosen).to_have_text(["4", "5", "6"])
+    page.keyboard.press("F2")
+    expect(page.get_by_role("button", name="Delete 3 selected rows")).to_be_visible()
+    screenshot(page, "selection")
+    # A filter that hides one of the three says so, and what is hidden is not deleted.
+    page.get_by_role("combobox", name="filter of rows").fill("id <> 5")
+    page.keyboard.press("Enter")
+    expect(status).to_contain_text("of 59 · 2 selected")
+    expect(page.locator(".lnb-panel-rows")).to_contain_text("1 of 3 rows")
+    expect(page.get_by_role("button", name="Delete 2 selected rows")).to_be_visible()
+    # Once cleared, it does not come back with the filter's end.
+    cell(page, 0, 1).click()
+    expect(chosen).to_have_count(0)
+    expect(page.get_by_role("button", name="Delete rows")).to_be_visible()
+    page.get_by_role("combobox", name="filter of rows").fill("")
+    page.keyboard.press("Enter")
+    expect(status).to_have_text(re.compile(r"of 60$"))
+    expect(chosen).to_have_count(0)

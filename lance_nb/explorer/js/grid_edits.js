@@ -83,6 +83,7 @@ export function gridEdits(ctx, { grid, store, fail }) {
   function extend(to) {
     const { row, column } = grid().state;
     range = { anchor: range?.anchor ?? { row, column }, to };
+    ctx.rows.selection.clear(); // an act is on the rows or on the block, never on both
     grid().moveTo(to.row, to.column);
     const { rows, columns } = blockOf(range);
     ctx.announce(`${plural(rows, "row")} by ${plural(columns, "column")} of cells selected`);
@@ -223,7 +224,6 @@ export function gridEdits(ctx, { grid, store, fail }) {
         });
     }
     if (range && commands(event) && event.key === "c") return copy;
-    if (range && event.key === "Escape") return clear;
     if (event.key === "F2" && !button.hidden) return () => open(row, column);
     const mine = isOn ? link?.editor?.key(event) : undefined;
     if (!mine && (arrow || ["Home", "End", "PageUp", "PageDown"].includes(event.key))) clear();
@@ -244,6 +244,10 @@ export function gridEdits(ctx, { grid, store, fail }) {
     open,
     refresh,
     clear,
+    /** Whether a block of cells is selected. */
+    get hasBlock() {
+      return range !== null;
+    },
     /** Whether a double click edits: where nothing can be written, it shows the whole value. */
     get edits() {
       return !button.hidden && ctx.screen().locked === false;

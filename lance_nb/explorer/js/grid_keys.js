@@ -6,7 +6,8 @@
  * @property {GridPlace} state
  * @property {() => number} page rows of a page
  * @property {(row: number, column: number) => void} moveTo
- * @property {(row: number, how: {extend: boolean}) => void} select
+ * @property {(row: number, how: {extend: boolean, from?: number, walks?: boolean}) => void} select
+ *   `from`: the row of the keyboard before it `walks`
  * @property {(column: number) => void} chooseColumn
  * @property {(row: number, column: number) => void} open the value
  * @property {(row: number) => void} openRow
@@ -54,7 +55,7 @@ export const KEYS = [
   ["Enter, Tab", "accept and go down, right; with Shift up, left"],
   ["Delete, Ctrl+D, Ctrl+V", "set null, fill down, paste a block"],
   ["Ctrl+Z, Ctrl+Shift+Z", "undo, redo"],
-  ["Escape", "leave the cell, then the editing"],
+  ["Escape", "clear the selection; leave the cell, then the editing"],
   ["F1, ?", "these keys"],
   ["Alt+←/→", "width of the column"],
 ];
@@ -97,6 +98,7 @@ function action(
   if (!target) return null;
   return () => {
     moveTo(...target);
-    if (event.shiftKey && target[1] === column) select(state.row, { extend: true });
+    if (event.shiftKey && target[1] === column)
+      select(state.row, { extend: true, from: row, walks: true });
   };
 }

@@ -2,17 +2,22 @@
 
 /** @typedef {[first: number, stop: number]} Range */
 
-/** @param {Lnb.Context} ctx @param {() => Lnb.Args} lens @param {() => void} changed */
+/**
+ * @param {Lnb.Context} ctx @param {() => Lnb.Args} lens
+ * @param {(byHand: boolean) => void} changed `byHand`: a person selected rows or cleared them
+ */
 export function gridSelection(ctx, lens, changed) {
   /** @type {Range[]} */
   let ranges = [];
   /** @type {Set<number>} */
   let columns = new Set();
-  let anchor = 0;
+  /** @type {number | null} the row that the last range extends from */
+  let anchor = null;
+  let end = -1; // the row that it was extended to
 
-  function tell() {
+  function tell(byHand = false) {
     ctx.kernel.ask("select", wanted()).catch((error) => ctx.announce(error.message));
-    changed();
+    changed(byHand);
   }
   const wanted = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...lens() });
   /** @param {number} row */
@@ -31,17 +36,35 @@ export function gridSelection(ctx, lens, changed) {
     },
     /**
      * Select a row; `extend` up to it, `add` it to what is selected; the only one again: none.
-     * @param {number} row @param {{extend?: boolean, add?: boolean}} how
+     * `from` is the row of the keyboard: a range extends from there where none was begun, and
+     * where the keyboard `walks` away from the place that the last range was extended to.
+     * @param {number} row
+     * @param {{extend?: boolean, add?: boolean, from?: number, walks?: boolean}} how
      */
-    select(row, { extend = false, add = false } = {}) {
+    select(row, { extend = false, add = false, from = row, walks = false } = {}) {
       const alone = ranges.length === 1 && ranges[0][0] === row && ranges[0][1] === row + 1;
-      if (extend)
-        ranges = [...ranges.slice(0, -1), [Math.min(row, anchor), Math.max(row, anchor) + 1]];
-      else if (add && holds(row)) ranges = ranges.flatMap((range) => without(range, row));
-      else if (add) ranges = [...ranges, [row, row + 1]];
-      else ranges = alone ? [] : [[row, row + 1]];
-      if (!extend) anchor = row;
-      tell();
+      if (extend) {
+        const start = anchor === null || (walks && end !== from) ? null : anchor;
+        const first = start ?? from;
+        const others = start === null ? [] : ranges.slice(0, -1);
+        ranges = [...others, [Math.min(row, first), Math.max(row, first) + 1]];
+        anchor = first;
+      } else {
+        const drops = add ? holds(row) : alone;
+        if (add && drops) ranges = ranges.flatMap((range) => without(range, row));
+        else if (add) ranges = [...ranges, [row, row + 1]];
+        else ranges = alone ? [] : [[row, row + 1]];
+        anchor = drops ? null : row;
+      }
+      end = row;
+      tell(true);
+    },
+    /** Select no row and no column. Rows that are still looked for are not selected later. */
+    clear() {
+      const had = ranges.length > 0 || columns.size > 0;
+      [ranges, columns, anchor, end] = [[], new Set(), null, -1];
+      if (had) tell(true);
+      else changed(true);
     },
     /** @param {number} at */
     toggleColumn(at) {
@@ -52,13 +75,15 @@ export function gridSelection(ctx, lens, changed) {
     all(most) {
       ranges = [[0, most]];
       anchor = 0;
-      tell();
+      end = most - 1;
+      tell(true);
     },
     /** Select these rows, where there are any. @param {Range[]} found */
     restore(found) {
       if (!found.length) return;
       ranges = found;
-      anchor = found[0][0];
+      anchor = found[found.length - 1][0];
+      end = -1;
       tell();
     },
     /**
@@ -67,7 +92,7 @@ export function gridSelection(ctx, lens, changed) {
      * @param {{rows: boolean, columns: boolean}} keep
      */
     reset(keep) {
-      if (!keep.rows) ranges = [];
+      if (!keep.rows) [ranges, anchor, end] = [[], null, -1];
       if (!keep.columns) columns = new Set();
       if (ranges.length || columns.size) tell();
     },

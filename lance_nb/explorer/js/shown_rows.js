@@ -78,8 +78,9 @@ export function shownRows(ctx) {
   const selection = gridSelection(
     ctx,
     () => lens,
-    () => {
+    (byHand) => {
       origin = null;
+      if (byHand) known = new Map(); // no longer what was selected when the grids were left
       notify((one) => one.selected?.());
     },
   );

@@ -546,8 +546,12 @@ export function mountPictureWall(el, ctx) {
     if (event.altKey || event.ctrlKey || event.metaKey || !now.sections.length) return;
     const to = layout.step(now.at, event.key);
     if (to) {
+      const from = now.at.at;
       moveTo(to);
-      if (event.shiftKey && isGrid()) ctx.rows.selection.select(to.at, { extend: true });
+      if (event.shiftKey && isGrid())
+        ctx.rows.selection.select(to.at, { extend: true, from, walks: true });
+    } else if (event.key === "Escape" && isGrid() && ctx.rows.selection.rows) {
+      ctx.rows.selection.clear();
     } else if (event.key === "Enter") open();
     else if (event.key === " ") {
       if (isGrid()) ctx.rows.selection.select(now.at.at, { add: true });
@@ -564,8 +568,9 @@ export function mountPictureWall(el, ctx) {
     /** @type {HTMLElement | null} */
     const tile = /** @type {Element} */ (event.target).closest(".lnb-wall-tile");
     if (!tile) return;
+    const from = now.at.at;
     now.at = { section: Number(tile.dataset.section), at: Number(tile.dataset.at) };
-    const how = { extend: event.shiftKey, add: event.ctrlKey || event.metaKey };
+    const how = { extend: event.shiftKey, add: event.ctrlKey || event.metaKey, from };
     if (isGrid() && (how.extend || how.add)) ctx.rows.selection.select(now.at.at, how);
     else open();
     draw();

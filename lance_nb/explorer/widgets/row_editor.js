@@ -346,6 +346,14 @@ export function mountRowEditor(el, ctx, link) {
     return change("edit.delete", { ranges: ranges.length ? ranges : [[row, row + rows]] });
   }
 
+  /** Say on the button how many rows are selected: those out of sight are deleted, too. */
+  function labelDelete() {
+    const { rows } = ctx.rows.selection;
+    setText(remove, rows ? `Delete ${plural(rows, "selected row")}` : "Delete rows");
+  }
+  ctx.onClose(ctx.rows.on({ selected: labelDelete, shown: labelDelete }));
+  labelDelete();
+
   function addForm() {
     const names = [];
     for (let at = 0; at < grid.state.numColumns && names.length < MOST_FIELDS; at += 1) {

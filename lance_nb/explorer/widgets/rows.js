@@ -128,8 +128,8 @@ export function mountRows(el, ctx) {
       `row ${row}, ${store.column(column)?.name ?? "column"}: ` +
       (store.cell(row, column)?.text ?? "loading"),
     keys: {
-      first: (event) => edits.key(event),
-      select: selection.select,
+      first: (event) => (event.key === "Escape" ? clearSelected() : null) ?? edits.key(event),
+      select: selectRow,
       chooseColumn: selection.toggleColumn,
       openRow,
       open: (row, column) => peek.open(row, column),
@@ -267,6 +267,22 @@ export function mountRows(el, ctx) {
     setText(status, state.numRows ? `${range}${chosen}` : "");
   }
 
+  /** @type {typeof selection.select} */
+  function selectRow(row, how) {
+    edits.clear();
+    selection.select(row, how);
+  }
+
+  /** What Escape does where something is selected. */
+  function clearSelected() {
+    if (!selection.rows && !selection.columns && !edits.hasBlock) return null;
+    return () => {
+      edits.clear();
+      selection.clear();
+      ctx.announce("Nothing is selected");
+    };
+  }
+
   /** Every value of a row, in the pane beside. @param {number} row */
   function openRow(row) {
     if (state.numRows)
@@ -361,11 +377,13 @@ export function mountRows(el, ctx) {
   });
   body.addEventListener("click", (event) => {
     const number = targetOf(event).closest(".lnb-grid-number");
-    if (number)
-      return selection.select(/** @type {Lnb.Recycled} */ (number.parentNode).lnb, {
-        extend: event.shiftKey,
-        add: event.ctrlKey || event.metaKey,
-      });
+    if (number) {
+      const row = /** @type {Lnb.Recycled} */ (number.parentNode).lnb;
+      const from = state.row;
+      grid.moveTo(row, state.column); // Shift and an arrow goes on from there
+      const add = event.ctrlKey || event.metaKey;
+      return selectRow(row, { extend: event.shiftKey, add, from });
+    }
     const cell = cellOf(event);
     if (!cell) return;
     const { row, index } = cell.lnb;
@@ -373,6 +391,7 @@ export function mountRows(el, ctx) {
     else if (dragged) dragged = false;
     else {
       edits.clear();
+      selection.clear();
       grid.moveTo(row, index);
     }
   });
