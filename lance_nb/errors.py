@@ -50,6 +50,7 @@ Limits: of a text longer than ``TEXT_CHARS_MAX`` the middle is left out. The fie
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from lance_nb.shown_text import visible_lines
 
@@ -252,6 +253,25 @@ class ObjectExistsError(AlreadyExistsError, FileExistsError):
 
 class FormatError(LanceError):
     """Bytes that were read do not follow the format."""
+
+
+def describe_order(values: Any, *, repeats: bool = False) -> str:
+    """Say where numbers stop ascending, as the ``found`` of a CorruptFileError.
+
+    ``values`` is an array of numpy with one dimension. With ``repeats`` equal neighbours are in
+    order. If all are in order, the first and the last are named: a bound excludes one of them.
+
+    >>> import numpy
+    >>> describe_order(numpy.array([3, 42, 17]))
+    '17 after 42, at index 2'
+    >>> describe_order(numpy.array([3, 3, 42]), repeats=True)
+    '3 values from 3 to 42'
+    """
+    descends = values[1:] < values[:-1] if repeats else values[1:] <= values[:-1]
+    if descends.any():
+        index = int(descends.argmax())
+        return f"{values[index + 1]} after {values[index]}, at index {index + 1}"
+    return f"{len(values)} values from {values[0]} to {values[-1]}" if len(values) else "no value"
 
 
 class CorruptFileError(FormatError, OSError):

@@ -307,8 +307,10 @@ def assemble(
     else:
         joined = {field_id: concat_parts(parts) for field_id, parts in found.items() if parts}
         guide = next(iter(joined.values()))
-        if any(part.num_rows != guide.num_rows for part in joined.values()):
-            raise CorruptFileError("", None, f"{guide.num_rows} rows in every leaf", "others")
+        for part in joined.values():
+            if part.num_rows != guide.num_rows:
+                expected = f"{guide.num_rows} rows in every leaf"
+                raise CorruptFileError("", None, expected, f"a leaf of {part.num_rows} rows")
         chunks = [_build(field, type_, joined, 0, guide)]
     return pa.chunked_array(chunks, type_)
 

@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_nb._pb import file, table
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_order
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.value_classes import dataclass
@@ -112,10 +112,11 @@ def _read(source: FileSource, position: int, kind: type[MessageT]) -> MessageT:
 
 def _batch_ends(offsets: Sequence[int], path: str) -> Ints:
     """Turn the offsets of batches (from 0 on) into the row after each."""
-    found = np.array(offsets, np.int64)
-    if found.size and (int(found[0]) or bool((np.diff(found) < 0).any())):
-        raise CorruptFileError(path, None, "batch offsets that go up from 0", "others")
-    return found[1:]
+    bounds = np.array(offsets, np.int64)
+    if bounds.size and (int(bounds[0]) or bool((np.diff(bounds) < 0).any())):
+        expected = "batch offsets in ascending order from 0"
+        raise CorruptFileError(path, None, expected, describe_order(bounds, repeats=True))
+    return bounds[1:]
 
 
 def _first_id(schema: Schema) -> int:

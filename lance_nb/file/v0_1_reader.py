@@ -57,7 +57,7 @@ from lance_nb.encodings.repdef import Level
 from lance_nb.encodings.slicing import expand_ranges, merged, places_in, split_at
 from lance_nb.encodings.steps import Region, Steps, aligned, read_bits, read_ranges, together
 from lance_nb.encodings.v2_0.base import ItemRanges, Values, check_free, scaled
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_order
 from lance_nb.file.columns import Leaf, LeafPart, assemble, leaves_of
 from lance_nb.file.metadata import PageListing
 from lance_nb.file.source import FileSource
@@ -397,7 +397,8 @@ def _bounds(num_bounds: int, width: int, rows: Rows, region: Region) -> Steps[tu
         places = places_in(needed, expand_ranges(rows.starts, rows.stops))
         starts, stops = bounds[places], bounds[places + 1]
     if int(starts[0]) < 0 or bool((starts > stops).any()) or int(stops[-1]) > VALUES_MAX:
-        raise corrupt("offsets that go up from 0", "others")
+        expected = f"offsets in ascending order from 0 to at most {VALUES_MAX}"
+        raise corrupt(expected, describe_order(bounds, repeats=True))
     if bool((starts[1:] < stops[:-1]).any()):
         raise corrupt("offsets that never go down", "offsets that do")
     return starts, stops

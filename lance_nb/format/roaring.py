@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_order
 
 _COOKIE = 12346
 _COOKIE_RUNS = 12347
@@ -161,7 +161,7 @@ def _content(view: memoryview, path: str) -> Iterator[tuple[int, _Kind | None, _
     position += 4 * number
     keys, cardinalities = table[:, 0], table[:, 1] + 1
     if (keys[1:] <= keys[:-1]).any():
-        raise _corrupt(path, position, "ascending container keys", "others")
+        raise _corrupt(path, position, "ascending container keys", describe_order(keys))
     if flags is None or number >= _NO_OFFSETS_BELOW:
         position += 4 * number
     yield 0, None, keys, position
@@ -209,7 +209,9 @@ def _runs(view: memoryview, position: int, path: str) -> tuple[_Content, int]:
     first, more = content[0::2].astype(np.int64), content[1::2]
     last = first + more
     if not runs or (last >= _CONTAINER_ROWS).any() or (first[1:] <= last[:-1]).any():
-        raise _corrupt(path, position, "ascending runs inside the container", "others")
+        bounds = np.stack([first, last], axis=1).ravel()
+        ordered = describe_order(bounds, repeats=True) if runs else "no run"
+        raise _corrupt(path, position, f"ascending runs below {_CONTAINER_ROWS}", ordered)
     return content, stop
 
 
@@ -219,7 +221,7 @@ def _array(view: memoryview, position: int, cardinality: int, path: str) -> tupl
         raise _corrupt(path, position, f"{cardinality} values", "the end of the file")
     values = np.frombuffer(view, "<u2", cardinality, position)
     if (values[1:] <= values[:-1]).any():
-        raise _corrupt(path, position, "ascending values", "others")
+        raise _corrupt(path, position, "ascending values", describe_order(values))
     return values, stop
 
 

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb._pb import rowids as pb
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_order
 from lance_nb.format.wire import U64_MAX, parse
 from lance_nb.value_classes import dataclass
 
@@ -212,7 +212,8 @@ def segment_from_pb(message: pb.U64Segment, path: str) -> Segment:
         holes = _values(message.range_with_holes.holes, path)
         _check_ascending(holes, path)
         if len(holes) and not (start <= int(holes[0]) and int(holes[-1]) < end):
-            raise CorruptFileError(path, None, f"holes inside [{start}, {end})", "others")
+            bounds = f"holes from {holes[0]} to {holes[-1]}"
+            raise CorruptFileError(path, None, f"holes inside [{start}, {end})", bounds)
         return RangeWithHoles(start, end, holes)
     if arm == "range_with_bitmap":
         start, end = _bounds(message.range_with_bitmap.start, message.range_with_bitmap.end, path)
@@ -238,7 +239,8 @@ def _bitmap(message: pb.U64Segment.RangeWithBitmap, path: str) -> bytes:
         found = f"{len(bitmap)} bytes"
         raise CorruptFileError(path, None, f"a bitmap of {num_bits} bits", found)
     if num_bits % 8 and bitmap[-1] >> num_bits % 8:
-        raise CorruptFileError(path, None, "zero bits behind the end of the range", "others")
+        last = f"last byte {bitmap[-1]:#010b} of {num_bits} bits"
+        raise CorruptFileError(path, None, "zero bits behind the end of the range", last)
     return bitmap
 
 
@@ -266,7 +268,7 @@ def _whole(data: bytes, width: int, path: str) -> bytes:
 
 def _check_ascending(values: U64s, path: str) -> None:
     if (values[1:] <= values[:-1]).any():
-        raise CorruptFileError(path, None, "ascending row ids", "others")
+        raise CorruptFileError(path, None, "ascending row ids", describe_order(values))
 
 
 # --- writing segments -----------------------------------------------------------------------------

@@ -43,7 +43,10 @@ class Zones:
         ends = starts + self._lengths
         too_far = (starts >= _OFFSETS) | (self._lengths > _OFFSETS) | (ends > _OFFSETS)
         if bool((too_far | (fragments >= _OFFSETS)).any()):
-            raise CorruptFileError(file.path, None, "zones inside of fragments", "others")
+            zone = int((too_far | (fragments >= _OFFSETS)).argmax())
+            where = f"zone {zone} of rows {starts[zone]} to {ends[zone]}"
+            in_fragment = f"{where} in fragment {fragments[zone]}"
+            raise CorruptFileError(file.path, None, "zones inside of fragments", in_fragment)
         self._starts = (fragments << np.uint64(32)) + starts
         self.fragments = fragments
         self._path = file.path
@@ -55,10 +58,15 @@ class Zones:
 
         Raises CorruptFileError.
         """
-        is_more = bool((num_nulls > self._lengths).any() or (num_nans > self._lengths).any())
-        is_other = self.nulls is not None and int(num_nulls.sum()) != self.nulls.size
-        if is_more or is_other:
-            raise CorruptFileError(self._path, None, "the nulls of each zone", "others")
+        is_more = (num_nulls > self._lengths) | (num_nans > self._lengths)
+        if bool(is_more.any()):
+            zone = int(is_more.argmax())
+            expected = f"at most {self._lengths[zone]} nulls and NaN in zone {zone}"
+            counts = f"{num_nulls[zone]} nulls and {num_nans[zone]} NaN"
+            raise CorruptFileError(self._path, None, expected, counts)
+        if self.nulls is not None and int(num_nulls.sum()) != self.nulls.size:
+            expected = f"{self.nulls.size} nulls in all zones, as their set has"
+            raise CorruptFileError(self._path, None, expected, f"{int(num_nulls.sum())}")
 
     def count(self, chosen: Mask) -> int:
         """Count the rows of some zones."""

@@ -319,7 +319,10 @@ def _read(root: Store, identity: str) -> dict[str, Any]:
     files = record.get("files") if isinstance(record, dict) else None
     if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
         raise CorruptFileError(
-            f"{QUARANTINE}/{identity}/{RECORD_FILE}", None, "a list of files", "other"
+            f"{QUARANTINE}/{identity}/{RECORD_FILE}",
+            None,
+            "a list of file names under 'files'",
+            repr(record)[:80],
         )
     return dict(record)
 

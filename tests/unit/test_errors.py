@@ -7,6 +7,7 @@ import copy
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 from lance_nb import errors
@@ -185,3 +186,17 @@ def test_what_is_damaged_comes_with_what_to_do_and_keeps_it_wherever_it_goes():
 def test_a_storage_error_says_whether_the_outcome_is_known():
     assert StorageError("x", "timeout").outcome == "failed"
     assert pickle.loads(pickle.dumps(StorageError("x", "timeout", "unknown"))).outcome == "unknown"  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("values", "repeats", "expected"),
+    [
+        ([3, 42, 17, 5], False, "17 after 42, at index 2"),
+        ([3, 3, 2], True, "2 after 3, at index 2"),
+        ([3, 3, 2], False, "3 after 3, at index 1"),
+        ([5, 9], False, "2 values from 5 to 9"),
+        ([], False, "no value"),
+    ],
+)
+def test_an_error_names_the_first_number_that_is_out_of_order(values, repeats, expected):
+    assert errors.describe_order(np.array(values, np.uint64), repeats=repeats) == expected

@@ -80,8 +80,9 @@ class Fst:
         if version != VERSION:
             raise NotSupportedError(f"{path}: finite-state maps of version {version}")
         body = data[: -_CHECK.size]
-        if _CHECK.unpack_from(data, len(body)) != (_masked(crc32c(body)),):
-            raise self._corrupt("the bytes of its checksum", "others")
+        (stored,), computed = _CHECK.unpack_from(data, len(body)), _masked(crc32c(body))
+        if stored != computed:
+            raise self._corrupt(f"bytes with the checksum {stored:#x}", f"{computed:#x}")
         self._end = len(data) - _FOOTER.size - _CHECK.size
         self.num_keys, self._root = _FOOTER.unpack_from(data, self._end)
         if self._root >= self._end:

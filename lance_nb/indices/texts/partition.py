@@ -84,7 +84,9 @@ class Partition:
         self.total_tokens = float(self.sizes.sum(dtype=np.float64))
         total = documents.setting("total_tokens")
         if total != str(int(self.total_tokens)):
-            raise CorruptFileError(documents.path, None, f"{total[:20]} tokens", "others")
+            raise CorruptFileError(
+                documents.path, None, f"{total[:20]} tokens", f"{self.total_tokens:.0f}"
+            )
         if not bool((self.rows[1:] > self.rows[:-1]).all()):
             ordered = np.sort(self.rows)
             if bool((ordered[1:] == ordered[:-1]).any()):

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.ranges import ragged_indices
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_order
 
 BLOCK = 128
 HEAD_BYTES = 9  # of a full block before the deltas
@@ -76,7 +76,8 @@ def decode_posting(blocks: pa.Array, length: int, num_documents: int, path: str)
         frequencies[full * BLOCK :] = values[rest:]
     ascends = bool((documents[1:] > documents[:-1]).all())
     if not ascends or int(documents[-1]) >= num_documents or not frequencies.all():
-        raise _corrupt(path, f"documents that ascend below {num_documents}", "others")
+        ordered = describe_order(documents) if frequencies.all() else "a frequency of 0"
+        raise _corrupt(path, f"documents that ascend below {num_documents}", ordered)
     return Posting(documents, frequencies)
 
 
@@ -156,7 +157,9 @@ def decode_positions(
         raise _corrupt(path, f"{-(-length // BLOCK)} blocks of positions", offsets.size)
     ends = np.append(offsets[1:], stream.size)
     if int(offsets[0]) or bool((ends < offsets).any()) or int(ends.max()) > stream.size:
-        raise _corrupt(path, "blocks of positions in order", "others")
+        bounds = np.append(offsets, stream.size)
+        expected = f"blocks of positions in order within {stream.size} bytes"
+        raise _corrupt(path, expected, describe_order(bounds, repeats=True))
     wanted = np.flatnonzero(np.bincount(chosen // BLOCK, minlength=offsets.size))
     frequencies = posting.frequencies.astype(np.int64)
     all_firsts = np.concatenate(([0], np.cumsum(frequencies)))
