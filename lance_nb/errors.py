@@ -52,7 +52,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from lance_nb.shown_text import visible_lines
+from lance_nb.shown_text import visible_lines, without_url_secrets
 
 TEXT_CHARS_MAX = 1200
 _END_CHARS = 400
@@ -61,10 +61,25 @@ RESTORE_VERSION = "restore it from a copy, or open another version"  # every ver
 
 
 class LanceError(Exception):
-    """The root: catch this to catch everything that lance_nb raises on purpose."""
+    """The root: catch this to catch everything that lance_nb raises on purpose.
+
+    No field, text or pickle holds the password or the signature of a URL.
+    """
+
+    def __init__(self, *fields: object) -> None:
+        super().__init__(*map(_without_secrets, fields))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, _without_secrets(value))
 
     def __str__(self) -> str:
         return clip(str(self.args[0])) if self.args else type(self).__name__
+
+
+def _without_secrets(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(map(_without_secrets, value))
+    return without_url_secrets(value) if isinstance(value, str) else value
 
 
 def clip(text: str) -> str:

@@ -29,6 +29,12 @@ INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
+# A user with a password, which may hold "/", and parameters that are signatures, keys or tokens.
+_URL_USER = re.compile(r"(://)[^\s'\"@?]*:[^\s'\"@?]*@")
+_URL_PARAMETER = re.compile(
+    r"([?&;][^\s'\"=&?]*(?:sig|key|token|secret|pass|pwd|credential|auth)[^\s'\"=&?]*=)[^\s'\"&#]+",
+    re.IGNORECASE,
+)
 _SIGNS = {"\n": "↵", "\t": "⇥"}
 
 
@@ -40,6 +46,18 @@ def visible(text: str) -> str:
     'red: ⟨U+001B⟩[31m, and↵more'
     """
     return INVISIBLE.sub(_shown, text)
+
+
+def without_url_secrets(text: str) -> str:
+    """Replace passwords and signatures in the URLs of a text.
+
+    >>> from lance_nb.shown_text import without_url_secrets
+    >>> without_url_secrets("no s3://KEY:SECRET@b/t, https://host/t?sv=1&sig=SECRET")
+    'no s3://***@b/t, https://host/t?sv=1&sig=***'
+    """
+    if "://" not in text:
+        return text
+    return _URL_PARAMETER.sub(r"\1***", _URL_USER.sub(r"\1***@", text))
 
 
 def visible_lines(text: str) -> str:

@@ -31,6 +31,7 @@ from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.fsspec_options import ONLY_GIVEN, TABLES
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.transactions.external import OPTION as MANIFEST_STORE
@@ -159,7 +160,8 @@ class PublicLocation:
 
 
 def public_uri(uri: str) -> str:
-    """Return a URI with ``***`` in the place of its user and password."""
+    """Return a URI with ``***`` in the place of its user and password, and of signatures."""
+    uri = without_url_secrets(uri)
     found = _USERINFO.match(uri)
     if found is None:
         return uri

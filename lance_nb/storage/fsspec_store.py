@@ -21,7 +21,6 @@ manifest store.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -38,6 +37,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
@@ -62,7 +62,6 @@ from lance_nb.storage.driver_errors import DriverErrors
 from lance_nb.storage.fsspec_options import secrets_of, translate
 from lance_nb.storage.spans import coalesce, read_ranges, slice_spans
 
-_USER_INFO = re.compile(r"//[^/@]*:[^/@]*@")
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 _E_TAG_KEYS = ("ETag", "etag", "e_tag")
 
@@ -102,7 +101,7 @@ class FsspecStore:
         scheme = uri.partition("://")[0]
         options = translate(scheme, storage_options or {})
         self._secrets = sorted(secrets_of(options), key=len, reverse=True)
-        self._uri = _USER_INFO.sub("//***@", uri)
+        self._uri = without_url_secrets(uri)
         self._scheme = scheme
         with DriverErrors(self._uri, self._secrets):
             self._fs, self._root = _open(scheme, uri, options, missing)

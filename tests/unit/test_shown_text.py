@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_nb import errors
 from lance_nb.errors import CorruptFileError, InvalidInputError, RefNotFoundError
-from lance_nb.shown_text import INVISIBLE, visible, visible_json, visible_lines
+from lance_nb.shown_text import (
+    INVISIBLE,
+    visible,
+    visible_json,
+    visible_lines,
+    without_url_secrets,
+)
 
 ANY = st.text(st.characters())
 
@@ -99,3 +106,39 @@ def test_joiners_that_their_script_needs_stay(needed: str) -> None:
 )
 def test_joiners_elsewhere_are_written_out(text: str) -> None:
     assert "⟨U+200" in visible(text)
+
+
+URLS = (
+    "s3://CANARY:CANARY@bucket/t",
+    "s3://KEY:CANARY/CANARY@bucket/t",
+    "https://user:CANARY@host/t",
+    "https://host/t?sv=1&sig=CANARY",
+    "https://host/t?X-Amz-Signature=CANARY&X-Amz-Credential=CANARY%2Fx&a=1",
+    "az://c/t?SIG=CANARY",
+    "postgresql://me:CANARY@host/db?password=CANARY",
+    "rest+https://me:CANARY@host",
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_no_error_holds_the_secrets_of_a_url(url: str) -> None:
+    """Text, repr, fields and pickle of every error whose fields are texts."""
+    count = 0
+    for kind in vars(errors).values():
+        if not (isinstance(kind, type) and issubclass(kind, errors.LanceError)):
+            continue
+        for num_fields in range(1, 6):
+            try:
+                error = kind(*[url] * num_fields)
+                shown = f"{error} {error!r} {vars(error)}"
+            except (TypeError, ValueError):
+                continue  # takes another number of fields, or numbers
+            count += 1
+            assert "CANARY" not in shown, kind
+            assert b"CANARY" not in pickle.dumps(error), kind
+    assert count > 40
+
+
+@pytest.mark.parametrize("text", ["a:b@c", "http://host:80/x?a=1&b=2", "s3://b/k=v", "c@d://x"])
+def test_other_texts_stay_as_they_are(text: str) -> None:
+    assert without_url_secrets(text) == text
