@@ -3076,6 +3076,7 @@ class LanceDataset(OpenedVersion):
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
             build=committing.build_options(enable_stable_row_ids),
+            checks_files=True,
         )
         options = committing.within(options, commit_timeout)
         uuid = options.environment.new_uuid()
@@ -3124,6 +3125,7 @@ class LanceDataset(OpenedVersion):
             detached=detached,
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
+            checks_files=True,
         )
         options = committing.within(options, commit_timeout)
         made, merged = committing.commit_batch(session, current.branch, transactions, options)
@@ -3206,12 +3208,14 @@ class LanceDataset(OpenedVersion):
 
     def _commit_compaction(self, rewrites: Any, given: Any) -> CompactionMetrics:
         from lance_nb.dataset.verbs import compaction
+        from lance_nb.transactions.commit_options import CommitOptions
         from lance_nb.transactions.compaction import CompactionOptions
 
         wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]
+        how = CommitOptions(checks_files=True)
         self._snapshot, metrics = compaction.commit(
-            self._session, self._snapshot.branch, results, wanted
+            self._session, self._snapshot.branch, results, wanted, how=how
         )
         return metrics
 

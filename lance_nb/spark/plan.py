@@ -95,7 +95,9 @@ def commit_write(
     session = plan.pinned.session()
     environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
     build = replace(build, mark=label.mark)
-    options = CommitOptions(message=label.message, environment=environment, build=build)
+    options = CommitOptions(
+        message=label.message, environment=environment, build=build, checks_files=True
+    )
     properties = dict(label.properties)
     return LanceDataset.from_opened(
         session, commit_staged(session, plan.pinned.branch, staged, options, properties)

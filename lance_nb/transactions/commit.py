@@ -70,6 +70,7 @@ from lance_nb.table.file_cache import cache_manifest
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
 from lance_nb.transactions.environment import attempts
+from lance_nb.transactions.file_presence import check_new_files
 from lance_nb.transactions.manifest_migration import settle_v1
 from lance_nb.transactions.new_version import (
     NewVersion,
@@ -281,7 +282,10 @@ class _Commit:
             self._options.build,
             open_snapshot=self._place.snapshot,
         )
-        return build(self._transaction, context, self._options.apply)
+        built = build(self._transaction, context, self._options.apply)
+        if self._options.checks_files:
+            check_new_files(self._place.home, built, context.current, context.indices)
+        return built
 
     def _scheme(self, head: ManifestName | None) -> NamingScheme:
         if head is not None:
@@ -376,6 +380,8 @@ def commit_detached(
             open_snapshot=place.snapshot,
         )
         built = build(transaction, context)
+        if options.checks_files:
+            check_new_files(place.home, built, current.manifest, current.indices)
         name = ManifestName(number, NamingScheme.V2)
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)

@@ -92,7 +92,8 @@ class CommitOptions:
     the dataset that a Clone starts from. ``apply`` makes the version instead of the operation that
     is recorded beside it. ``is_exact``: the change fits its read version only; any other commit
     since is a retryable conflict. ``read_manifest``: the version that the change was made for;
-    it may have been cleaned up since.
+    it may have been cleaned up since. ``checks_files``: the files were written elsewhere, so check
+    that they are there (file_presence.py).
     """
 
     max_retries: int = MAX_RETRIES
@@ -108,6 +109,7 @@ class CommitOptions:
     apply: Callable[[ApplyContext], Built] | None = None
     is_exact: bool = False
     read_manifest: Manifest | None = None
+    checks_files: bool = False
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:

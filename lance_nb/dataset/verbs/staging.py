@@ -424,10 +424,10 @@ class Stage(StageEdits):
     ) -> Snapshot:
         environment = replace(Environment(), new_uuid=lambda: self._uuid)
         branch = self._snapshot.branch
-        options = CommitOptions(message=message, environment=environment)
+        options = CommitOptions(message=message, environment=environment, checks_files=True)
         first = self._edits[0]
         if isinstance(first, compaction.StagedCompaction):
-            options = CommitOptions(message=message)  # it may make two versions
+            options = CommitOptions(message=message, checks_files=True)  # it may make two versions
             return first.commit(self._session, branch, options, transaction_properties)
         return commit_staged(self._session, branch, staged, options, transaction_properties)
 

@@ -91,7 +91,7 @@ class CommitRewrites:
             return done
         session, branch = plan.pinned.session(), plan.pinned.branch
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
-        how = CommitOptions(message=label.message, environment=environment)
+        how = CommitOptions(message=label.message, environment=environment, checks_files=True)
         made, _ = compaction.commit(
             session, branch, results, self.options, how=how, properties=dict(label.properties)
         )
@@ -267,7 +267,7 @@ class CommitCopy:
         ref = Target(plan.pinned.branch, plan.pinned.version)
         source, version, destination, made = clone_places(session, ref, self.target, stored)
         environment = replace(Environment(), new_uuid=lambda: plan.operation_id)
-        options = CommitOptions(message=label.message, environment=environment)
+        options = CommitOptions(message=label.message, environment=environment, checks_files=True)
         done = commit_clone(source, version, destination, options, is_shallow=False)
         return LanceDataset.from_opened(made, made.snapshot(done.manifest, None))
 

@@ -1,0 +1,174 @@
+"""A commit of files that are not where the driver looks for them is refused, on every path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import lance_nb
+from lance_nb import LanceOperation, spark
+from lance_nb.dataset import LanceDataset
+from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
+from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.spark.engine import LocalEngine
+from lance_nb.spark.plan import Plan
+from lance_nb.storage.base import Listing
+from lance_nb.storage.memory import MemoryStore
+from lance_nb.transactions.file_presence import check_new_files
+
+FOLDERS = ("data", "_deletions", "_indices")
+Commit = Callable[[], LanceDataset]
+
+
+def rows(start: int, stop: int) -> pa.Table:
+    return pa.table(
+        {"id": pa.array(range(start, stop)), "name": [f"n{i}" for i in range(start, stop)]}
+    )
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> LanceDataset:
+    return lance_nb.write_dataset(rows(0, 100), tmp_path / "t.lance", max_rows_per_file=25)
+
+
+def stored_files(dataset: LanceDataset) -> set[Path]:
+    root = Path(dataset.uri)
+    return {path for name in FOLDERS for path in (root / name).rglob("*") if path.is_file()}
+
+
+def finished(plan: Plan) -> Commit:
+    results = LocalEngine().run(plan.tasks, lambda _: None, lambda: False)
+    return lambda: plan.commit(plan.finalized(results))
+
+
+def by_hand(dataset: LanceDataset, operation: Any) -> Commit:
+    return lambda: lance_nb.LanceDataset.commit(
+        dataset.uri, operation, read_version=dataset.version
+    )
+
+
+def hand_append(dataset: LanceDataset) -> Commit:
+    fragments = lance_nb.write_fragments(rows(100, 120), dataset.uri)
+    return by_hand(dataset, LanceOperation.Append(fragments))
+
+
+def hand_overwrite(dataset: LanceDataset) -> Commit:
+    fragments = lance_nb.write_fragments(rows(100, 120), dataset.uri)
+    return by_hand(dataset, LanceOperation.Overwrite(dataset.schema, fragments))
+
+
+def hand_delete(dataset: LanceDataset) -> Commit:
+    fragment = dataset.get_fragments()[1].delete("id = 30")
+    return by_hand(dataset, LanceOperation.Delete([fragment], [], "id = 30"))
+
+
+def hand_merge(dataset: LanceDataset) -> Commit:
+    def twice(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch({"twice": pc.multiply(batch["id"], 2)})
+
+    pairs = [fragment.merge_columns(twice, ["id"]) for fragment in dataset.get_fragments()]
+    return by_hand(dataset, LanceOperation.Merge([fragment for fragment, _ in pairs], pairs[0][1]))
+
+
+def hand_compaction(dataset: LanceDataset) -> Commit:
+    plan = lance_nb.Compaction.plan(dataset, {})
+    rewrites = [task.execute(dataset) for task in plan.tasks]
+
+    def commit() -> LanceDataset:
+        lance_nb.Compaction.commit(dataset, rewrites)
+        return dataset
+
+    return commit
+
+
+# The deletion files of a delete on Spark are written by the driver, just before its commit.
+COMMITS: dict[str, Callable[[LanceDataset], Commit]] = {
+    "hand append": hand_append,
+    "hand overwrite": hand_overwrite,
+    "hand delete": hand_delete,
+    "hand merge": hand_merge,
+    "hand compaction": hand_compaction,
+    "spark append": lambda ds: finished(spark.plan_append(ds, ds)),
+    "spark update": lambda ds: finished(spark.plan_update(ds, {"name": "'x'"}, "id = 30")),
+    "spark compaction": lambda ds: finished(spark.plan_compaction(ds)),
+    "spark index": lambda ds: finished(spark.plan_index(ds, "id")),
+    "spark columns": lambda ds: finished(spark.plan_columns(ds, {"twice": "id * 2"})),
+}
+
+
+@pytest.mark.parametrize("name", COMMITS)
+@pytest.mark.parametrize("fault", ["missing", "truncated"])
+def test_files_that_are_not_as_written_are_refused(
+    dataset: LanceDataset, name: str, fault: str
+) -> None:
+    before = stored_files(dataset)
+    commit = COMMITS[name](dataset)
+    new = stored_files(dataset) - before
+    assert new
+    for path in sorted(new):
+        content = path.read_bytes()
+        if fault == "missing":
+            path.unlink()
+        elif "_deletions" in path.parts:
+            continue  # the manifest records no size of them
+        else:
+            path.write_bytes(content[:-1])
+        expected = ObjectNotFoundError if fault == "missing" else CorruptFileError
+        with pytest.raises(expected, match=re.escape(path.name)):
+            commit()
+        path.write_bytes(content)
+        newest = lance_nb.dataset(dataset.uri)
+        assert newest.to_table() == rows(0, 100)
+    if name != "hand compaction":
+        commit()
+        lance_nb.dataset(dataset.uri).validate()
+
+
+@pytest.mark.parametrize("name", COMMITS)
+def test_a_clean_up_before_the_commit_leaves_a_dataset_that_can_be_read(
+    dataset: LanceDataset, name: str
+) -> None:
+    commit = COMMITS[name](dataset)
+    lance_nb.dataset(dataset.uri).cleanup_old_versions(retain_versions=1, delete_unverified=True)
+    with pytest.raises(LanceError):
+        commit()
+    assert lance_nb.dataset(dataset.uri).to_table() == rows(0, 100)
+
+
+class FarStore(MemoryStore):
+    """A store that is far away, counts its requests and lists all but its last object."""
+
+    is_far = True
+    requests: ClassVar[list[str]] = []
+
+    def size(self, path: str) -> int:
+        self.requests.append("size")
+        return super().size(path)
+
+    def list(self, prefix: str) -> Listing:
+        self.requests.append("list")
+        return super().list(prefix)[:-1]
+
+
+@pytest.mark.parametrize(("num_files", "requests"), [(10, 10), (500, 2)])
+def test_many_files_in_a_far_store_are_listed(num_files: int, requests: int) -> None:
+    store = FarStore(f"file-presence-{num_files}")
+    files = [DataFile(f"{i}.lance", [0], [0], 2, 2, 3) for i in range(num_files)]
+    for file in files:
+        store.write(file.location(), b"abc")
+    built = SimpleNamespace(
+        fresh=[Fragment(i, [file], 1) for i, file in enumerate(files)], indices=()
+    )
+    store.requests.clear()
+    check_new_files(store, built, None, ())  # type: ignore[arg-type]
+    assert len(store.requests) == requests
+    store.delete("data/3.lance")
+    with pytest.raises(ObjectNotFoundError, match=f"1 of {num_files} new files are missing"):
+        check_new_files(store, built, None, ())  # type: ignore[arg-type]
