@@ -70,14 +70,15 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
     """Return the schema with columns added at its end, and the added part, with new field ids.
 
     A struct that is there already gets the new ones of its fields (files of version 2.2 only).
-    Raises SchemaMismatchError for a column that exists already.
+    Metadata of the added schema (that of pandas, for one) joins that of the dataset, whose entries
+    stay, as in pylance. Raises SchemaMismatchError for a column that exists already.
     """
     schema, version = manifest.schema, storage_version(manifest)
     # As in new datasets, marked bytes become blobs of the file version. pylance 14.0.2 leaves them
     # as they are, and cannot read what it has written to files of 2.2.
     if version != _LEGACY:
         added = with_blobs(added, file_version_of(version))
-    new = Schema.from_arrow(added.remove_metadata())
+    new = Schema.from_arrow(added)
     new.check_text_metadata()
     made = new.fields
     grows = next((one.name for one in made if one.name in schema.names), None)
@@ -87,7 +88,8 @@ def extend_schema(manifest: Manifest, added: pa.Schema) -> tuple[Schema, Schema]
             f"column {grows!r} is a struct: a field can be added to it in files of version 2.2, "
             f"not in those of version {version}"
         )
-    return after, part
+    metadata = {**new.metadata, **schema.metadata}
+    return Schema(after.fields, metadata), part
 
 
 def next_field_id(manifest: Manifest) -> int:

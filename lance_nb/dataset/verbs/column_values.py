@@ -284,7 +284,8 @@ class JoinedColumns:
     @property
     def schema(self) -> pa.Schema:
         """All columns of the table but the key."""
-        return pa.schema([field for field in self.right.schema if field.name != self.on[1]])
+        right = self.right.schema
+        return pa.schema([field for field in right if field.name != self.on[1]], right.metadata)
 
     def batches(self, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         """Return the values of the partners, null without one.

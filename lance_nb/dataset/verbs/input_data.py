@@ -4,11 +4,17 @@ Tables, record batches, readers, datasets and scanners of pyarrow, DataFrames of
 DuckDB relations, our own datasets and scanners, lists of dicts, dicts of lists, iterators of
 batches. What offers the Arrow C stream is read as one, so that memory holds a batch, not the data.
 
+DataFrames become the tables that their libraries make of them: an index of pandas that is more than
+a range is stored as columns (``__index_level_0__`` if it has no name), and the metadata of pandas
+with the schema, so that ``to_pandas`` restores index and dtypes. Texts, bytes and lists of polars
+are the large types, not views.
+
 Batches are cast to the schema that is given, or to that of the first batch, where Arrow can do so
 safely: no integer overflows, no fraction or digit is cut off (doubles do become floats).
 
-Not supported: Hugging Face datasets with features of their own (hand in ``ds.with_format("arrow")``
-or ``ds.data.table``).
+Not supported: that categories of pandas are ordered (the format has no place for it; values and
+categories are stored); Hugging Face datasets with features of their own (hand in
+``ds.with_format("arrow")`` or ``ds.data.table``).
 Source: ``ReaderLike`` of pylance 14.0.2.
 """
 
@@ -49,12 +55,14 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.RecordBatchReader.from_batches(data.schema, [data])
-    if schema is not None and is_frame(data, ("pandas",)):
-        return pa.Table.from_pandas(data, schema, preserve_index=False).to_reader()
+    if is_frame(data, ("pandas",)):
+        return _pandas_table(data, schema).to_reader()
+    if is_frame(data, ("polars",)):
+        return data.to_arrow().to_reader()  # its C stream has views of texts and bytes
     if hasattr(data, "to_reader"):
         return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
-        return _without_index(pa.RecordBatchReader.from_stream(data))
+        return pa.RecordBatchReader.from_stream(data)
     if hasattr(data, "to_batches") and hasattr(data, "schema"):
         return pa.RecordBatchReader.from_batches(data.schema, data.to_batches())
     if isinstance(data, Mapping):
@@ -92,18 +100,12 @@ def is_frame(data: object, kinds: tuple[str, ...] = ("pandas", "polars")) -> boo
     return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] in kinds
 
 
-def _without_index(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Drop what pandas adds to the schema; its index columns stay out, as pylance leaves them."""
-    metadata = dict(reader.schema.metadata or {})
-    if metadata.pop(b"pandas", None) is None:
-        return reader
-    names = [name for name in reader.schema.names if not name.startswith("__index_level_")]
-    schema = pa.schema([reader.schema.field(name) for name in names], metadata or None)
-    batches = (
-        pa.RecordBatch.from_arrays([batch.column(name) for name in names], schema=schema)
-        for batch in reader
-    )
-    return pa.RecordBatchReader.from_batches(schema, batches)
+def _pandas_table(frame: Any, schema: pa.Schema | None) -> pa.Table:
+    """Return the table of a DataFrame, with its index unless the schema leaves it out."""
+    try:
+        return pa.Table.from_pandas(frame, schema)
+    except KeyError as exc:  # pyarrow's error for a column that the frame does not have
+        raise SchemaMismatchError(f"the DataFrame does not fit the schema: {exc.args[0]}") from exc
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:

@@ -37,12 +37,20 @@ def test_whatever_streams_is_read(source):
     assert reader_of(source).read_all().equals(TABLE)
 
 
-def test_data_frames_leave_their_index_behind():
+def test_the_index_of_a_data_frame_is_a_column():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1, 2, 3]}, index=[7, 8, 9])
-    found = reader_of(frame).read_all()
-    assert found.schema.names == ["a"]
-    assert not found.schema.metadata
+    table = reader_of(frame).read_all()
+    assert table.to_pydict() == {"a": [1, 2, 3], "__index_level_0__": [7, 8, 9]}
+    assert table.to_pandas().equals(frame)
+    schema = pa.Schema.from_pandas(frame)
+    assert reader_of(frame, schema).read_all().to_pandas().equals(frame)
+
+
+def test_a_data_frame_without_a_column_of_the_schema_is_refused():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(SchemaMismatchError, match="name 'b' present in the specified schema"):
+        reader_of(pandas.DataFrame({"a": [1]}), pa.schema([("b", pa.int64())]))
 
 
 def test_data_frames_take_the_schema_that_is_given():
