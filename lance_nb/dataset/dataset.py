@@ -1369,7 +1369,7 @@ class LanceDataset(OpenedVersion):
             >>> ds.branches.names()
             ['experiment']
         """
-        return Branches(self._session, self._snapshot)
+        return Branches(self._session, self._snapshot, self._follow_commit)
 
     def checkout_version(self, version: Ref) -> Self:
         """Return the dataset at another version.
@@ -2932,7 +2932,7 @@ class LanceDataset(OpenedVersion):
         Args:
             version: 7, ("dev", 7) or a tag.
             on_conflict, key, copy, pin, resolve: as for ``branches.merge``.
-            dry_run: only plan; without it this object moves to the version that was made.
+            dry_run: only plan; a commit moves this object to the version that was made.
             message: of the commit; names the version by default.
             progress: called with what is done and what there is to do.
 
@@ -2955,7 +2955,8 @@ class LanceDataset(OpenedVersion):
         plan = branch_merging.plan_pick(
             *self.opened, version, options, progress if dry_run else None
         )
-        return self._done(plan, dry_run, message, progress)
+        plan = plan.followed_by(self._follow_commit)
+        return plan if dry_run else plan.commit(message, progress=progress)
 
     def revert(
         self,
@@ -2993,18 +2994,8 @@ class LanceDataset(OpenedVersion):
         plan = branch_merging.plan_revert(
             *self.opened, version, options, progress if dry_run else None
         )
-        return self._done(plan, dry_run, message, progress)
-
-    def _done(
-        self, plan: MergePlan, dry_run: bool, message: str | None, progress: Progress | None
-    ) -> MergePlan:
-        from lance_nb.dataset.verbs import branch_merging
-
-        if dry_run:
-            return plan
-        made = plan.commit(message, progress=progress)
-        self._snapshot = branch_merging.newest(self._session, self._snapshot, made)
-        return made
+        plan = plan.followed_by(self._follow_commit)
+        return plan if dry_run else plan.commit(message, progress=progress)
 
     # --- transactions -----------------------------------------------------------------------------
 
@@ -3134,16 +3125,18 @@ class LanceDataset(OpenedVersion):
     def stage(self) -> Stage:
         """Collect edits of this version, preview them, then commit or discard them together.
 
+        The commit moves this object to the version that it makes, as other verbs do.
+
         Examples:
             >>> stage = ds.stage().delete("id < 3").append(rows)
             >>> stage.commit()
             2
-            >>> ds.checkout_latest().count_rows()
-            9
+            >>> ds.version, ds.count_rows()
+            (2, 9)
         """
         from lance_nb.dataset.verbs import staging
 
-        return staging.Stage(self._session, self._snapshot)
+        return staging.Stage(self._session, self._snapshot, on_commit=(self._follow_commit,))
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction that made a version of this branch, None if not recorded.
@@ -3423,8 +3416,8 @@ class LanceDataset(OpenedVersion):
         A branch records the absolute path of the files it shares; so does a version that has merged
         one. We read them where the dataset is now in any case, pylance follows the path. Each
         branch whose newest version names a former place gets one version more with the present
-        one, and pylance reads that. Older versions stay as they are; this object stays at its
-        version.
+        one, and pylance reads that. Older versions stay as they are; this object moves to the new
+        version of its branch.
 
         Args:
             dry_run: only look.
@@ -3439,7 +3432,10 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import branching
 
-        return branching.repair_moved_branches(self._session, dry_run=dry_run)
+        moved = branching.repair_moved_branches(self._session, dry_run=dry_run)
+        if any(branch.branch == self.branch for branch in moved) and not dry_run:
+            self.checkout_latest()
+        return moved
 
     # --- what pyarrow's datasets have and Lance's do not ------------------------------------------
 

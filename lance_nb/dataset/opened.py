@@ -118,6 +118,12 @@ class OpenedVersion:
     def _snapshot(self, snapshot: Snapshot) -> None:
         self._opened = (self.opened[0], snapshot)
 
+    def _follow_commit(self, snapshot: Snapshot) -> None:
+        """Move to a version that a commit made, as every verb does; not to another branch."""
+        _, current = self.opened
+        if snapshot.branch == current.branch and snapshot.version > current.version:
+            self._snapshot = snapshot
+
     @property
     def uri(self) -> str:
         """Root of the dataset (the same on every branch).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset.opened import VersionPart
@@ -12,6 +12,7 @@ from lance_nb.table import refs
 
 if TYPE_CHECKING:
     from lance_nb.dataset.reviews import Review, ReviewFolder
+    from lance_nb.dataset.session import Session
     from lance_nb.dataset.verbs.branch_merging import (
         BranchComparison,
         MergePlan,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lance_nb.dataset.verbs.progress import Progress
     from lance_nb.format.refs import Branch, Tag
     from lance_nb.table.refs import Ref, Target
+    from lance_nb.table.snapshot import Snapshot
     from lance_nb.transactions.branch_writer import BranchDeletion
 
 
@@ -206,9 +208,15 @@ class Branches(VersionPart):
         >>> experiment = ds.create_branch("experiment")
         >>> experiment.insert(rows)
         >>> plan = ds.branches.merge("experiment")
-        >>> ds.checkout_latest().count_rows()
+        >>> ds.count_rows()
         12
     """
+
+    def __init__(
+        self, session: Session, snapshot: Snapshot, on_commit: Callable[[Snapshot], None]
+    ) -> None:
+        super().__init__(session, snapshot)
+        self._on_commit = on_commit
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Describe every branch by name; main has no entry. See ``Branch``.
@@ -453,9 +461,10 @@ class Branches(VersionPart):
             resolve=resolve,
         )
         branch = self._snapshot.branch
-        return branch_merging.plan_branch(
+        plan = branch_merging.plan_branch(
             self._session, branch, source, into, options, progress=progress
         )
+        return plan.followed_by(self._on_commit)
 
     def merge(
         self,
@@ -476,8 +485,8 @@ class Branches(VersionPart):
         """Bring what a branch did since it forked, or was merged last, into another branch.
 
         No data is copied: files of the source are read where they are. pylance has no merge, and
-        reads what this one makes. Returns the plan, with the version that it made; this object
-        stays at its version.
+        reads what this one makes. Returns the plan, with the version that it made; a dataset that
+        has the branch ``into`` open moves to it.
 
         Args:
             source: a branch, a tag or ``(branch, version)``; "main" is main.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -129,6 +130,9 @@ class MergePlan:
     planned: Planned = field(repr=False, compare=False, kw_only=True)
     committer: Committer = field(repr=False, compare=False, kw_only=True)
     pins: Store | None = field(default=None, repr=False, compare=False, kw_only=True)
+    on_commit: Callable[[Snapshot], None] | None = field(
+        default=None, repr=False, compare=False, kw_only=True
+    )
 
     @property
     def unresolved(self) -> tuple[MergeConflict, ...]:
@@ -246,11 +250,17 @@ class MergePlan:
         made = self.committer(
             self, (self.message if message is None else message) or None, progress
         )
-        return self._as(made.version)
+        if self.on_commit is not None:
+            self.on_commit(made)
+        return self._with(version=made.version)
 
-    def _as(self, version: int) -> MergePlan:
+    def followed_by(self, on_commit: Callable[[Snapshot], None] | None) -> MergePlan:
+        """Return the plan with what its commit calls with the new version of the target."""
+        return self._with(on_commit=on_commit)
+
+    def _with(self, **changes: Any) -> MergePlan:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return MergePlan(**{**values, "version": version})
+        return MergePlan(**{**values, **changes})
 
     def check(self) -> None:
         """Raise CommitConflictError if a conflict is not decided."""
@@ -582,13 +592,6 @@ def _plan_of(
     )
 
 
-def newest(session: Session, snapshot: Snapshot, plan: MergePlan) -> Snapshot:
-    """Return the version that a plan made, or the one that is open if it made none."""
-    if plan.version is None:
-        return snapshot
-    return session.load(Target(plan.target.branch, plan.version))
-
-
 # --- commits --------------------------------------------------------------------------------------
 
 
@@ -643,8 +646,8 @@ def merge_one_by_one(
     alone = replace(options, strategy="auto")
     for number, step in enumerate(steps, 1):
         source = (step.branch or refs.MAIN, step.version)
-        one = plan_branch(session, plan.target.branch, source, None, alone)
-        last = one.commit(message)
+        step_plan = plan_branch(session, plan.target.branch, source, None, alone)
+        last = step_plan.followed_by(plan.on_commit).commit(message)
         if progress is not None:
             progress(number, len(steps))
     return last

@@ -53,6 +53,7 @@ from lance_nb.errors import CommitStateUnknownError, InvalidInputError, NotSuppo
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import count_of
+from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import CompactionOptions
@@ -264,8 +265,10 @@ class Stage(StageEdits):
         snapshot: Snapshot,
         edits: Iterable[Edit] = (),
         parts: tuple[Callable[[str], None], ...] = (),
+        on_commit: tuple[Callable[[Snapshot], None], ...] = (),
     ) -> None:
         super().__init__(session, snapshot, edits)
+        self._on_commit = on_commit  # called with the new version
         self._uuid = new_uuid()
         self._parts = parts  # called with the final state
 
@@ -285,7 +288,9 @@ class Stage(StageEdits):
                 )
         edits = [edit for one in every for edit in one.edits]
         combine(self._snapshot, edits)
-        return Stage(self._session, self._snapshot, edits, tuple(one.settle for one in every))
+        parts = tuple(stage.settle for stage in every)
+        followers = tuple(follow for stage in every for follow in stage._on_commit)  # noqa: SLF001
+        return Stage(self._session, self._snapshot, edits, parts, followers)
 
     @property
     def opened(self) -> tuple[Session, Snapshot]:
@@ -352,7 +357,7 @@ class Stage(StageEdits):
         transaction_properties: Mapping[str, str] = NO_PROPERTIES,
         check_expectations: bool = True,
     ) -> int:
-        """Commit and return the number of the new version.
+        """Commit and return the number of the new version, to which the dataset moves.
 
         ``check_expectations``: ask the gate of the expectations, where the dataset has closed it.
 
@@ -373,6 +378,7 @@ class Stage(StageEdits):
             self.settle(_UNKNOWN)
             raise
         self.settle(_COMMITTED)
+        self._follow(made)
         return made.version
 
     def broken_expectations(self) -> list[CheckOutcome]:
@@ -417,6 +423,7 @@ class Stage(StageEdits):
         version = landed(source, self.read_version, self._uuid)
         if version is not None:
             self.settle(_COMMITTED)
+            self._follow(self._session.load(Target(self.branch, version)))
         return version
 
     def _committed(
@@ -430,6 +437,10 @@ class Stage(StageEdits):
             options = CommitOptions(message=message, checks_files=True)  # it may make two versions
             return first.commit(self._session, branch, options, transaction_properties)
         return commit_staged(self._session, branch, staged, options, transaction_properties)
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        for follow in self._on_commit:
+            follow(snapshot)
 
     def settle(self, state: str) -> None:
         """Take note of how a stage that this one was joined to ended."""
