@@ -2,7 +2,8 @@
 
 A task that reads some fragments depends on nothing else: its result holds on a newer version if
 these fragments and the schema are unchanged there. Only the other fragments, changed ones and new
-ones, get new tasks. Of a compaction, the groups with a changed fragment are left as they are.
+ones, get new tasks. Of a compaction, the groups with a changed fragment are grouped anew, without
+fragments of other groups and new ones.
 
 Limits: an upsert and a write of files are planned anew, because their tasks depend on the whole
 version.
@@ -11,13 +12,14 @@ version.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lance_nb.dataset import LanceDataset
+from lance_nb.dataset.verbs import compaction
 from lance_nb.spark.plan import TASK_BYTES, PinnedVersion, Plan, group_fragments
 from lance_nb.spark.tasks.columns import CastFragments, FillColumns
 from lance_nb.spark.tasks.maintenance import BuildSegment, RewriteFragments
@@ -58,7 +60,8 @@ def rebased(
             if all(one.id in unchanged for one in task.task.fragments)
         ]
         kept = [replace(rewrites[at], pinned=pinned) for at in numbers]
-        return _moved(fresh, kept, results, numbers)
+        changed = [task for at, task in enumerate(rewrites) if at not in numbers]
+        return _moved(fresh, [*kept, *_regrouped(changed, pinned, after)], results, numbers)
     tasks: Any = plan.tasks
     numbers = [
         at for at, task in enumerate(tasks) if at in results and unchanged >= {*task.fragment_ids}
@@ -70,6 +73,22 @@ def rebased(
     ]
     kept = [replace(tasks[at], pinned=pinned) for at in numbers]
     return _moved(fresh, [*kept, *made], results, numbers)
+
+
+def _regrouped(
+    changed: Sequence[RewriteFragments], pinned: PinnedVersion, newest: Snapshot
+) -> list[RewriteFragments]:
+    """Return new groups of the fragments of some groups, as far as they are still there."""
+    if not changed:
+        return []
+    options = changed[0].options
+    ids = {fragment.id for task in changed for fragment in task.task.fragments}
+    every = set(newest.manifest.fragments.counts().ids.tolist())
+    excluded = options.excluded_fragment_ids | (every - ids)
+    restricted = replace(options, excluded_fragment_ids=excluded)
+    return [
+        RewriteFragments(pinned, group, options) for group in compaction.plan(newest, restricted)
+    ]
 
 
 def _moved(

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import lance
 import pytest
 
 import lance_nb
@@ -207,3 +208,36 @@ def test_a_run_is_cancelled_while_its_session_starts(
     assert (told[-1].phase, told[-1].num_tasks, told[-1].num_done) == ("starting spark", 1, 0)
     assert lance_nb.dataset(dataset.uri).version == dataset.version
     go_on.set()
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("change", ["delete rows", "delete a fragment", "update", "append"])
+def test_a_compaction_beside_a_change_groups_the_changed_fragments_anew(
+    dataset: LanceDataset, monkeypatch: pytest.MonkeyPatch, change: str, parts: int
+) -> None:
+    others = lance.dataset(dataset.uri)
+    commit, tried = Plan.commit, []
+
+    def meets_another(plan: Plan, *args: Any) -> LanceDataset:
+        tried.append(len(plan.tasks))
+        if len(tried) == 1:
+            if change == "append":
+                others.insert(rows(100, 110))
+            elif change == "update":
+                others.update({"name": "'x'"}, "id = 25")
+            else:
+                others.delete("id = 25" if change == "delete rows" else "id >= 20 AND id < 30")
+        return commit(plan, *args)
+
+    monkeypatch.setattr(Plan, "commit", meets_another)
+    how = {"target_rows_per_fragment": 50}
+    made = spark.compact(dataset, compaction=how, engine="local", parts=parts)
+    newest = lance.dataset(dataset.uri)
+    assert newest.version == made.version
+    before = lance.dataset(dataset.uri, version=2).to_table()
+    assert newest.to_table().sort_by("id") == before.sort_by("id")
+    # Rewritten are the ten fragments of the plan, without those that the other writer added.
+    num_added = 1 if change in {"append", "update"} else 0
+    assert len(made.get_fragments()) <= 2 + num_added + (change == "delete rows")
+    assert len(tried) == parts + (change != "append")
+    made.validate()
