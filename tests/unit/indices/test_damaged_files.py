@@ -140,8 +140,8 @@ def test_zones_have_a_range_and_their_nulls() -> None:
 
     refused(lambda: zone_map(max=[4, 2]), "zones from their least value on")
     refused(lambda: zone_map(min=[None, 5]), "zones from their least value on")
-    refused(lambda: zone_map(null_count=[1, 1]), "the nulls of each zone")
-    refused(lambda: zone_map(nan_count=[5, 0]), "the nulls of each zone")
+    refused(lambda: zone_map(null_count=[1, 1]), "expected 1 nulls in all zones.*found 2")
+    refused(lambda: zone_map(nan_count=[5, 0]), "in zone 0, found 1 nulls and 5 NaN")
 
 
 def test_a_word_is_in_a_text_at_different_positions() -> None:
