@@ -1,6 +1,8 @@
 """Sort and group the values of a segment with their rows, in bounded memory.
 
-Nulls come first, then values in ascending order, NaN last; texts and bytes by unsigned bytes. Up to
+Nulls come first, then values in ascending order; texts and bytes by unsigned bytes. Floats are in
+their total order, as pylance searches them: NaN with the sign bit (the NaN of 0.0 / 0.0 on x86)
+before all numbers, other NaN after them, and -0.0 before 0.0, which is another value. Up to
 ``RUN_BYTES`` are sorted in memory. More are sorted in runs, which wait in temporary files and are
 merged: values that divide the runs into parts of at most a run are chosen from a sample, each part
 is cut out of all runs by binary search and sorted again. Rows of one value that fill a part of
@@ -104,7 +106,7 @@ def _sorted(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def order_of(values: pa.Array) -> Order:
-    """Return the positions of the values in their order: nulls first, NaN last."""
+    """Return the positions of the values in their order: nulls first, floats in total order."""
     if not values.null_count:
         return _order_of_valid(values)
     is_null = _mask(values.is_null())
@@ -152,25 +154,20 @@ def _argsort(keys: npt.NDArray[Any]) -> Order:
 def _integers(values: pa.Array) -> npt.NDArray[Any] | None:
     """Return whole numbers in the order of the values, None for values of variable length."""
     kind = values.type
-    if pt.is_float16(kind):
-        values, kind = values.cast(pa.float32()), pa.float32()
     is_fixed = pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind)
     if not is_fixed or pt.is_interval(kind):
         return None
     width = kind.bit_width // 8
-    sign = "u" if pt.is_unsigned_integer(kind) else "f" if pt.is_floating(kind) else "i"
+    sign = "u" if pt.is_unsigned_integer(kind) else "i"
     content = values.buffers()[1]
     data: npt.NDArray[Any] = np.frombuffer(
         content, f"<{sign}{width}", len(values), values.offset * width
     )
-    if sign != "f":
+    if not pt.is_floating(kind):
         return data
-    signed = data.view(f"<i{width}")
-    keys = signed ^ ((signed >> (8 * width - 1)) & np.iinfo(signed.dtype).max)
-    keys[np.isnan(data)] = np.iinfo(signed.dtype).max
-    keys[keys == -1] = 0  # -0.0 equals 0.0
-    found: npt.NDArray[Any] = keys
-    return found
+    # Among negative floats the greater bits are the smaller number.
+    keys: npt.NDArray[Any] = data ^ ((data >> (8 * width - 1)) & np.iinfo(data.dtype).max)
+    return keys
 
 
 def _order_of_bytes(values: pa.Array) -> Order:
@@ -249,7 +246,8 @@ def grouped_rows(
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Yield different values and their sets of rows (binary), from values in order.
 
-    The sets are tree maps, or 64-bit sets if ``is_wide``. Nulls are one value, and so are NaN.
+    The sets are tree maps, or 64-bit sets if ``is_wide``. Nulls are one value; floats are the same
+    value if their bits are.
     """
     serialize = sets_64 if is_wide else tree_maps
     key: pa.Array | None = None
@@ -336,17 +334,13 @@ def _spill(batch: pa.RecordBatch, path: Path) -> Path:
 
 
 class _Run:
-    """A sorted run in a mapped file: nulls, then values, then NaN."""
+    """A sorted run in a mapped file: nulls, then values."""
 
     def __init__(self, path: Path) -> None:
         self.batch: pa.RecordBatch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
         self.values: pa.Array = self.batch.column(0)
         self.first = self.values.null_count
         self.last = len(self.values)
-        if pt.is_floating(self.values.type):
-            import pyarrow.compute as pc
-
-            self.last -= int(pc.sum(pc.is_nan(self.values.drop_null())).as_py() or 0)
         keys = _integers(self.values)
         # Decimals and bytes compare in Python as they do in the order; numbers are much faster.
         self._keys: Any = _Scalars(self.values) if keys is None else keys
@@ -393,7 +387,6 @@ def _merged(paths: list[Path], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from _pieces(zip(runs, lows, highs, strict=True))
         begins = highs
     yield from _part(runs, begins, [run.last for run in runs], schema)
-    yield from _pieces((run, run.last, len(run.values)) for run in runs)
 
 
 def _part(

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.types as pt
 
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile
@@ -81,16 +80,7 @@ def write(
     count = 0
     with files.create(FILES[0], schema) as file:
         for keys, sets in grouped_rows(sorted_rows(rows.batches(), rows.schema)):
-            file.write(pa.RecordBatch.from_arrays([_positive_zero(keys), sets], schema=schema))
+            file.write(pa.RecordBatch.from_arrays([keys, sets], schema=schema))
             count += len(keys)
         file.add_schema_metadata({"lance:index_stats": f'{{"num_bitmaps":{count}}}'.encode()})
     return SegmentDetails()
-
-
-def _positive_zero(keys: pa.Array) -> pa.Array:
-    """Return the keys with 0.0 in the place of -0.0, which no reader would look up."""
-    if not (pt.is_float32(keys.type) or pt.is_float64(keys.type)):
-        return keys
-    import pyarrow.compute as pc
-
-    return pc.add(keys, pa.scalar(0.0, keys.type))

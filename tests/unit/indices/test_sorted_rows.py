@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from decimal import Decimal
-from math import isnan
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,10 @@ COLUMNS = {
     "many": pa.array(rng.integers(-(2**62), 2**62, COUNT)),
     "small": pa.array(rng.integers(0, 255, COUNT), pa.uint8()),
     "unsigned": pa.array(rng.integers(0, 2**64 - 1, COUNT, np.uint64), pa.uint64()),
-    "floats": pa.array(np.where(rng.random(COUNT) < 0.1, NAN, rng.normal(0, 1e5, COUNT))),
-    "zeros": pa.array(rng.choice(np.array([0.0, -0.0, 1.0, -1.0, NAN]), COUNT)),
+    "floats": pa.array(
+        np.where(rng.random(COUNT) < 0.1, rng.choice([NAN, -NAN], COUNT), rng.normal(0, 1e5, COUNT))
+    ),
+    "zeros": pa.array(rng.choice(np.array([0.0, -0.0, 1.0, -1.0, NAN, -NAN]), COUNT)),
     "halves": pa.array(rng.normal(0, 9, COUNT).astype(np.float16)),
     "flags": pa.array(rng.random(COUNT) < 0.5),
     "texts": pa.array(words()),
@@ -56,8 +58,9 @@ def batches(values: pa.Array, size: int) -> tuple[pa.Schema, Iterator[pa.RecordB
 def sort_key(value: object) -> tuple[int, object]:
     if value is None:
         return 0, 0
-    if isinstance(value, float) and isnan(value):
-        return 2, 0
+    if isinstance(value, float):  # total order: of negative floats the greater bits are less
+        (bits,) = struct.unpack("<q", struct.pack("<d", value))
+        return 1, bits ^ ((bits >> 63) & (2**63 - 1))
     return 1, value.encode() if isinstance(value, str) else value
 
 
