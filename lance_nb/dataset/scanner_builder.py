@@ -291,7 +291,7 @@ class ScannerBuilder:
         Args:
             column: the column of vectors.
             q: the query: numbers, as many as the vectors have; or a list of queries.
-            k: how many rows; 10 by default.
+            k: how many rows; the limit of the scan by default, or 10 without one.
             metric: "l2", "cosine", "dot" or "hamming"; by default that of the index, or "l2".
             nprobes: how many partitions of the index to search; more find nearer rows, and take
                 longer.

@@ -101,8 +101,13 @@ class Neighbours:
         return Neighbours(self.rows.take(places), self.distances[places], self.query_index[places])
 
 
-def nearest_query(schema: Schema, wanted: Mapping[str, Any]) -> NearestQuery:
-    """Read the argument ``nearest``. Raises InvalidInputError, ColumnNotFoundError."""
+def nearest_query(
+    schema: Schema, wanted: Mapping[str, Any], limit: int | None = None
+) -> NearestQuery:
+    """Read the argument ``nearest``; without k, the limit of the scan is k, as in pylance.
+
+    Raises InvalidInputError, ColumnNotFoundError.
+    """
     if not isinstance(wanted, Mapping):
         raise NotSupportedError(
             "nearest is a dict with 'column' and 'q'; other searches need an index"
@@ -115,7 +120,8 @@ def nearest_query(schema: Schema, wanted: Mapping[str, Any]) -> NearestQuery:
     type_ = _vector_type(schema, column)
     is_bytes = pt.is_uint8(type_.value_type)
     queries, is_batch = _queries(wanted["q"], type_)
-    k = DEFAULT_K if wanted.get("k") is None else int(wanted["k"])
+    # A limit of 0 needs no row, but k is positive.
+    k = int(wanted["k"]) if wanted.get("k") is not None else limit or DEFAULT_K
     if k <= 0:
         raise InvalidInputError(f"nearest: k must be positive, got {k}")
     metric = str(wanted.get("metric") or ("hamming" if is_bytes else "l2")).lower()

@@ -411,7 +411,7 @@ def plan_scan(
     if options.nearest is not None:
         from lance_nb.table.nearest import DISTANCE, nearest_query
 
-        query = nearest_query(schema, options.nearest)
+        query = nearest_query(schema, options.nearest, options.limit)
         scores = [pa.field(DISTANCE, pa.float32())]
     if text is not None:
         from lance_nb.table.text_query import SCORE

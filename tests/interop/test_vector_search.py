@@ -201,6 +201,44 @@ def test_arguments_as_pylance_takes_them(tmp_path: Path) -> None:
         assert one.to_table(["id"], nearest=search, fast_search=True).num_rows == 0
 
 
+def test_never_more_than_k_rows(tmp_path: Path) -> None:
+    """A prefilter that leaves fewer than k x refine_factor rows compares all of them exactly."""
+    theirs = indexed(tmp_path / "d.lance", table(0, 1500, 3), "IVF_PQ", "l2", max_rows_per_file=500)
+    ours = lance_nb.dataset(theirs.uri)
+    queries = vectors(4, np.random.default_rng(5))
+    one_fragment = [ours.get_fragments()[1]]
+    for search in ({"q": queries[0]}, {"q": queries}):
+        refined = {"column": "v", "k": 3, "refine_factor": 50, **search}
+        for scan in (
+            {"filter": "id < 133"}, {"filter": "id < 133", "limit": 2}, {"filter": "id < 2"},
+            {"filter": "id < 133", "limit": 5, "offset": 1}, {"filter": "id < 150"},
+        ):  # fmt: skip
+            options = {"nearest": refined, "prefilter": True, **scan}
+            counts = [one.scanner(**options).to_table().num_rows for one in (theirs, ours)]
+            assert counts[0] == counts[1], (scan, counts)
+        count = ours.scanner(filter="id < 133", prefilter=True, nearest=refined).count_rows()
+        assert count == 3 * (queries.shape[0] if search["q"] is queries else 1)
+        refined["refine_factor"] = 500
+        assert ours.to_table(nearest=refined, fragments=one_fragment).num_rows == count
+
+
+def test_the_limit_is_k_where_k_is_not_given(tmp_path: Path) -> None:
+    theirs = indexed(tmp_path / "d.lance", table(0, 400, 3), "IVF_FLAT", "l2")
+    ours = lance_nb.dataset(theirs.uri)
+    queries = vectors(4, np.random.default_rng(5))
+    for query in (queries[0], queries):
+        for k in ({}, {"k": None}, {"k": 6}):
+            for scan in ({}, {"limit": 17}, {"limit": 4}, {"limit": 17, "offset": 3}):
+                for use_index in (True, False):
+                    search = {"column": "v", "q": query, "use_index": use_index, **k}
+                    found, expected = (
+                        dataset.to_table(["id"], nearest=search, **scan)
+                        for dataset in (ours, theirs)
+                    )
+                    assert found.num_rows == expected.num_rows, (search, scan)
+    assert ours.to_table(nearest={"column": "v", "q": queries[0]}, limit=0).num_rows == 0
+
+
 @pytest.mark.parametrize(
     "options",
     [

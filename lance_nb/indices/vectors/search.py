@@ -8,8 +8,8 @@ that the index does not cover are compared exactly, and merged in: then the k ro
 their exact distances too.
 
 Without a number of partitions the search begins with a few, more for a large k, and goes on one by
-one until it has k rows. If a prefilter leaves no more than k rows, these are compared exactly: no
-partition is searched.
+one until it has k rows. If a prefilter leaves no more rows than are refined (k, or k times
+``refine_factor``), all of them are compared exactly: no partition is searched.
 
 Graphs (HNSW) are left alone: all codes of the partitions are compared, so ``ef`` has no effect.
 
@@ -253,7 +253,8 @@ class VectorSearch:
         is_fixed = probing.most is not None and probing.least == probing.most
         if allowed is not None and not is_fixed and allowed.size <= wanted:
             count.refined += allowed.size
-            return self._exact(query, vector, allowed)
+            rows, near = self._exact(query, vector, allowed)
+            return rows[: query.k], near[: query.k]
         with np.errstate(all="ignore"):
             compared = _unit(vector) if query.metric == "cosine" else vector
         probes = [_Probe(segment, ivf, ivf.nearest_partitions(compared)) for segment, ivf in opened]
