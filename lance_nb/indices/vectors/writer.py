@@ -412,10 +412,7 @@ def _prepared(vectors: pa.ChunkedArray, metric: str) -> tuple[Matrix, npt.NDArra
 
 def _write_index(files: SegmentFiles, model: _Model, type_: pa.DataType) -> None:
     nothing = np.zeros(len(model.centroids), np.uint64)
-    dtype = {"halffloat": np.float16, "double": np.float64, "uint8": np.uint8}.get(
-        str(type_.value_type), np.float32
-    )
-    centroids = model.centroids.astype(dtype)
+    centroids = model.centroids.astype(_tensor_type(type_))
     settings = {
         "lance:index": json.dumps({"type": model.kind, "distance_type": model.metric}),
         "lance:flat": json.dumps([""] * len(centroids)),
@@ -423,6 +420,12 @@ def _write_index(files: SegmentFiles, model: _Model, type_: pa.DataType) -> None
     marker = pa.field("__flat_marker", pa.uint64(), nullable=False)
     buffer = Partitioning(nothing, nothing, centroids, model.loss).to_bytes()
     files.write("index.idx", [], pa.schema([marker], settings), {"lance:ivf": buffer})
+
+
+def _tensor_type(type_: pa.DataType) -> np.dtype[Any]:
+    """Return the type of centroids and codebooks: that of the vectors, or else pylance panics."""
+    dtype: np.dtype[Any] = np.dtype(type_.value_type.to_pandas_dtype())
+    return dtype
 
 
 def _write_vectors(
@@ -456,8 +459,8 @@ def _write_vectors(
             file.add_schema_metadata({"lance:ivf": b"1"})
             if model.codebook is not None:
                 flat_words = model.codebook.reshape(-1, type_.list_size)
-                half = np.float16 if pt.is_float16(type_.value_type) else np.float32
-                file.add_global_buffer(tensor_to_bytes(flat_words.astype(half)))
+                words = flat_words.astype(_tensor_type(type_))
+                file.add_global_buffer(tensor_to_bytes(words))
             with rows.progress.stage("merge_partitions", len(lengths), "partitions") as add:
                 for batch, count in _batches(coded, order, lengths, model, schema):
                     file.write(batch)
