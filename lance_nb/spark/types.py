@@ -370,6 +370,10 @@ def _check_known(names: Sequence[str], schema: pa.Schema) -> None:
 def new_schema(schema: StructType, dimensions: Mapping[str, int] | None = None) -> pa.Schema:
     """Return the schema of a new dataset for a DataFrame, with the hints in its metadata.
 
+    Columns may be null, as in tables that Spark writes: it derives NOT NULL from the expressions of
+    a query (a literal, ``range``), which says nothing about rows that come later. Fields that were
+    read from a dataset where they are NOT NULL stay so while no row can be null.
+
     ``dimensions``: the length of vectors by column; overrides the hints. Raises InvalidInputError
     for a column that is not an array, and for metadata that is no hint.
     """
@@ -377,7 +381,7 @@ def new_schema(schema: StructType, dimensions: Mapping[str, int] | None = None) 
 
     arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     fields = [
-        _hinted(pa.field(one.name, _own(one.type), one.nullable), spark)
+        _hinted(pa.field(one.name, _own(one.type)), spark)
         for one, spark in zip(arrow, schema.fields, strict=True)
     ]
     made = pa.schema(fields)
@@ -398,11 +402,13 @@ def _with_dimension(schema: pa.Schema, name: str, dimension: int) -> pa.Schema:
 
 
 def _own(kind: pa.DataType) -> pa.DataType:
-    """Name list values ``item``, as pylance does."""
+    """Name list values ``item``, as pylance does; nested fields may be null."""
     if pa.types.is_list(kind):
-        return pa.list_(pa.field("item", _own(kind.value_type), kind.value_field.nullable))
+        return pa.list_(pa.field("item", _own(kind.value_type)))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(one.name, _own(one.type), one.nullable) for one in kind])
+        return pa.struct([pa.field(one.name, _own(one.type)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _own(kind.item_type))
     return kind
 
 
@@ -413,7 +419,7 @@ def _hinted(field: pa.Field, spark: StructField) -> pa.Field:
         if _is_readable_as(stored, spark):
             # Values of any column become null in an outer join, but a key stays a key.
             is_key = any(key.startswith(PRIMARY_KEY.encode()) for key in stored.metadata or {})
-            nullable = field.nullable and (stored.nullable or not is_key)
+            nullable = stored.nullable or (spark.nullable and not is_key)
             field = pa.field(field.name, stored.type, nullable, stored.metadata)
     dimension = hints.get(DIMENSION)
     if isinstance(dimension, int) and pa.types.is_list(field.type):

@@ -168,6 +168,24 @@ def test_what_spark_cannot_hold_is_cut_off_or_refused(
         spark.upsert(uri, frame, "t", form="shuffle")
 
 
+def test_a_frame_of_literals_makes_a_dataset_that_takes_nulls(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "literals.lance")
+    texts = ["1L AS a", "array(1) AS b", "named_struct('c', 'x') AS d", "map('k', 2) AS e"]
+    frame = session.range(1).selectExpr(*texts)
+    assert not any(field.nullable for field in frame.schema)
+    spark.write(frame, uri)
+    nulls = ["CAST(NULL AS LONG) AS a", "array(CAST(NULL AS INT)) AS b",
+             "named_struct('c', CAST(NULL AS STRING)) AS d",
+             "map('k', CAST(NULL AS INT)) AS e"]  # fmt: skip
+    session.range(1).selectExpr(*nulls).write.format("lance_nb").mode("append").save(uri)
+    assert require_pylance().dataset(uri).to_table().to_pylist() == [
+        {"a": 1, "b": [1], "d": {"c": "x"}, "e": [("k", 2)]},
+        {"a": None, "b": [None], "d": {"c": None}, "e": [("k", None)]},
+    ]
+
+
 def test_hints_and_nullability_of_a_frame_make_a_new_dataset(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -190,7 +208,7 @@ def test_hints_and_nullability_of_a_frame_make_a_new_dataset(
         uri = str(tmp_path / f"{name}.lance")
         write(uri)
         made = lance.dataset(uri)
-        assert not made.schema.field("id").nullable
+        assert made.schema.field("id").nullable  # as in tables that Spark writes
         assert made.schema.field("vector").type == pa.list_(pa.float32(), 2)
         assert made.schema.field("text").metadata == {b"lance-encoding:compression": b"zstd"}
         assert made.to_table(["id", "vector"], filter="text = 'a'").to_pylist() == [
