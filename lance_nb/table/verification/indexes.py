@@ -572,11 +572,17 @@ def row_under_other_key(keys: Mapping[Any, U64s], values: pa.Array, rows: U64s) 
     encoded = values.dictionary_encode()
     indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     nothing = np.empty(0, np.uint64)
+    # Rows are grouped once: a comparison of all rows for each key is quadratic.
+    order = np.argsort(indices, kind="stable")
+    rows, grouped = rows[order], indices[order]
+    starts = np.searchsorted(grouped, np.arange(len(encoded.dictionary) + 1))
     for number, key in enumerate(encoded.dictionary.to_pylist()):
-        mine = rows[indices == number]
-        lost = mine[~np.isin(mine, keys.get(key, nothing))]
-        if lost.size and key == key:  # noqa: PLR0124 (NaN is not equal to itself)
-            return int(lost[0])
+        of_key, expected = rows[starts[number] : starts[number + 1]], keys.get(key, nothing)
+        places = np.searchsorted(expected, of_key)
+        is_lost = places == expected.size
+        is_lost[~is_lost] = expected[places[~is_lost]] != of_key[~is_lost]
+        if is_lost.any() and key == key:  # noqa: PLR0124 (NaN is not equal to itself)
+            return int(of_key[is_lost][0])
     return None
 
 
