@@ -82,6 +82,7 @@ def test_counts_by_index_are_those_without(tmp_path: Path, kind: str, width: str
         assert_counts_agree(path, FILTERS, (builder, kind, width))
         extend(engines[extender], path, floats(width, 200, seed=2))
         assert_counts_agree(path, FILTERS, (builder, extender, kind, width))
+        assert not lance_nb.dataset(path).verify().findings, (builder, extender, kind, width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

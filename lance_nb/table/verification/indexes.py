@@ -390,7 +390,8 @@ def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[F
                 held += len(rows)
                 if held > ROWS_AT_ONCE:
                     return
-    known = {key: np.concatenate(mine) for key, mine in parts.items()}
+    # Row ids map to addresses in any order, and 0.0 is the key of -0.0 too.
+    known = {key: np.sort(np.concatenate(mine)) for key, mine in parts.items()}
     for values, rows in _values(segment, column):
         row = row_under_other_key(known, values, rows)
         if row is not None:
