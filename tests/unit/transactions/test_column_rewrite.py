@@ -108,7 +108,7 @@ def test_new_columns_are_at_the_end() -> None:
     after, part = extend_schema(manifest(), pa.schema([("b", pa.int8())], {"other": "x"}))
     assert [(one.name, one.id) for one in after] == [("a", 0), ("s", 1), ("b", 3)]
     assert [(one.name, one.id) for one in part] == [("b", 3)]
-    assert after.metadata == {**SCHEMA.metadata, "other": "x"}
+    assert after.metadata == {**SCHEMA.metadata, "other": b"x"}
 
 
 @pytest.mark.parametrize(("version", "grows"), [("2.2", True), ("2.1", False), ("2.0", False)])
