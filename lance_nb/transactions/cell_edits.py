@@ -6,10 +6,12 @@ where that reads and writes less, the changed columns of their fragments are; se
 ``carried_over`` makes edits of one version fit a newer one, cell by cell: a cell that only the edit
 changed is kept, one that somebody else changed to another value is a conflict, and so is a row that
 is gone. A deletion is one if the row has other values now. Rows are followed by stable row id; else
-by address, as long as their fragment has one of the files that it had.
+by address, as long as their fragment has one of the files that it had, and a row that was written
+again by the unenforced primary key of the table: its edits then have the new row id.
 
 Limits: values are in memory. Columns of blobs are not edited, and not compared for a deletion.
-Without stable row ids, a row that was updated or moved is gone: nothing says where to.
+Without stable row ids and a primary key, a row that was updated or moved cannot be told from a
+deleted one: nothing says where to.
 Source: our own.
 """
 
@@ -33,7 +35,7 @@ from lance_nb.errors import (
 from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
-from lance_nb.format.schema import Schema
+from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.diff.row_compare import values_differ
 from lance_nb.table.filtered_scan import Selected, quoted, selected_table
 from lance_nb.table.projection import ROW_ID, project
@@ -87,10 +89,17 @@ class CellConflict:
     theirs: pa.Scalar | None = None
 
     @property
+    def is_lost(self) -> bool:
+        """Whether the row of an edit is not in the newest version: the edit cannot be applied."""
+        return self.column is None and self.theirs is None and self.base is None
+
+    @property
     def text(self) -> str:
         """One line for an error."""
+        if self.is_lost:
+            return f"row {self.row_id} was deleted or written again under another row id"
         if self.column is None:
-            return f"row {self.row_id} {'is gone' if self.theirs is None else 'has other values'}"
+            return f"row {self.row_id} has other values"
         values = [None if one is None else one.as_py() for one in (self.base, self.theirs)]
         before, after = (repr(one)[:60] for one in values)
         return f"row {self.row_id}, column {self.column!r}: {before} became {after}"
@@ -253,6 +262,7 @@ def carried_over(
     names = _same_columns(base, newest, edits)
     rows = [*sorted(edits.cells), *sorted(edits.deleted - edits.cells.keys())]
     there = _still_there(base, newest, rows)
+    there |= _rewritten_rows(base, newest, [row for row in rows if row not in there])
     conflicts = [
         CellConflict(row, None)
         for row in rows
@@ -262,7 +272,7 @@ def carried_over(
     cells: dict[int, Mapping[str, Any]] = {}
     if edited:
         before = _values(base, edited, list(names))
-        after = _values(newest, edited, list(names.values()))
+        after = _values(newest, [there[row] for row in edited], list(names.values()))
         differs = {
             old: values_differ(before.column(old), after.column(new)) for old, new in names.items()
         }
@@ -274,13 +284,13 @@ def carried_over(
                     kept[names[name]] = value
                 elif not is_same_value(value, theirs):
                     old = before.column(name)[at]
-                    conflicts.append(CellConflict(row, name, old, value, theirs))
+                    conflicts.append(CellConflict(there[row], name, old, value, theirs))
             if kept:
-                cells[row] = kept
-    deleted = [row for row in rows if row in there and row in edits.deleted]
+                cells[there[row]] = kept
+    deleted = {row: there[row] for row in rows if row in there and row in edits.deleted}
     changed = _changed_rows(base, newest, deleted)
     conflicts += changed.values()
-    left = frozenset(row for row in deleted if row not in changed)
+    left = frozenset(row for row in deleted.values() if row not in changed)
     return CellEdits(cells, left), tuple(conflicts)
 
 
@@ -308,11 +318,11 @@ def _same_columns(base: Snapshot, newest: Snapshot, edits: CellEdits) -> dict[st
     return found
 
 
-def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> frozenset[int]:
-    """Return those of the rows that the newest version has under the same row id."""
+def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[int, int]:
+    """Return those of the rows that the newest version has under the same row id, by row id."""
     ids = np.asarray(rows, np.uint64)
     if _is_stable(base) != _is_stable(newest):
-        return frozenset()
+        return {}
     if not _is_stable(base):
         owners = (ids >> _FRAGMENT_SHIFT).astype(np.int64)
         before = {one.id: one for one in base.manifest.fragments}
@@ -325,9 +335,44 @@ def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> froze
         ids = ids[np.isin(owners, kept)]
     positions = positions_of_ids(newest, ids)
     if not positions.size:
-        return frozenset()
+        return {}
     table = take_rows(newest, project(newest.manifest.schema, [], [ROW_ID]), positions)
-    return frozenset(table.column(ROW_ID).to_pylist())
+    return {row: row for row in table.column(ROW_ID).to_pylist()}
+
+
+def _rewritten_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[int, int]:
+    """Return the new row ids of rows that were written again, by their old ones.
+
+    They are looked for by the primary key in the fragments that the base does not have.
+    """
+    import pyarrow.compute as pc
+
+    key = primary_key(base.manifest.schema)
+    if not rows or not key or key != primary_key(newest.manifest.schema):
+        return {}
+    before = {fragment.id: fragment for fragment in base.manifest.fragments}
+    ends = row_ends(newest)
+    written = [
+        np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
+        for number, fragment in enumerate(newest.manifest.fragments)
+        if fragment.id not in before or not _shares_file(before[fragment.id], fragment)
+    ]
+    if not written:
+        return {}
+    paths = [quoted([name]) for name in key]
+    columns = project(newest.manifest.schema, paths, [ROW_ID])
+    after = take_rows(newest, columns, np.concatenate(written))
+    values = _values(base, rows, list(key))
+    first = values.column(key[0])
+    after = after.filter(pc.is_in(after.column(key[0]), first.combine_chunks()))
+    new_ids: dict[tuple[Any, ...], list[int]] = {}
+    for row, *value in zip(
+        *(after.column(name).to_pylist() for name in (ROW_ID, *key)), strict=True
+    ):
+        new_ids.setdefault(tuple(value), []).append(row)
+    old_keys = zip(*(values.column(name).to_pylist() for name in key), strict=True)
+    matches = ((row, new_ids.get(value, ())) for row, value in zip(rows, old_keys, strict=True))
+    return {row: ids[0] for row, ids in matches if len(ids) == 1}
 
 
 def _shares_file(one: Fragment, other: Fragment) -> bool:
@@ -351,8 +396,13 @@ def is_same_value(one: pa.Scalar, other: pa.Scalar) -> bool:
     return not bool(values_differ(*pair)[0])
 
 
-def _changed_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[int, CellConflict]:
-    """Return the rows that have other values now than they had, of those to be deleted."""
+def _changed_rows(
+    base: Snapshot, newest: Snapshot, rows: Mapping[int, int]
+) -> dict[int, CellConflict]:
+    """Return the rows that have other values now than they had, of those to be deleted.
+
+    ``rows`` are row ids of the base and those of the newest version.
+    """
     if not rows:
         return {}
     after = newest.manifest.schema
@@ -362,11 +412,13 @@ def _changed_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict
         if (new := next((new for new in after if new.id == one.id), None)) is not None
         and not holds_blobs(one)
     }
-    before, now = _values(base, rows, list(shared)), _values(newest, rows, list(shared.values()))
+    new_ids = list(rows.values())
+    before = _values(base, list(rows), list(shared))
+    now = _values(newest, new_ids, list(shared.values()))
     found: dict[int, CellConflict] = {}
     for name, called in shared.items():
         differs = values_differ(before.column(name), now.column(called))
         for at in np.flatnonzero(differs).tolist():
             values = before.column(name)[at], None, now.column(called)[at]
-            found.setdefault(rows[at], CellConflict(rows[at], None, *values))
+            found.setdefault(new_ids[at], CellConflict(new_ids[at], None, *values))
     return found

@@ -75,6 +75,21 @@ test("both sides and what was before stand beside each other", () => {
   assert.match(plain(rows()[3]), /whole row\|.*\[deleted\].*to choose$/);
 });
 
+test("a side that cannot be applied to a row is not chosen, also by a wider choice", () => {
+  const { element, rows, results, table, ctx, wait, plan, key } = mounted();
+  table.put({ ...plan, source: { label: "dev:6" } });
+  const lost = { ...line("9", null, "as before", "edited", "deleted"), sides: ["theirs"] };
+  ctx.kernel.last("refs.cells").answer({ lines: [lost] });
+  button(rows()[0], "edited").click();
+  key("o");
+  assert.deepEqual(results(), ["to choose"]);
+  button(element.querySelector(".lnb-ct-wide > div"), "main").click();
+  assert.deepEqual(results(), ["to choose"]);
+  button(rows()[0], "deleted").click();
+  assert.deepEqual(wait().at(-1), { row: "9", column: null, take: "theirs" });
+  assert.deepEqual(results(), ["dev:6"]);
+});
+
 test("the narrowest choice counts, and a wider one replaces those that it covers", () => {
   const { element, rows, results, wait } = mounted();
   const wide = (at, words) =>

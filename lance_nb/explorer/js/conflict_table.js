@@ -18,7 +18,8 @@ const KEYS = { b: "base", o: "ours", t: "theirs" };
  *   shown?: string | null}} Choice
  * @typedef {{row: string, label: string, column: string | null, name: string | null,
  *   base: {text: string | null} | null, ours: {text: string | null} | null,
- *   theirs: {text: string | null} | null}} Line see models/merge_preview.py
+ *   theirs: {text: string | null} | null, sides?: Side[] | null}} Line see
+ *   models/merge_preview.py; `sides` are those that can be applied, where not all can
  */
 
 /** @param {string | null} row @param {string | null} column */
@@ -72,11 +73,17 @@ export function conflictTable(
     theirs: plan.source.label,
   });
 
+  /** Whether a choice can be applied to a line. @param {Line} line @param {string} take */
+  const applies = ({ sides }, take) => !sides || sides.includes(/** @type {Side} */ (take));
+
   /** The choice that counts for a line: the narrowest. @param {Line} line */
-  function chosen({ row, column }) {
+  function chosen(line) {
+    const { row, column } = line;
     const cell = column === null ? undefined : choices.get(keyOf(row, column));
     const byColumn = column === null ? undefined : choices.get(keyOf(null, column));
-    return cell ?? choices.get(keyOf(row, null)) ?? byColumn ?? choices.get(keyOf(null, null));
+    const choice =
+      cell ?? choices.get(keyOf(row, null)) ?? byColumn ?? choices.get(keyOf(null, null));
+    return choice && applies(line, choice.take) ? choice : undefined;
   }
 
   /** A wider choice replaces the narrower ones that it covers. @param {Choice} choice */
@@ -220,9 +227,12 @@ export function conflictTable(
             type: "button",
             "aria-pressed": String(isTaken),
             tabindex: tabOf(index, spot),
-            title: words,
+            title: applies(line, side) ? words : `${words}: cannot be applied to this row`,
+            "aria-disabled": applies(line, side) ? null : "true",
             on: {
-              click: () => choose({ row: line.row, column: line.column, take: side }),
+              click: () => {
+                if (applies(line, side)) choose({ row: line.row, column: line.column, take: side });
+              },
               focus: () => rove(index, spot),
             },
           },
@@ -379,7 +389,7 @@ export function conflictTable(
       rove(to, Math.max(0, Math.min(3, at.spot + move[1])));
       const spot = spotAt(at.line, at.spot);
       spot?.focus();
-    } else if (side) {
+    } else if (side && applies(line, side)) {
       choose({ row: line.row, column: line.column, take: side });
     } else if (event.key === "e" && line.column !== null) {
       /** @type {HTMLElement | undefined} */ (spotAt(at.line, 3))?.click();

@@ -530,7 +530,8 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
         "source": {"label": draft.conflicts_with},
         "cells": {
             "key": "row id", "total": len(found), "rows": len({one.row_id for one in found}),
-            "deleted_rows": sum(one.column is None for one in found), "hidden": 0,
+            "deleted_rows": sum(one.column is None and not one.is_lost for one in found),
+            "hidden": 0,
             "columns": [
                 {"name": name, "label": text.name(name), "count": names.count(name)}
                 for name in list(dict.fromkeys(names))[:MAX_COLUMNS]
@@ -540,15 +541,18 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
 
 
 def conflict_lines(draft: CellDraft, first: int, count: int) -> list[dict[str, Any]]:
-    """Return some conflicts as lines of the table."""
+    """Return some conflicts as lines of the table; ``sides`` are those that can be applied."""
+    is_stable = draft.dataset.has_stable_row_ids
+    lost = "deleted" if is_stable else "deleted, or written again under another row id"
     return [
         {
             "row": str(one.row_id), "label": text.count(one.row_id), "column": one.column,
             "name": None if one.column is None else text.name(one.column),
             "base": {"text": _shown(one.base)} if one.column is not None else {"text": "as before"},
-            "ours": None if one.column is None and one.theirs is not None
+            "sides": ["theirs"] if one.is_lost else None,
+            "ours": None if one.column is None and not one.is_lost
             else {"text": _shown(one.ours) if one.column is not None else "edited"},
-            "theirs": None if one.theirs is None
+            "theirs": {"text": lost} if one.is_lost
             else {"text": _shown(one.theirs) if one.column is not None else "changed"},
         }
         for one in draft.conflicts[first : first + count]

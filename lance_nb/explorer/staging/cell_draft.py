@@ -246,11 +246,15 @@ class CellDraft:
                 choice = _choice_for(one, choices)
                 if choice is None:
                     left.append(one)
-                elif one.column is None:
-                    if choice.take == OURS and one.theirs is None:
+                elif one.is_lost and choice.take != THEIRS:
+                    # A choice for every row leaves it open: it cannot be applied to this one.
+                    if choice.row is not None:
                         raise InvalidInputError(
-                            f"row {one.row_id} is gone: only its deletion can be kept (theirs)"
+                            f"the row with row id {one.row_id} is not in {self.conflicts_with}: "
+                            "its edit cannot be applied there, only given up"
                         )
+                    left.append(one)
+                elif one.column is None:
                     deleted += [one.row_id] if choice.take == OURS else []
                 elif choice.take != THEIRS:
                     cells.append((one.row_id, one.column, self._chosen(one, choice)))

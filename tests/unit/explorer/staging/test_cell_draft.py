@@ -218,13 +218,52 @@ def test_an_unrelated_commit_is_no_conflict(area: StagingArea, dataset: LanceDat
     assert (prices(dataset)[3], prices(dataset)[4]) == (9, 0)
 
 
+@pytest.mark.parametrize("take", ["ours", "theirs"])
+def test_a_rewritten_row_is_followed_by_the_primary_key(take: str) -> None:
+    key = pa.field("id", pa.int64(), nullable=False).with_metadata(
+        {"lance-schema:unenforced-primary-key": "true"}
+    )
+    schema = pa.schema([key, pa.field("price", pa.float64()), pa.field("name", pa.string())])
+    columns = [range(9), [float(n) for n in range(9)], ["a"] * 9]
+    ds = lance_nb.write_dataset(
+        pa.table(dict(zip(schema.names, columns, strict=True)), schema=schema),
+        f"memory://followed/{take}.lance",
+    )
+    area = StagingArea()
+    card = area.edit(ds, lambda draft: draft.set_cells([(3, "price", price(90)),
+                                                        (4, "price", price(40))]))  # fmt: skip
+    area.edit(ds, lambda draft: draft.delete_rows([5]))
+    other = ds.checkout_version(1)
+    other.update({"price": "77.0"}, "id = 3")
+    other.update({"name": "'b'"}, "id = 4 OR id = 5")
+    area.commit(card.id, None, ProgressReporter())
+    draft = card.draft
+    assert draft is not None
+    lines = conflict_lines(draft, 0, 10)
+    assert [(line["column"], line["sides"]) for line in lines] == [("price", None), (None, None)]
+    area.resolve(card.id, 1, [CellChoice(take)])
+    area.commit(card.id, None, ProgressReporter())
+    assert card.state == COMMITTED
+    rows = {row["id"]: row for row in lance_nb.dataset(ds.uri).to_table().to_pylist()}
+    assert (rows[3]["price"], rows[4]["price"]) == (90.0 if take == "ours" else 77.0, 40.0)
+    assert rows[4]["name"] == "b"
+    assert (5 in rows) == (take == "theirs")
+
+
 def test_a_row_that_is_gone_can_only_be_given_up(area: StagingArea, dataset: LanceDataset) -> None:
     card = area.edit(dataset, lambda draft: draft.set_cells([(3, "price", price(9))]))
     lance_nb.dataset(dataset.uri).delete("id = 3")
     area.commit(card.id, None, ProgressReporter())
     assert card.state == FAILED
-    with pytest.raises(InvalidInputError, match="is gone"):
-        area.resolve(card.id, 1, [CellChoice("ours")])
+    draft = card.draft
+    assert draft is not None
+    (line,) = conflict_lines(draft, 0, 10)
+    lost = "deleted, or written again under another row id"
+    assert (line["sides"], line["theirs"]) == (["theirs"], {"text": lost})
+    with pytest.raises(InvalidInputError, match="only given up"):
+        area.resolve(card.id, 1, [CellChoice("ours", draft.conflicts[0].row_id)])
+    area.resolve(card.id, 1, [CellChoice("ours")])
+    assert len(draft.conflicts) == 1  # a choice for all rows is none for this one
     area.resolve(card.id, 1, [CellChoice("theirs")])
     assert card.draft is not None
     assert card.draft.is_empty
