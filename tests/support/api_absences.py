@@ -186,6 +186,8 @@ MISSING: dict[str, str] = {
     "DedicatedBlobWriter": _BLOB_FILES,
     "PackedBlobWriter": _BLOB_FILES,
     "CompactedSsTable": _MEM_WAL,
+    "CommitConflictError(message)": "an error takes its fields by position, the text first",
+    "CommitConflictError(retryable)": "RetryableCommitConflictError is a class of its own",
 }
 
 # Parameters that are there, so that positions fit, and are refused when they are given.

@@ -56,7 +56,8 @@ CLASSES: dict[type, str] = {
     MergePlan: """
         base cells check committer conflict_rows conflicts fragments kind message notes
         num_rows_after
-        num_rows_before operation pin pins planned properties schema_after source source_files
+        num_rows_before on_commit
+        operation pin pins planned properties schema_after source source_files
         source_transactions
         strategy target target_transactions title transactions unresolved version""",
     lance_nb.RepairPlan: "ready steps uri verification",
