@@ -30,9 +30,11 @@ INVISIBLE = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
 # A user with a password, which may hold "/", and parameters that are signatures, keys or tokens.
-_URL_USER = re.compile(r"(://)[^\s'\"@?]*:[^\s'\"@?]*@")
+# The text may be hostile: each match takes a whole run, so that none is searched twice.
+_URL_USER = re.compile(r"://[^\s'\"@?]*@?")
 _URL_PARAMETER = re.compile(
-    r"([?&;][^\s'\"=&?]*(?:sig|key|token|secret|pass|pwd|credential|auth)[^\s'\"=&?]*=)[^\s'\"&#]+",
+    r"([?&;](?=[^\s'\"=&?;]*(?:sig|key|token|secret|pass|pwd|credential|auth))[^\s'\"=&?;]*=)"
+    r"[^\s'\"&#]+",
     re.IGNORECASE,
 )
 _SIGNS = {"\n": "↵", "\t": "⇥"}
@@ -57,7 +59,12 @@ def without_url_secrets(text: str) -> str:
     """
     if "://" not in text:
         return text
-    return _URL_PARAMETER.sub(r"\1***", _URL_USER.sub(r"\1***@", text))
+    return _URL_PARAMETER.sub(r"\1***", _URL_USER.sub(_without_password, text))
+
+
+def _without_password(match: re.Match[str]) -> str:
+    user = match[0].removeprefix("://")
+    return "://***@" if user.endswith("@") and ":" in user else match[0]
 
 
 def visible_lines(text: str) -> str:

@@ -209,9 +209,9 @@ def _runs(view: memoryview, position: int, path: str) -> tuple[_Content, int]:
     first, more = content[0::2].astype(np.int64), content[1::2]
     last = first + more
     if not runs or (last >= _CONTAINER_ROWS).any() or (first[1:] <= last[:-1]).any():
-        bounds = np.stack([first, last], axis=1).ravel()
-        ordered = describe_order(bounds, repeats=True) if runs else "no run"
-        raise _corrupt(path, position, f"ascending runs below {_CONTAINER_ROWS}", ordered)
+        bounds = [f"{start} to {end}" for start, end in zip(first[:4], last[:4], strict=True)]
+        expected = f"runs in ascending order below {_CONTAINER_ROWS}"
+        raise _corrupt(path, position, expected, f"{runs} runs: {', '.join(bounds)}")
     return content, stop
 
 

@@ -370,9 +370,13 @@ def _rewritten_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> di
         *(after.column(name).to_pylist() for name in (ROW_ID, *key)), strict=True
     ):
         new_ids.setdefault(tuple(value), []).append(row)
+    old_rows: dict[tuple[Any, ...], list[int]] = {}
     old_keys = zip(*(values.column(name).to_pylist() for name in key), strict=True)
-    matches = ((row, new_ids.get(value, ())) for row, value in zip(rows, old_keys, strict=True))
-    return {row: ids[0] for row, ids in matches if len(ids) == 1}
+    for row, old_key in zip(rows, old_keys, strict=True):
+        old_rows.setdefault(old_key, []).append(row)
+    # The key is not enforced: what it names twice, on either side, is not followed.
+    matches = ((old_rows[old_key], new_ids.get(old_key, ())) for old_key in old_rows)
+    return {old[0]: new[0] for old, new in matches if len(old) == len(new) == 1}
 
 
 def _shares_file(one: Fragment, other: Fragment) -> bool:

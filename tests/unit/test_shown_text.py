@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import logging
 import pickle
+import time
 import unicodedata
 
 import pytest
@@ -142,3 +143,16 @@ def test_no_error_holds_the_secrets_of_a_url(url: str) -> None:
 @pytest.mark.parametrize("text", ["a:b@c", "http://host:80/x?a=1&b=2", "s3://b/k=v", "c@d://x"])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert without_url_secrets(text) == text
+
+
+@pytest.mark.parametrize("piece", ["://:", ";sig", "?token", "://a:", "&sig=;", "://;key"])
+def test_hostile_text_is_searched_for_secrets_in_linear_time(piece: str) -> None:
+    start = time.process_time()
+    without_url_secrets("://" + piece * 100_000)
+    assert time.process_time() - start < 3  # in time that grows with the square it takes minutes
+
+
+def test_each_url_of_a_text_loses_its_secrets() -> None:
+    text = "from s3://K:CANARY/x+y@b/t?a=1;token=CANARY;b#c to rest+http://u:CANARY@h and s3://b"
+    expected = "from s3://***@b/t?a=1;token=***#c to rest+http://***@h and s3://b"
+    assert without_url_secrets(text) == expected

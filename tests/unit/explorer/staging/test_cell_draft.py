@@ -250,6 +250,27 @@ def test_a_rewritten_row_is_followed_by_the_primary_key(take: str) -> None:
     assert (5 in rows) == (take == "theirs")
 
 
+@pytest.mark.parametrize("ids", [[0, 1, 1, 2], [0, 1, 3, 2]])
+def test_a_key_that_names_two_rows_is_not_followed(ids: list[int]) -> None:
+    key = pa.field("id", pa.int64(), nullable=False).with_metadata(
+        {"lance-schema:unenforced-primary-key": "true"}
+    )
+    schema = pa.schema([key, pa.field("price", pa.float64())])
+    table = pa.table({"id": ids, "price": [0.0, 1.0, 2.0, 3.0]}, schema=schema)
+    ds = lance_nb.write_dataset(table, f"memory://twice/{ids[2]}.lance")
+    area = StagingArea()
+    card = area.edit(
+        ds, lambda draft: draft.set_cells([(1, "price", price(50)), (2, "price", price(60))])
+    )
+    newer = ds.checkout_version(1)
+    newer.delete("price = 2")
+    newer.update({"price": "price"}, "id = 1")
+    area.commit(card.id, None, ProgressReporter())
+    assert card.draft is not None
+    is_unique = len(set(ids)) == len(ids)
+    assert [conflict.is_lost for conflict in card.draft.conflicts] == [True] * (2 - is_unique)
+
+
 def test_a_row_that_is_gone_can_only_be_given_up(area: StagingArea, dataset: LanceDataset) -> None:
     card = area.edit(dataset, lambda draft: draft.set_cells([(3, "price", price(9))]))
     lance_nb.dataset(dataset.uri).delete("id = 3")
