@@ -112,10 +112,13 @@ def test_a_verb_moves_its_handle(tmp_path: Any, verb: Verb) -> None:
 def test_a_merge_into_another_branch_leaves_the_handle(tmp_path: Any) -> None:
     ds = lance_nb.write_dataset(ROWS, tmp_path / "t")
     experiment = ds.create_branch("experiment")
+    experiment.insert(ROWS)  # so that the number of the merge is greater than the handle's
     ds.insert(ROWS)
     ds.branches.merge("main", "experiment")
-    assert (ds.branch, ds.version) == (None, 2)
-    assert (experiment.version, experiment.checkout_latest().count_rows()) == (1, 20)
+    assert (ds.branch, ds.version, ds.count_rows()) == (None, 2, 20)
+    assert experiment.version == 2
+    experiment.checkout_latest()
+    assert (experiment.version, experiment.count_rows()) == (3, 30)
 
 
 def test_an_older_commit_does_not_move_a_handle_back(tmp_path: Any) -> None:
