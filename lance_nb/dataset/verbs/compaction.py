@@ -30,7 +30,7 @@ from lance_nb.errors import (
     TooMuchWriteContentionError,
 )
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import DataFile
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_reuse import MovedGroup
 from lance_nb.table.indices import read_indices
 from lance_nb.table.refs import Target
@@ -217,8 +217,13 @@ def _reserve(
 
 
 def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
-    """Refuse results whose old fragments are not in the newest version as they were read."""
+    """Refuse results whose old fragments are not in the newest version as they were read.
+
+    A column that a restore or a revert brought back makes no other fragment: its values are in the
+    old files, but were not read.
+    """
     seen: set[int] = set()
+    leaves = {one.id: one.name for one in base.manifest.schema.walk() if not one.children}
     for result in results:
         known = base.manifest.fragments.with_ids(one.id for one in result.old_fragments)
         for one in result.old_fragments:
@@ -234,6 +239,17 @@ def _check_unchanged(base: Snapshot, results: Iterable[Rewritten]) -> None:
                     f"but it has been {what} since (the newest version is {base.version}); "
                     "nothing was committed. Plan the compaction again"
                 )
+        left_out = _fields(result.old_fragments) - _fields(result.new_fragments)
+        for number in sorted(left_out & leaves.keys()) if result.new_fragments else ():
+            raise RetryableCommitConflictError(
+                f"column {leaves[number]!r} of version {base.version} was not there in version "
+                f"{result.read_version}, in which fragments were compacted; nothing was committed. "
+                "Plan the compaction again"
+            )
+
+
+def _fields(fragments: Iterable[Fragment]) -> set[int]:
+    return {number for one in fragments for file in one.files for number in file.fields}
 
 
 @dataclass(frozen=True, slots=True)

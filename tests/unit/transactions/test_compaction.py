@@ -231,3 +231,27 @@ def test_when_it_goes_wrong_no_file_remains(monkeypatch: pytest.MonkeyPatch) -> 
         run("memory://run/stopped")
     files = lance_nb.dataset("memory://run/stopped").all_files().read_all()
     assert sum(path.startswith("data/") for path in files["path"].to_pylist()) == 3
+
+
+@pytest.mark.parametrize("undo", ["restore", "revert"])
+def test_a_column_that_came_back_meanwhile_is_compacted_with_its_values(undo: str) -> None:
+    made = dataset(5, 5)
+    made.add_columns({"twice": "id * 2"})
+    made.drop_columns(["twice"])
+    stale = lance_nb.dataset(made.uri)
+    if undo == "revert":
+        made.revert(made.version)
+    else:
+        made.checkout_version(made.version - 1).restore()
+    assert "twice" not in stale.schema.names
+
+    assert stale.optimize.compact_files().fragments_removed == 2
+
+    assert lance_nb.dataset(made.uri).count_rows("twice = id * 2") == 10
+
+
+def test_a_compaction_of_deleted_rows_alone_leaves_out_no_column() -> None:
+    made = dataset(5, 5)
+    made.delete("id >= 0")
+    made.optimize.compact_files()
+    assert made.get_fragments() == []
