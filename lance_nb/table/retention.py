@@ -85,10 +85,14 @@ class RetentionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Versions of one branch that are kept: version -> names of the tags, of the branches."""
+    """Versions of one branch that are kept: version -> names of the tags, of the branches.
+
+    ``merged``: versions that another branch has merged last, the base of the next merge.
+    """
 
     tags: Mapping[int, Sequence[str]]
     forks: Mapping[int, Sequence[str]]
+    merged: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +134,7 @@ def removable(
             f"{len(tagged)} tagged version(s) would be cleaned up, which never happens: {shown}. "
             "Delete the tags, or pass error_if_tagged_old_versions=False to clean up the others"
         )
-    kept = {*tagged, *protection.forks}
+    kept = {*tagged, *protection.forks, *protection.merged}
     return [one for one in found if one.version not in kept]
 
 

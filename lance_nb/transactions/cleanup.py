@@ -46,6 +46,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
+from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
 from lance_nb.storage.base import Store, remove_empty_folder, sync_folder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
@@ -61,6 +62,7 @@ from lance_nb.table.survey import (
     refs_of,
     take_survey,
 )
+from lance_nb.transactions.branch_merge.merge_record import marks_in
 from lance_nb.transactions.checksum_records import merge_records
 from lance_nb.transactions.environment import Environment
 from lance_nb.value_classes import dataclass
@@ -400,7 +402,27 @@ class Cleanup:
         )
 
     def _protection(self, survey: Survey, line: LineOfVersions) -> Protection:
-        return Protection(survey.tagged_versions(line.branch), survey.fork_versions(line.branch))
+        return Protection(
+            survey.tagged_versions(line.branch),
+            survey.fork_versions(line.branch),
+            self._merged_versions(survey, line),
+        )
+
+    def _merged_versions(self, survey: Survey, line: LineOfVersions) -> frozenset[int]:
+        """Return the versions of a branch that another one has merged last, as its newest says."""
+        merged: set[int] = set()
+        for folder, other in survey.lines.items():
+            if folder == line.folder or not other.names:
+                continue
+            newest = max(other.names, key=lambda name: name.version)
+            home = survey.store(folder)
+            config = parse_manifest(home.read(newest.path), f"{home.uri}/{newest.path}").config
+            merged |= {
+                mark.source_version
+                for mark in marks_in(config)
+                if mark.source_branch == line.branch
+            }
+        return frozenset(merged)
 
     def _age(self, survey: Survey) -> Age:
         known: dict[int, datetime | None] = {}
@@ -480,7 +502,7 @@ class Cleanup:
         fresh = replace(survey, branches=branches, tags=tags)
         line = survey.lines[self._folder]
         protection = self._protection(fresh, line)
-        stay = {*protection.tags, *protection.forks}
+        stay = {*protection.tags, *protection.forks, *protection.merged}
         names = [one for one in plan.names if one.version not in stay]
         if len(names) == len(plan.names):
             return plan

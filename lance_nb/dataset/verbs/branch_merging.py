@@ -638,16 +638,30 @@ def merge_one_by_one(
 ) -> MergePlan:
     """Merge each version of the source by itself, oldest first; return the last plan.
 
-    What is merged before an error stays merged, and the next merge goes on from there.
+    Every one is planned before the first is committed, so that a conflict or a version that is gone
+    leaves the target as it was. What is merged before a later error (a commit of somebody else in
+    between) stays merged, and the next merge goes on from there.
     """
     plan.check()
-    steps = plan.planned.ends.source_history.steps
-    last = plan
     alone = replace(options, strategy="auto")
-    for number, step in enumerate(steps, 1):
-        source = (step.branch or refs.MAIN, step.version)
-        step_plan = plan_branch(session, plan.target.branch, source, None, alone)
-        last = step_plan.followed_by(plan.on_commit).commit(message)
+    sources = [
+        (step.branch or refs.MAIN, step.version) for step in plan.planned.ends.source_history.steps
+    ]
+    for source in sources:
+        plan_branch(session, plan.target.branch, source, None, alone).check()
+    last = plan
+    for number, source in enumerate(sources, 1):
+        try:
+            step_plan = plan_branch(session, plan.target.branch, source, None, alone)
+            last = step_plan.followed_by(plan.on_commit).commit(message)
+        except CommitConflictError as error:
+            if number == 1:
+                raise
+            raise CommitConflictError(
+                f"{count_of(number - 1, 'version')} of {len(sources)} were merged into "
+                f"{_label(last.target)}, the last as version {last.version}, and stay merged; "
+                f"{source[0]}:{source[1]} was not: {error}"
+            ) from error
         if progress is not None:
-            progress(number, len(steps))
+            progress(number, len(sources))
     return last

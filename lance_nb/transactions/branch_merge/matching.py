@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
+from lance_nb.errors import NotFoundError
+from lance_nb.format.field import Field
 from lance_nb.format.fragment import (
     DataFile,
     Fragment,
@@ -32,7 +34,8 @@ from lance_nb.format.fragment import (
 )
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.branch_merge.merge_base import Ends, History, Shared, Side
+from lance_nb.transactions.branch_merge.merge_base import Ends, History, Shared, Side, Step
+from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_lineage import CREATED_UNKNOWN, all_row_ids, versions_of
 from lance_nb.value_classes import dataclass
 
@@ -267,25 +270,87 @@ def _add_parents(mine: Schema, theirs: Schema, found: dict[int, int], rest: set[
             there = theirs.field_by_id(there.parent_id)
 
 
-def reborn_fields(
-    base: Side, side: Side, history: History, shared: Shared, found: Match
-) -> frozenset[int]:
-    """Return ids of fields that were dropped since the base and then given to other fields.
+@dataclass(frozen=True, slots=True)
+class FieldFates:
+    """Fields of a side that have the id of a field of the base.
 
-    A dropped field's id is free again once no file holds it. A field that came back with its data
-    is the one that it was. ``shared`` and ``found``: what base and side number alike and share.
+    ``reborn``: the id was free and was given to another field. ``doubtful``: whether that happened
+    is not recorded, and neither data nor name say so.
     """
-    now = {one.id for one in side.manifest.schema.walk()}
-    seen = {one for one in now if shared.has_field(one)}
-    gone: set[int] = set()
+
+    reborn: frozenset[int] = frozenset()
+    doubtful: frozenset[int] = frozenset()
+
+
+_Origins = dict[int, int | None]  # field id -> id in the base; None: born later
+
+
+def field_fates(
+    base: Side, side: Side, history: History, shared: Shared, found: Match
+) -> FieldFates:
+    """Find out which fields of a side are not those of the base although they have their ids.
+
+    A dropped field's id is free again once no file holds it, and after a restore to a version
+    before it was given. A field that came back with its data is the one that it was. ``shared`` and
+    ``found``: what base and side number alike and share.
+    """
+    origins: _Origins = {one.id: one.id for one in base.manifest.schema.walk()}
+    origins = {number: place for number, place in origins.items() if shared.has_field(number)}
+    states: dict[tuple[str | None, int], _Origins] = {}
+    is_recorded = True
     for step in history.steps:
-        ids = None if step.transaction is None else step.transaction.operation.footprint().field_ids
-        if ids is not None:
-            gone |= seen - ids
-            seen |= ids
+        operation = None if step.transaction is None else step.transaction.operation
+        if operation is None:
+            is_recorded = False
+        elif isinstance(operation, Restore):
+            restored = states.get((step.branch, operation.version))
+            if restored is None:
+                restored = _restored_origins(base, history, step, operation.version)
+            is_recorded = restored is not None
+            origins = origins if restored is None else restored
+        elif (ids := operation.footprint().field_ids) is not None:
+            origins = {number: origins.get(number) for number in ids}
+        if is_recorded:
+            states[step.branch, step.version] = origins
     names = {there: here for here, there in found.fields.items()}
-    lost = gone & now
-    return frozenset(one for one in lost if not _kept_data(base, side, found, names.get(one), one))
+    reborn: set[int] = set()
+    doubtful: set[int] = set()
+    for field in side.manifest.schema.walk():
+        here = names.get(field.id)
+        if here is None or not shared.has_field(field.id):
+            continue
+        if origins.get(field.id) == here and (is_recorded or _is_alike(base, here, field)):
+            continue
+        if not _kept_data(base, side, found, here, field.id):
+            (reborn if is_recorded else doubtful).add(field.id)
+    return FieldFates(frozenset(reborn), frozenset(doubtful))
+
+
+def _restored_origins(base: Side, history: History, step: Step, version: int) -> _Origins | None:
+    """Return where the fields of a version before the base come from, None if that is not known."""
+    fields: tuple[Field, ...] = ()
+    for number in (version, step.version):
+        try:
+            fields = tuple(history.load(step.branch, number).manifest.schema.walk())
+            break
+        except NotFoundError:
+            continue
+    if not fields or not all(_is_alike(base, one.id, one, if_absent=True) for one in fields):
+        return None
+    ids = {one.id for one in base.manifest.schema.walk()}
+    return {one.id: one.id if one.id in ids else None for one in fields}
+
+
+def _is_alike(base: Side, number: int, field: Field, *, if_absent: bool = False) -> bool:
+    """Return whether the base has a field of this id with the same name, type and parent."""
+    before = base.manifest.schema.field_by_id(number)
+    if before is None:
+        return if_absent
+    return (before.name, before.logical_type, before.parent_id) == (
+        field.name,
+        field.logical_type,
+        field.parent_id,
+    )
 
 
 def _kept_data(base: Side, side: Side, found: Match, here: int | None, there: int) -> bool:

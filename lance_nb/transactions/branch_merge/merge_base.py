@@ -22,6 +22,7 @@ writes them. Lance has no merge of branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -43,6 +44,7 @@ from lance_nb.transactions.branch_merge.merge_record import (
     MERGE,
     MergeRecord,
     identity_of,
+    marks_in,
     record_of,
 )
 from lance_nb.transactions.transaction import Transaction
@@ -134,11 +136,20 @@ ALL_SHARED = Shared()
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One version of a side since the base; ``transaction`` None: nobody knows what it did."""
+    """One version of a side since the base; ``transaction`` None: nobody knows what it did.
+
+    ``mark``: the merge that made a version without transaction, as the configuration names it.
+    """
 
     branch: str | None
     version: int
     transaction: Transaction | None
+    mark: MergeRecord | None = None
+
+    @property
+    def record(self) -> MergeRecord | None:
+        """The merge, pick or revert that made this version."""
+        return self.mark if self.transaction is None else record_of(self.transaction.properties)
 
     @property
     def label(self) -> str:
@@ -158,6 +169,17 @@ class History:
         return frozenset(
             "unknown" if one.transaction is None else one.transaction.operation.arm
             for one in self.steps
+        )
+
+    def operations_of_others(self) -> frozenset[str]:
+        """Return the operations without those that merges were recorded as.
+
+        A merge of columns or indices may be recorded as an overwrite, and replaces nothing.
+        """
+        return frozenset(
+            "unknown" if step.transaction is None else step.transaction.operation.arm
+            for step in self.steps
+            if step.transaction is None or step.record is None
         )
 
 
@@ -338,9 +360,21 @@ def steps_from(repository: Repository, lines: Ancestry, start: Line) -> tuple[St
 
 def records_of(steps: Sequence[Step]) -> Iterator[tuple[int, MergeRecord | None]]:
     """Return the records of merges among versions."""
-    for one in steps:
-        if one.transaction is not None:
-            yield one.version, record_of(one.transaction.properties)
+    for step in steps:
+        if step.transaction is not None or step.mark is not None:
+            yield step.version, step.record
+
+
+def marked_steps(steps: tuple[Step, ...], config: Mapping[str, str]) -> tuple[Step, ...]:
+    """Name the merges among versions whose transactions are gone; ``config`` is the last one's.
+
+    A version that no entry names was no merge, or one that a later merge of its source followed.
+    """
+    marks = {one.target_version + 1: one for one in marks_in(config)}
+    return tuple(
+        replace(step, mark=marks.get(step.version)) if step.transaction is None else step
+        for step in steps
+    )
 
 
 def own_steps(
@@ -375,7 +409,7 @@ def own_steps(
 
 
 def _merge_of(step: Step) -> MergeRecord | None:
-    record = None if step.transaction is None else record_of(step.transaction.properties)
+    record = step.record
     return record if record is not None and record.kind == MERGE else None
 
 

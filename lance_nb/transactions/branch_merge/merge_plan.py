@@ -53,6 +53,7 @@ from lance_nb.transactions.branch_merge.merge_base import (
     base_of,
     fork_of,
     load_line,
+    marked_steps,
     own_steps,
     records_of,
     shared_since,
@@ -65,6 +66,7 @@ from lance_nb.transactions.branch_merge.merge_record import (
     REPLAY,
     UP_TO_DATE,
     MergeRecord,
+    mark_of,
 )
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.pins import create_pin
@@ -79,7 +81,8 @@ from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 
 DEFAULTS = CommitOptions()
-_REPLACING = frozenset({"overwrite", "restore", "unknown", "update_mem_wal_state", "data_overlay"})
+_REPLACING = frozenset({"overwrite", "update_mem_wal_state", "data_overlay"})
+_BY_CONTENT = frozenset({"restore", "unknown"})
 
 
 Progress = Callable[[int, int], object]
@@ -150,7 +153,10 @@ def divergence(
     branches = repository.branches()
     lines = ancestry(branches, *source), ancestry(branches, *target)
     fork = fork_of(*lines)
-    mine, theirs = (steps_from(repository, side, fork) for side in lines)
+    mine, theirs = (
+        _known_steps(repository, steps_from(repository, side, fork), *end)
+        for side, end in zip(lines, (source, target), strict=True)
+    )
     merges = Merges.of(records_of(mine)), Merges.of(records_of(theirs))
     base = base_of(*lines, merges)
     steps = (
@@ -158,6 +164,14 @@ def divergence(
         own_steps((theirs, mine), lines[::-1], base, holds_base=base.in_target),
     )
     return Divergence(lines, fork, base, (mine, theirs), steps)
+
+
+def _known_steps(
+    repository: Repository, steps: tuple[Step, ...], branch: str | None, version: int
+) -> tuple[Step, ...]:
+    if all(step.transaction is not None for step in steps):
+        return steps
+    return marked_steps(steps, repository.load(branch, version).manifest.config)
 
 
 def plan_merge(
@@ -299,7 +313,15 @@ def _plan(
     if not keys and earlier:
         keys = _keys(ends, next((one for one in reversed(earlier) if one), ()), is_asked=False)
     choices = MergeChoices(
-        keys, request.copies_files, inherited, request.resolve, has_moved=bool(earlier)
+        keys,
+        request.copies_files,
+        inherited,
+        request.resolve,
+        has_moved=bool(earlier),
+        by_content=tuple(
+            not history.operations_of_others().isdisjoint(_BY_CONTENT)
+            for history in (ends.source_history, ends.target_history)
+        ),
     )
     whole = _replaced_content(ends, findings) if record.strategy != FAST_FORWARD else None
     used = ends
@@ -314,7 +336,7 @@ def _plan(
     if whole is not None:
         nothing = History((), ends.source_history.load)
         used = replace(used, source_history=nothing, target_history=nothing)
-        choices = replace(choices, keys=())
+        choices = replace(choices, keys=(), by_content=(False, False))
     merged = merge_versions(used, choices, findings)
     _note_unknown(ends, findings)
     conflicts = tuple(findings.conflicts)
@@ -328,27 +350,20 @@ def _plan(
         choices=tuple(map(str, chosen or ())),
         key=choices.keys if merged.cells is not None else None,
     )
+    merged = replace(merged, outcome=replace(merged.outcome, marks=mark_of(record)))
     return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)
 
 
 def _replaced_content(ends: Ends, findings: Findings) -> str | None:
     """Tell which side's content is taken as a whole, because one side replaced all of it."""
     for history, where in ((ends.source_history, "the source"), (ends.target_history, "here")):
-        done = history.arms() & _REPLACING
-        if "unknown" in done and _shares_fragments(ends):
-            done -= {"unknown"}
+        done = history.operations_of_others() & _REPLACING
         if done:
             names = ", ".join(sorted(one.replace("_", " ") for one in done))
             text = f"the whole content was replaced on {where} ({names})".replace("on here", "here")
             remedy = "on_conflict='ours' keeps what is here, 'theirs' takes the source as it is"
             return findings.report(CONTENT, text, remedy=remedy)
     return None
-
-
-def _shares_fragments(ends: Ends) -> bool:
-    """Whether some fragment of the base is on both sides still (or the base has none)."""
-    base = set(ends.base.fragments)
-    return not base or bool(base & set(ends.source.fragments) & set(ends.target.fragments))
 
 
 def _note_unknown(ends: Ends, findings: Findings) -> None:

@@ -19,6 +19,10 @@ lance_nb.merge.pin              tag on the merged version, which keeps the files
 lance_nb.merge.transactions     ids of the transactions that were merged, with commas between
 ==============================  ===================================================================
 
+A clean-up removes transactions, so what the next merge must know stands in the configuration too,
+which every later version inherits: ``lance_nb.merged_from.ID`` (the identity of the source) holds
+the latest merge of that source as JSON: version, branch and version that it made, base, key.
+
 Limits: at most ``IDS_MAX`` transactions and ``CHOICES_MAX`` choices are listed. Writers that do not
 know these properties keep them in their versions and write none; what they say is believed as far
 as the versions it names exist.
@@ -35,6 +39,7 @@ from lance_nb.value_classes import dataclass
 MAIN_ID = "main"
 
 PREFIX = "lance_nb.merge."
+MARK_PREFIX = "lance_nb.merged_from."
 IDS_MAX = 100
 CHOICES_MAX = 1000
 MERGE, PICK, REVERT = "merge", "cherry-pick", "revert"
@@ -119,6 +124,47 @@ def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
         _texts(found.get("choices", "[]")),
         _texts(found["key"]) if "key" in found else None,
     )
+
+
+def mark_of(record: MergeRecord) -> dict[str, str]:
+    """Return the entry of the configuration that keeps a merge known when its version is gone."""
+    if record.kind != MERGE:
+        return {}
+    values = record.properties()
+    names = ("source_branch", "source_version", "base_branch", "base_version", "target_version")
+    mark = {name: values[PREFIX + name] for name in names}
+    if record.key is not None:
+        mark["key"] = values[PREFIX + "key"]
+    return {MARK_PREFIX + record.source_id: json.dumps(mark, sort_keys=True)}
+
+
+def marks_in(config: Mapping[str, str]) -> tuple[MergeRecord, ...]:
+    """Read the merges that a configuration names; what makes no sense is left out."""
+    records = []
+    for name, text in config.items():
+        if not name.startswith(MARK_PREFIX):
+            continue
+        try:
+            mark = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(mark, dict) or not all(isinstance(value, str) for value in mark.values()):
+            continue
+        values = {"kind": MERGE, "source_id": name.removeprefix(MARK_PREFIX), **mark}
+        record = record_of({PREFIX + key: value for key, value in values.items()})
+        if record is not None:
+            records.append(record)
+    return tuple(records)
+
+
+def without_marks(config: Mapping[str, str]) -> dict[str, str]:
+    """Return a configuration without the merges that it names."""
+    return {name: value for name, value in config.items() if not name.startswith(MARK_PREFIX)}
+
+
+def only_marks(config: Mapping[str, str]) -> dict[str, str]:
+    """Return the entries of a configuration that name merges."""
+    return {name: value for name, value in config.items() if name.startswith(MARK_PREFIX)}
 
 
 def _texts(text: str) -> tuple[str, ...]:

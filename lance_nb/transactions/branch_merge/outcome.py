@@ -205,7 +205,7 @@ class Outcome:
     ``rewritten``: fields whose values changed in place, by fragment. ``revived``: fragments with
     rows that live again. ``pending``: deletion vectors to be written, ``copies``: files to be
     copied, before it is committed. ``new_rows``: rows of one of ``added``, to be written, too.
-    ``foreign_bases``: base paths in folders of other branches.
+    ``foreign_bases``: base paths in folders of other branches. ``marks``: see merge_record.py.
     """
 
     target: Side
@@ -224,6 +224,7 @@ class Outcome:
     copies: tuple[FileCopy, ...] = ()
     foreign_bases: frozenset[int] = frozenset()
     new_rows: PendingRows | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
 
     def written(self, home: Store) -> Outcome:
         """Write the rows that wait in memory; return the outcome with their files.
@@ -313,7 +314,7 @@ class Outcome:
         draft = Draft(ctx, current)
         draft.manifest = replace(
             current,
-            config=self.config,
+            config={**self.config, **self.marks},
             table_metadata=self.table_metadata,
             base_paths=self.bases,
             next_row_id=max(self.next_row_id, current.next_row_id),

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.encodings.base import Ints
+from lance_nb.errors import VersionNotFoundError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.table.filtered_scan import Selected, selected_table
@@ -209,10 +210,14 @@ class Traces:
             done = None if step.transaction is None else step.transaction.operation
             if not isinstance(done, Update):
                 continue
-            revives = self._revives(step, done)
-            if not done.new_fragments and not revives:
+            try:
+                revives = self._revives(step, done)
+                if not done.new_fragments and not revives:
+                    continue
+                gone = self._gone(step.branch, step.version, names, fragment.id)
+            except VersionNotFoundError:
+                states[:] = WRITTEN  # the version before it was cleaned up: as careful
                 continue
-            gone = self._gone(step.branch, step.version, names, fragment.id)
             if gone is None:
                 continue
             states[np.isin(offsets, gone)] = WRITTEN if revives else self._state(done)

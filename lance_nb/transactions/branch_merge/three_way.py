@@ -8,7 +8,7 @@ Source: none; Lance has no merge of branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,15 +28,18 @@ from lance_nb.transactions.branch_merge.fragments import (
     MergedFragments,
 )
 from lance_nb.transactions.branch_merge.matching import (
+    FieldFates,
+    Match,
     NewIds,
     RowHistory,
+    field_fates,
     match,
     match_rows,
     new_ids,
-    reborn_fields,
     without_fields,
 )
-from lance_nb.transactions.branch_merge.merge_base import Ends
+from lance_nb.transactions.branch_merge.merge_base import Ends, Shared, Side
+from lance_nb.transactions.branch_merge.merge_record import without_marks
 from lance_nb.transactions.branch_merge.outcome import (
     IndexFacts,
     Outcome,
@@ -70,6 +73,7 @@ class MergeChoices:
 
     ``resolve``: choices for cells in conflict; None: whole rows are decided alike.
     ``has_moved``: an earlier merge wrote rows anew, and files do not say where they went.
+    ``by_content``: whether source and target each restored a version, or did what nobody knows.
     """
 
     keys: tuple[str, ...] = ()
@@ -77,6 +81,12 @@ class MergeChoices:
     inherited: tuple[str, ...] = ()
     resolve: tuple[CellChoice, ...] | None = None
     has_moved: bool = False
+    by_content: tuple[bool, ...] = (False, False)
+
+    @property
+    def by_value(self) -> bool:
+        """Whether files do not say which row went where."""
+        return self.has_moved or any(self.by_content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,7 @@ class Merged:
 def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
     """Merge; conflicts go to ``findings``. Raises NotSupportedError, CorruptFileError."""
     _check_alike(ends)
-    matches = _matches(ends)
+    matches, doubtful = _matches(ends)
     schema = SchemaMerge(ends, findings).run(
         matches.base_source, matches.base_target, matches.source_target.fields
     )
@@ -106,8 +116,8 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     replay = RowReplay(ends, matches, schema, choices.keys, choices.resolve)
     nothing = MergedFragments()
     if choices.resolve is not None:
-        if choices.has_moved:
-            _check_names(ends)
+        if choices.by_value:
+            _check_names(doubtful)
         return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
     by_files = Findings(findings.on_conflict)
     fragments = FragmentMerge(ends, matches, schema, places, by_files, rewritten=rewritten).run()
@@ -115,20 +125,21 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     moved = [one for one in by_files.conflicts if one.kind == FRAGMENTS]
     # By files, a row that was written anew counts as changed although its values are as they were,
     # and has no values in columns that the other side added.
-    if moved or choices.has_moved or any(one.num_rows for one in by_files.conflicts):
+    if moved or choices.by_value or any(one.num_rows for one in by_files.conflicts):
         try:
-            if choices.has_moved:
-                _check_names(ends)
+            if choices.by_value:
+                _check_names(doubtful)
             replay.check()
             places = FileLocations(
                 ends.source, ends.target, choices.copies_files, choices.inherited
             )
             return _replayed(_Builder(ends, matches, schema, places, nothing), replay, findings)
         except (InvalidInputError, NotSupportedError) as error:
-            if moved or choices.has_moved:
+            is_lost = choices.has_moved or _lacks_fragments(ends, choices.by_content)
+            if moved or is_lost:
                 rest = [one for one in by_files.conflicts if one.kind != FRAGMENTS]
                 by_files.conflicts = rest
-                _report_moved(moved, error, by_files)
+                _report_moved(moved, error, by_files, choices)
     findings.extend(by_files)
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
@@ -136,26 +147,66 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     return Merged(outcome, decided.rows)
 
 
-def _check_names(ends: Ends) -> None:
-    """Refuse columns that were renamed or dropped after a merge by value.
+def _check_names(doubtful: Sequence[str]) -> None:
+    """Refuse columns of the base of which it is not known what became of them.
 
-    Such a merge gives a column of the source an id of the target's, so that afterwards the two are
-    known to be one by their name alone. Raises InvalidInputError.
+    Raises InvalidInputError.
     """
-    base = set(ends.base.manifest.schema.names)
-    for side in (ends.source, ends.target):
-        gone = sorted(base - set(side.manifest.schema.names))
-        if gone:
-            raise InvalidInputError(
-                f"column {gone[0]!r} was renamed or dropped after an earlier merge that wrote rows "
-                "anew: give it its old name on both branches, then merge"
-            )
+    if doubtful:
+        raise InvalidInputError(
+            f"column {doubtful[0]!r} was renamed or dropped, and after an earlier merge that wrote "
+            "rows anew, a restore or a clean-up nothing says what became of it: give it its "
+            "old name on both branches, then merge"
+        )
 
 
-def _report_moved(moved: Sequence[MergeConflict], error: LanceError, findings: Findings) -> None:
+def _doubtful_columns(
+    base: Side, side: Side, shared: Shared, found: Match, fates: FieldFates
+) -> Iterator[str]:
+    """Return paths in the base of columns that a side may hold under another name or id.
+
+    A merge by value gives a column of the source an id of the target's, so that afterwards the two
+    are known to be one by their name alone.
+    """
+    names = {there: here for here, there in found.fields.items()}
+    schema = base.manifest.schema
+    for number in fates.doubtful:
+        yield schema.path_of(names[number]) or ""
+    known = set(found.fields.values())
+    types = {
+        field.logical_type
+        for field in side.manifest.schema.walk()
+        if field.id not in known and not shared.has_field(field.id)
+    }
+    for field in schema.walk():
+        is_lost = field.id not in found.fields and not shared.has_field(field.id)
+        if is_lost and field.logical_type in types:
+            yield schema.path_of(field.id) or ""
+
+
+def _lacks_fragments(ends: Ends, by_content: Sequence[bool]) -> bool:
+    """Return whether rows may have moved on a side whose files do not say where to.
+
+    While it has every fragment of the base, a row is where the base has it, or deleted.
+    """
+    matched = zip((ends.source, ends.target), by_content, strict=True)
+    return any(
+        is_unknown and not ends.base.fragments.keys() <= side.fragments.keys()
+        for side, is_unknown in matched
+    )
+
+
+def _report_moved(
+    moved: Sequence[MergeConflict], error: LanceError, findings: Findings, choices: MergeChoices
+) -> None:
     """Report once that compacted rows cannot be found again."""
     numbers = sorted({number for one in moved for number in one.fragments})
     text = "an earlier merge wrote rows anew, which cannot be found again"
+    if not choices.has_moved:
+        text = (
+            "a version was restored, or transactions were removed by a clean-up, so where rows "
+            "went is not recorded"
+        )
     if numbers:
         text = (
             f"rows of {enumerate_ids('fragment', numbers)} were compacted on one side and changed "
@@ -203,19 +254,27 @@ def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
     )
 
 
-def _matches(ends: Ends) -> Matches:
-    """Find out what is what; a field whose id was dropped and given again is another field."""
+def _matches(ends: Ends) -> tuple[Matches, tuple[str, ...]]:
+    """Find out what is what; a field whose id was dropped and given again is another field.
+
+    Returns also the columns of the base of which it is not known what became of them.
+    """
     base, source, target = ends.base, ends.source, ends.target
     nothing: frozenset[int] = frozenset()
     base_source = match(base, source, ends.base_source, by_path=True)
     base_target = match(base, target, ends.base_target, by_path=True)
-    there = reborn_fields(base, source, ends.source_history, ends.base_source, base_source)
-    here = reborn_fields(base, target, ends.target_history, ends.base_target, base_target)
-    return Matches(
-        without_fields(base_source, nothing, there),
-        without_fields(base_target, nothing, here),
-        without_fields(match(source, target, ends.source_target), there, here),
+    there = field_fates(base, source, ends.source_history, ends.base_source, base_source)
+    here = field_fates(base, target, ends.target_history, ends.base_target, base_target)
+    doubtful = (
+        *_doubtful_columns(base, source, ends.base_source, base_source, there),
+        *_doubtful_columns(base, target, ends.base_target, base_target, here),
     )
+    matches = Matches(
+        without_fields(base_source, nothing, there.reborn),
+        without_fields(base_target, nothing, here.reborn),
+        without_fields(match(source, target, ends.source_target), there.reborn, here.reborn),
+    )
+    return matches, doubtful
 
 
 def _check_alike(ends: Ends) -> None:
@@ -262,7 +321,10 @@ class _Builder:
             ids.keeps_ids,
         )
         now, base, source = (one.manifest for one in (ends.target, ends.base, ends.source))
-        config = merge_maps(base.config, source.config, now.config, "config key", findings)
+        config = merge_maps(
+            without_marks(base.config), without_marks(source.config), now.config, "config key",
+            findings,
+        )  # fmt: skip
         metadata = merge_maps(
             base.table_metadata, source.table_metadata, now.table_metadata,
             "table metadata key", findings,

@@ -2,7 +2,8 @@
 
 Fragments, schema, config and indices are those of the old version. Nothing that was counted goes
 back: the highest fragment id, the next row id and the highest field id stay as high as they ever
-were, so that no id is given out twice.
+were, so that no id is given out twice. The merges that the configuration names stay, too: the next
+merge of the same branch goes on from them, and does not bring back what was restored away.
 
 Source: message ``Transaction.Restore`` of lance.table.
 """
@@ -14,6 +15,7 @@ from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.format.wire import unknown_bytes
+from lance_nb.transactions.branch_merge.merge_record import only_marks, without_marks
 from lance_nb.transactions.manifest_building import Draft, check_changeable
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 from lance_nb.value_classes import dataclass
@@ -50,6 +52,7 @@ class Restore(BaseOperation):
             max_fragment_id=_highest(old.max_fragment_id, now.max_fragment_id),
             next_row_id=max(old.next_row_id, now.next_row_id),
             max_allocated_field_id=_highest(old.max_allocated_field_id, now.max_allocated_field_id),
+            config={**without_marks(old.config), **only_marks(now.config)},
             branch=now.branch,
             reader_feature_flags=old.reader_feature_flags | now.reader_feature_flags,
             writer_feature_flags=old.writer_feature_flags | now.writer_feature_flags,

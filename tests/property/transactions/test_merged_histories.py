@@ -1,27 +1,35 @@
 """Merges of generated histories against a model of rows: plain dictionaries.
 
-Both sides append, delete, update, compact, add, drop and rename columns; then one is merged into
-the other, and sometimes again after more changes. ``LANCE_NB_TEST_SCALE=170``: more than 2,000.
+Both sides append, delete, update, compact, add, drop and rename columns, restore and revert
+versions, and are cleaned up; then one is merged into the other, and sometimes again after more
+changes. ``LANCE_NB_TEST_SCALE=125``: 3,000.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 
 import pyarrow as pa
 
 import lance_nb
 from lance_nb.dataset.verbs.branch_merging import MergePlan
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    VersionNotFoundError,
+)
 from tests.support.examples import SCALE
 
 SEED = 2020
-NUM_HISTORIES = round(12 * SCALE)
-_NUMBERS = count()
+NUM_HISTORIES = round(24 * SCALE)
 Cells = dict[int, object]
 
 
@@ -39,17 +47,67 @@ class Model:
         ]
 
 
-class Side:
-    """A branch and its model; every change is made on both."""
+CleanUp = Callable[[lance_nb.LanceDataset], object]
 
-    def __init__(self, ds: lance_nb.LanceDataset, model: Model, rng: random.Random) -> None:
-        self.ds, self.model, self.rng = ds, model, rng
+
+def clean_up(ds: lance_nb.LanceDataset) -> None:
+    """Keep the newest version only, and what refs and merges need."""
+    ds.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+
+class Side:
+    """A branch and its model; every change is made on both.
+
+    ``past``: the model of each version. ``numbers``: never the same twice in a history.
+    """
+
+    def __init__(
+        self,
+        ds: lance_nb.LanceDataset,
+        model: Model,
+        rng: random.Random,
+        clean: CleanUp,
+        numbers: Iterator[int],
+    ) -> None:
+        self.ds, self.model, self.rng, self._clean_up = ds, model, rng, clean
+        self._numbers = numbers
         self.has_key = True
+        self.past = {ds.version: deepcopy(model)}
 
     def change(self) -> None:
-        kinds = ("add", "delete", "update", "update", "update", "compact", "column", "drop", "name")
-        (kind,) = self.rng.choices(kinds, (3, 3, 4, 4, 4, 3, 1, 0.5, 0.5))
+        kinds = (
+            "add", "delete", "update", "compact", "column", "drop", "name", "restore", "revert",
+            "clean",
+        )  # fmt: skip
+        (kind,) = self.rng.choices(kinds, (3, 3, 12, 3, 1, 0.5, 0.5, 1.5, 1.5, 2.5))
+        before = self.ds.version
         getattr(self, f"_{kind}")()
+        self.ds = self.ds.checkout_latest()
+        for version in range(before + 1, self.ds.version):  # a compaction makes two versions
+            self.past[version] = self.past[before]
+        self.past[self.ds.version] = deepcopy(self.model)
+
+    def _restore(self) -> None:
+        versions = sorted(self.past.keys() & set(self.ds.version_numbers()))
+        version = self.rng.choice(versions)
+        if version != self.ds.version:
+            self.ds.checkout_version((self.ds.branch, version)).restore()
+            self.model = deepcopy(self.past[version])
+
+    def _revert(self) -> None:
+        version = self.ds.version
+        if not {version, version - 1} <= self.past.keys():
+            return
+        if self.past[version - 1].rows.keys() - self.model.rows.keys():
+            return  # rows that live again have what the other side computed for them meanwhile
+        try:
+            self.ds.revert(version, key="id" if self.has_key else None)
+        except (InvalidInputError, CommitConflictError, NotSupportedError, VersionNotFoundError):
+            return  # a compaction, a first version, one that is gone or cannot be undone
+        self.model = deepcopy(self.past[version - 1])
+
+    def _clean(self) -> None:
+        self._clean_up(self.ds)
 
     def _ids(self) -> list[int]:
         known = sorted(self.model.rows)
@@ -58,12 +116,16 @@ class Side:
     def _where(self, ids: list[int]) -> str:
         return f"id IN ({', '.join(map(str, ids))})"
 
+    def _value(self) -> int:
+        """Return what no cell has, also no computed one: to write the same again is a change."""
+        return -1 - next(self._numbers)
+
     def _add(self) -> None:
-        chosen = {self.rng.randrange(40, 48) if self.has_key else next(_NUMBERS) + 1000}
+        chosen = {self.rng.randrange(40, 48) if self.has_key else next(self._numbers) + 1000}
         new = sorted(chosen - self.model.rows.keys())
         if not new:
             return
-        value = next(_NUMBERS)  # never what is there: to write the same again is a change, too
+        value = self._value()
         self.model.rows |= {one: dict.fromkeys(self.model.names, value) for one in new}
         table = {"id": pa.array(new, pa.int64())}
         table |= {
@@ -82,7 +144,7 @@ class Side:
         ids = self._ids()
         if ids and self.model.names:
             column = self.rng.choice(list(self.model.names))
-            value = next(_NUMBERS)
+            value = self._value()
             name = self.model.names[column]
             self.ds.update({name: str(value)}, where=self._where(ids))
             for one in ids:
@@ -92,7 +154,7 @@ class Side:
         self.ds.optimize.compact_files(target_rows_per_fragment=100)
 
     def _column(self) -> None:
-        number = next(_NUMBERS) + 100
+        number = next(self._numbers) + 100
         self.ds.add_columns({f"c{number}": "id * 2"})
         self.model.names[number] = f"c{number}"
         for key, cells in self.model.rows.items():
@@ -107,7 +169,7 @@ class Side:
 
     def _name(self) -> None:
         column = self.rng.choice(list(self.model.names))
-        name = f"n{next(_NUMBERS)}"
+        name = f"n{next(self._numbers)}"
         self.ds.alter_columns({"path": self.model.names[column], "name": name})
         self.model.names[column] = name
 
@@ -180,7 +242,8 @@ def _picked(cells: Cells | None, names: list[int]) -> Cells | None:
     return None if cells is None else {one: cells.get(one) for one in names}
 
 
-def _history(rng: random.Random) -> str:
+def run_history(rng: random.Random, uri: str, clean: CleanUp) -> str:
+    """Generate a history, merge it, and compare; return the outcome."""
     stable = rng.random() < 0.5
     ids = range(12)
     table = {"id": pa.array(ids, pa.int64())}
@@ -188,16 +251,18 @@ def _history(rng: random.Random) -> str:
     model = Model({one: {0: 0, 1: 0} for one in ids}, {0: "v", 1: "w"})
     main = lance_nb.write_dataset(
         pa.table(table),
-        f"memory://merged-history-{next(_NUMBERS)}/rows",
+        uri,
         max_rows_per_file=4,
         enable_stable_row_ids=stable,
     )
-    target = Side(main, deepcopy(model), rng)
-    source = Side(main.create_branch("dev"), deepcopy(model), rng)
-    key = None if stable and rng.random() < 0.5 else "id"
+    numbers = count()
+    target = Side(main, deepcopy(model), rng, clean, numbers)
+    source = Side(main.create_branch("dev"), deepcopy(model), rng, clean, numbers)
+    key = None if rng.random() < (0.5 if stable else 0.2) else "id"
     target.has_key = source.has_key = key is not None
+    copies = rng.random() < 0.4
     outcome = "merged"
-    for _ in range(rng.choice((1, 1, 2))):
+    for _ in range(rng.choice((1, 2, 2, 3))):
         for side in (source, target):
             for _ in range(rng.choice((1, 2, 3))):
                 side.change()
@@ -205,20 +270,25 @@ def _history(rng: random.Random) -> str:
         by_cell = take == "base" or rng.random() < 0.5
         how = {"resolve": [] if take == "fail" else take} if by_cell else {"on_conflict": take}
         try:
-            plan = target.ds.branches.plan_merge("dev", key=key, **how)
+            plan = target.ds.branches.plan_merge("dev", key=key, copy=copies, **how)
+        except VersionNotFoundError as error:
+            if "base of this merge" not in str(error):
+                raise
+            return "refused: the base is gone"
         except InvalidInputError as error:  # ids that were given anew by the merge before
-            if "was renamed or dropped after an earlier merge" in str(error):
+            if "was renamed or dropped" in str(error):
                 return "refused: a column has another name"
             if key is not None or "name the columns that identify a row" not in str(error):
                 raise
             return "refused: a key is asked for"
         wanted = merged(model, target.model, source.model, take, by_cell=by_cell)
-        outcome = _compare(plan, wanted)
+        outcome = _compare(plan, wanted, has_identity=stable or key is not None)
         if outcome != "merged":
             return outcome
         plan.commit()
         target.ds = lance_nb.dataset(main.uri)
         target.model, model = wanted or model, deepcopy(source.model)
+        target.past[target.ds.version] = deepcopy(target.model)
         shown = target.ds.to_table().sort_by("id").to_pylist()
         assert shown == target.model.shown(), f"{plan}\n{key}, {how}"
         assert target.ds.count_rows() == plan.num_rows_after
@@ -228,11 +298,15 @@ def _history(rng: random.Random) -> str:
     return outcome
 
 
-def _compare(plan: MergePlan, wanted: Model | None) -> str:
+def _compare(plan: MergePlan, wanted: Model | None, *, has_identity: bool) -> str:
     """Compare the verdicts; what only the schema or the files have against a merge is counted."""
     kinds = {one.kind for one in plan.unresolved}
     if kinds and not kinds <= {"rows", "keys"}:
         return f"refused: {', '.join(sorted(kinds))}"
+    if kinds and not has_identity:
+        return "refused: rows are not identified"
+    if any(one.kind == "columns" for one in plan.conflicts):
+        return "decided: columns"  # kept, or without values in some rows, as the plan says
     if wanted is None:
         assert kinds, f"the model has a conflict:\n{plan}"
         return "conflict"
@@ -244,7 +318,8 @@ def test_merges_of_generated_histories_are_those_of_the_model() -> None:
     outcomes: Counter[str] = Counter()
     for number in range(NUM_HISTORIES):
         try:
-            outcomes[_history(random.Random(SEED + number))] += 1
+            uri = f"memory://merged-history-{number}/rows"
+            outcomes[run_history(random.Random(SEED + number), uri, clean_up)] += 1
         except (AssertionError, LanceError) as error:
             raise AssertionError(f"seed {SEED + number}: {error}") from error
     print(f"seeds {SEED} to {SEED + NUM_HISTORIES - 1}: {dict(outcomes)}")

@@ -20,10 +20,11 @@ from lance_nb.table.locations import Locations
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.branch_merge.conflicts import Findings
 from lance_nb.transactions.branch_merge.matching import (
+    FieldFates,
     Match,
+    field_fates,
     match,
     match_rows,
-    reborn_fields,
     without_fields,
 )
 from lance_nb.transactions.branch_merge.merge_base import (
@@ -41,6 +42,7 @@ from lance_nb.transactions.branch_merge.schemas import (
     merge_maps,
 )
 from lance_nb.transactions.operations.project import Project
+from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 
 BASE = Schema.from_arrow(
@@ -177,7 +179,7 @@ def test_without_steps_no_column_was_born_again() -> None:
     nothing = History((), lambda *_: side)
 
     found = match(side, side, ALL_SHARED)
-    assert reborn_fields(side, side, nothing, ALL_SHARED, found) == frozenset()
+    assert field_fates(side, side, nothing, ALL_SHARED, found) == FieldFates()
     assert 3 not in without_fields(found, frozenset({3}), frozenset()).fields
 
 
@@ -233,32 +235,56 @@ def test_without_fields_leaves_out_either_end() -> None:
     assert without_fields(found, frozenset({7}), frozenset({0})) == found
 
 
-def _steps(*schemas: Schema) -> History:
-    steps = [
-        Step("dev", number, Transaction(number, Project(schema), "u"))
-        for number, schema in enumerate(schemas, 2)
-    ]
-    return History((*steps, Step("dev", 9, None)), lambda *_: None)
+def _history(base: Side, *changes: Schema | int | None) -> History:
+    """Return versions from 2 on: projections, restores of versions, and what nobody knows."""
+    operations = (
+        None if one is None else Restore(one) if isinstance(one, int) else Project(one)
+        for one in changes
+    )
+    steps = (
+        Step("dev", number, None if one is None else Transaction(number, one, "u"))
+        for number, one in enumerate(operations, 2)
+    )
+    return History(tuple(steps), lambda *_: base)
+
+
+ELSEWHERE = "1" + NAME[1:]
+WITHOUT = Schema(BASE.fields[:2])
+RENAMED = Schema((*BASE.fields[:2], replace(BASE.fields[2], name="t2")))
 
 
 @pytest.mark.parametrize(
-    ("schemas", "file", "expected"),
+    ("changes", "now", "file", "expected"),
     [
-        ([Schema(BASE.fields[:2]), BASE], "1" + NAME[1:], frozenset({3})),
-        ([Schema(BASE.fields[:2]), BASE], NAME, frozenset()),
-        ([BASE], "1" + NAME[1:], frozenset()),
-        ([Schema(BASE.fields[:2])], "1" + NAME[1:], frozenset({3})),
-        ([], "1" + NAME[1:], frozenset()),
+        ([WITHOUT, BASE], BASE, ELSEWHERE, FieldFates(reborn=frozenset({3}))),
+        ([WITHOUT, BASE], BASE, NAME, FieldFates()),
+        ([BASE], BASE, ELSEWHERE, FieldFates()),
+        ([RENAMED], RENAMED, ELSEWHERE, FieldFates()),
+        ([], BASE, ELSEWHERE, FieldFates()),
+        ([WITHOUT, 1], BASE, ELSEWHERE, FieldFates()),
+        ([RENAMED, WITHOUT, 2], RENAMED, ELSEWHERE, FieldFates()),
+        ([WITHOUT, BASE, 3], BASE, ELSEWHERE, FieldFates(reborn=frozenset({3}))),
+        ([WITHOUT, BASE, 1], BASE, ELSEWHERE, FieldFates()),
+        ([None], BASE, ELSEWHERE, FieldFates()),
+        ([None], RENAMED, NAME, FieldFates()),
+        ([None], RENAMED, ELSEWHERE, FieldFates(doubtful=frozenset({3}))),
+        ([WITHOUT, None], BASE, ELSEWHERE, FieldFates(doubtful=frozenset({3}))),
+        ([None, 1], BASE, ELSEWHERE, FieldFates()),
     ],
-    ids=["dropped and given anew", "restored with its data", "kept", "dropped and back", "nothing"],
-)
-def test_an_id_that_was_given_anew_is_another_column(
-    schemas: list[Schema], file: str, expected: frozenset[int]
+    ids=[
+        "dropped and given anew", "reverted with its data", "kept", "renamed", "nothing",
+        "dropped and restored", "renamed, dropped and restored", "given anew and restored so",
+        "given anew and restored to the base", "unknown", "unknown and renamed with its data",
+        "unknown and renamed", "dropped and unknown", "unknown and restored to the base",
+    ],
+)  # fmt: skip
+def test_what_became_of_a_field_whose_id_is_still_used(
+    changes: list[Schema | int | None], now: Schema, file: str, expected: FieldFates
 ) -> None:
     base = _holding(BASE, (NAME, (0, 2, 3)))
-    side = _holding(BASE, (NAME, (0, 2, -2)), (file, (3,)))
+    side = _holding(now, (NAME, (0, 2, -2)), (file, (3,)))
     found = match(base, side, ALL_SHARED)
-    assert reborn_fields(base, side, _steps(*schemas), ALL_SHARED, found) == expected
+    assert field_fates(base, side, _history(base, *changes), ALL_SHARED, found) == expected
 
 
 def test_row_ids_are_translated_where_they_differ() -> None:
