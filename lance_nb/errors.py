@@ -153,20 +153,26 @@ class DatasetNotFoundError(NotFoundError, FileNotFoundError, ValueError):
 
 
 class VersionNotFoundError(NotFoundError, ValueError, OSError):
-    """The dataset (or branch) has no such version."""
+    """The dataset (or branch) has no such version. ``tag`` is the tag that names it, if one did."""
 
-    def __init__(self, uri: str, version: object, available: str = "") -> None:
-        super().__init__(uri, version, available)
+    def __init__(self, uri: str, version: object, available: str = "", tag: str = "") -> None:
+        super().__init__(uri, version, available, tag)
         self.uri = uri
         self.version = version
         self.available = available
+        self.tag = tag
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.uri, self.version, self.available)
+        return type(self), (self.uri, self.version, self.available, self.tag)
 
     def __str__(self) -> str:
         hint = f"; available: {self.available}" if self.available else ""
-        return clip(f"version {self.version} of {self.uri!r} was not found{hint}")
+        if not self.tag:
+            return clip(f"version {self.version} of {self.uri!r} was not found{hint}")
+        return clip(
+            f"tag {self.tag!r} names version {self.version} of {self.uri!r}, which does not exist "
+            f"any more{hint}; move the tag with tags.update, or delete it with tags.delete"
+        )
 
 
 class RefNotFoundError(NotFoundError, ValueError, OSError):

@@ -111,6 +111,9 @@ class Tags(VersionPart):
     def create(self, tag: str, reference: Ref | None = None) -> None:
         """Name a version.
 
+        A name has letters, digits, ".", "-" and "_". With a tag whose name is not ASCII, whoever
+        created it, pylance 14.0.2 cannot list tags, clean up or delete branches.
+
         Args:
             tag: the new name.
             reference: a version as for ``checkout_version``; the one that is open by default.
@@ -175,8 +178,12 @@ class Tags(VersionPart):
     def _expected(self, reference: Ref | None) -> Target | None:
         from lance_nb.dataset.verbs import branching
 
-        if reference is None:
-            return None
+        match reference:
+            case None:
+                return None
+            case (str() | None as branch, int() as version):
+                # Compared with the record only: the branch may have been deleted.
+                return refs.Target(None if branch == refs.MAIN else branch, version)
         return branching.target_of(self._session, self._snapshot, reference)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:

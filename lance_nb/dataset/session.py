@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from lance_nb.dataset.base_paths import created_bases, trusted_bases
 from lance_nb.dataset.storage_access import IOCounter
-from lance_nb.errors import DatasetNotFoundError, LanceError, NotSupportedError
+from lance_nb.errors import (
+    DatasetNotFoundError,
+    LanceError,
+    NotSupportedError,
+    VersionNotFoundError,
+)
 from lance_nb.format.manifest import BasePath, Manifest
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
@@ -189,6 +194,12 @@ class Session:
                 manifest = versions.load_version(home, target.version)
         except DatasetNotFoundError as error:
             raise self.without_versions(target.branch, error) from error
+        except VersionNotFoundError as error:
+            if target.tag is None:
+                raise
+            raise VersionNotFoundError(
+                error.uri, error.version, error.available, target.tag
+            ) from error
         return self.snapshot(manifest, target.branch)
 
     def without_versions(self, branch: str | None, error: LanceError) -> LanceError:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lance_nb.errors import CorruptFileError, InvalidRefError
+from lance_nb.format.alphanumeric import is_alphanumeric
 from lance_nb.value_classes import dataclass
 
 RECORD_BYTES_MAX = 1_000_000
@@ -178,7 +179,9 @@ def check_branch_name(name: str) -> str:
 
 
 def _is_segment(text: str) -> bool:
-    return bool(text) and all(one.isalnum() or one in ".-_" for one in text)
+    return bool(text) and all(
+        character in ".-_" or is_alphanumeric(character) for character in text
+    )
 
 
 # --- JSON ---------------------------------------------------------------------------------------

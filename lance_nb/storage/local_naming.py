@@ -167,8 +167,8 @@ def _look(file: WrittenFile, name: str, data: Buffer | None) -> _Found:
         return _Found.EQUAL if _holds(file.folder, name, data) else _Found.OTHER
     except (FileNotFoundError, NotADirectoryError):
         return _Found.NOTHING
-    except OSError:
-        return _Found.UNCLEAR
+    except OSError as error:  # no file can have a name that is too long
+        return _Found.NOTHING if error.errno == errno.ENAMETOOLONG else _Found.UNCLEAR
 
 
 def _holds(folder: OpenFolder, name: str, data: Buffer) -> bool:

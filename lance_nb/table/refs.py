@@ -19,6 +19,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -29,6 +30,7 @@ from lance_nb.errors import (
     NotFoundError,
     ObjectNotFoundError,
     RefNotFoundError,
+    VersionNotFoundError,
 )
 from lance_nb.format import layout
 from lance_nb.storage.base import ObjectInfo, Store
@@ -44,10 +46,14 @@ MAIN = "main"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a ref resolves to: branch (None is main) and version (None is the latest)."""
+    """What a ref resolves to: branch (None is main) and version (None is the latest).
+
+    ``tag`` is the tag that was resolved, for messages.
+    """
 
     branch: str | None
     version: int | None
+    tag: str | None = field(default=None, compare=False, repr=False)
 
 
 def list_tags(root: Store) -> dict[str, Tag]:
@@ -144,7 +150,7 @@ def resolve(root: Store, ref: Ref | None, branch: str | None) -> Target:
     """Find out what ``ref`` means, seen from ``branch``.
 
     A number is a version of ``branch``; None is its latest version. Raises InvalidRefError,
-    RefNotFoundError.
+    RefNotFoundError, and VersionNotFoundError for a tag on a branch that was deleted.
     """
     match ref:
         case None:
@@ -157,7 +163,7 @@ def resolve(root: Store, ref: Ref | None, branch: str | None) -> Target:
             if ref not in tag_names(root):
                 raise RefNotFoundError("tag", ref, tuple(tag_names(root)))
             tag = read_tag(root, ref)
-            return Target(_check_branch(root, tag.branch), tag.version)
+            return Target(_branch_of_tag(root, ref, tag), tag.version, ref)
         case (str() | None as name, int() | None as version) if not isinstance(version, bool):
             checked = None if version is None else _check_version(version)
             return Target(_check_branch(root, name), checked)
@@ -180,6 +186,15 @@ def _check_branch(root: Store, name: str | None) -> str | None:
     if not root.exists(layout.branch_path(name)) and name not in branch_names(root):
         raise RefNotFoundError("branch", name, tuple(branch_names(root)))
     return name
+
+
+def _branch_of_tag(root: Store, name: str, tag: Tag) -> str | None:
+    try:
+        return _check_branch(root, tag.branch)
+    except RefNotFoundError as error:
+        home = branch_store(root, tag.branch)
+        reason = f"none, because branch {tag.branch!r} does not exist"
+        raise VersionNotFoundError(home.uri, tag.version, reason, name) from error
 
 
 def _check_version(version: int) -> int:

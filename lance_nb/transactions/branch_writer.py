@@ -240,7 +240,7 @@ class BranchWriter:
         """
         check_branch_name(name)
         parent = self.place_of(target.branch)
-        version, size_bytes = locate(parent, target.version)
+        version, size_bytes = locate(parent, target.version, target.tag or "")
         known = self._known(name)
         if known is not None:
             return self._finish(name, known, Target(target.branch, version))

@@ -203,7 +203,7 @@ class TagWriter:
         path = tag_path(name)
         if self.root.exists(path):
             raise RefConflictError(f"tag {name!r} already exists")
-        version, size_bytes = locate(self.place_of(target.branch), target.version)
+        version, size_bytes = locate(self.place_of(target.branch), target.version, target.tag or "")
         now = self.environment.clock()
         tag = Tag(version, target.branch, now, now, size_bytes, check_metadata(metadata or {}))
         create_record(self.root, path, tag.to_bytes(), f"tag {name!r}")
@@ -217,7 +217,7 @@ class TagWriter:
         """
         old, raw = self._read(name)
         _check_place(name, old, expected)
-        version, size_bytes = locate(self.place_of(target.branch), target.version)
+        version, size_bytes = locate(self.place_of(target.branch), target.version, target.tag or "")
         tag = replace(
             old,
             version=version,
@@ -268,20 +268,21 @@ def _check_place(name: str, tag: Tag, expected: Target | None) -> None:
         )
 
 
-def locate(place: CommitPlace, version: int | None) -> tuple[int, int]:
+def locate(place: CommitPlace, version: int | None, tag: str = "") -> tuple[int, int]:
     """Return (version, bytes of its manifest) of a branch; None is its latest version.
 
-    Raises VersionNotFoundError.
+    ``tag`` is the tag that names it, for the message. Raises VersionNotFoundError.
     """
     latest = place.slots.latest()
     if latest is None:
-        raise VersionNotFoundError(place.home.uri, "latest" if version is None else version)
+        number = "latest" if version is None else version
+        raise VersionNotFoundError(place.home.uri, number, tag=tag)
     name = latest if version is None else ManifestName(version, latest.scheme)
     try:
         return name.version, _size_bytes(place, name)
     except ObjectNotFoundError as error:
         shown = f"up to {latest.version}"
-        raise VersionNotFoundError(place.home.uri, name.version, shown) from error
+        raise VersionNotFoundError(place.home.uri, name.version, shown, tag) from error
 
 
 def _size_bytes(place: CommitPlace, name: ManifestName) -> int:

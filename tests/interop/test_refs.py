@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import random
+import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb.errors import InvalidRefError
 from lance_nb.format import layout
+from lance_nb.format.alphanumeric import RANGES
 from lance_nb.format.refs import Branch, Tag, check_branch_name, check_tag_name
 from lance_nb.storage.registry import open_store
+from tests.interop.matrix import SCALE
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
 
+CHARACTERS_OF_A_CATEGORY = 40
 NAMES = [
     "v1.0.0",
     "A-b_c.d",
@@ -113,3 +120,101 @@ def test_pylance_reads_a_tag_that_we_wrote(tmp_path: Path):
     assert theirs["version"] == 1
     assert theirs["created_at"] == tag.created_at
     assert lance.dataset(tmp_path / "d", version="ours").count_rows() == 1
+
+
+# --- names beyond ASCII ---------------------------------------------------------------------------
+
+
+def characters(seed: int) -> list[str]:
+    """Return characters on both sides of every border of the table, and some of each category."""
+    if SCALE > 1:
+        codes = set(range(0x110000))
+    else:
+        codes = {code for first, last in RANGES for code in (first - 1, first, last, last + 1)}
+        by_category: dict[str, list[int]] = {}
+        for code in range(0x110000):
+            by_category.setdefault(unicodedata.category(chr(code)), []).append(code)
+        chance = random.Random(seed)
+        for members in by_category.values():
+            codes.update(chance.sample(members, min(CHARACTERS_OF_A_CATEGORY, len(members))))
+    return [chr(code) for code in sorted(codes) if not 0xD800 <= code < 0xE000]
+
+
+def is_refused(call: Callable[[], object]) -> bool:
+    """Return whether pylance calls a name invalid; one that only does not exist is valid."""
+    try:
+        call()
+    except (OSError, ValueError) as error:
+        return "Ref is invalid" in str(error)
+    return False
+
+
+def test_characters_of_names_are_judged_as_pylance_does(dataset: Any):
+    seed = random.randrange(2**32)
+    judged = characters(seed)
+    different = []
+    for character in judged:
+        name = f"x{character}y"
+        for check, call in (
+            (check_tag_name, lambda name=name: dataset.tags.get_version(name)),
+            (check_branch_name, lambda name=name: dataset.checkout_version((name, 1))),
+        ):
+            try:
+                check(name)
+                accepted = True
+            except InvalidRefError:
+                accepted = False
+            if accepted is is_refused(call):
+                different.append((check.__name__, hex(ord(character))))
+    assert not different, f"seed {seed}: {len(different)} of {2 * len(judged)}: {different[:20]}"
+
+
+# Vowel signs, circled letters, a combining mark first, supplementary planes, letters of Unicode 17.
+SCRIPTS = ["हिनदी", "ⓐⓑ", "\u0345x", "\U00011f02\U00011f00", "a/ि.\U0001ccf0", "١٢", "\u1e9e-ß"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS, ids=ascii)
+@pytest.mark.parametrize("creator", ["pylance", "lance_nb"])
+def test_refs_in_any_script_are_used_and_deleted_by_both(tmp_path: Path, name: str, creator: str):
+    lance = require_pylance()
+    libraries: list[Any] = [lance, lance_nb] if creator == "pylance" else [lance_nb, lance]
+    first, second = libraries
+    rows = pa.table({"a": [1]})
+    made = first.write_dataset(rows, tmp_path / "d")
+    made.create_branch(name, 1)
+    for library in (second, first):
+        library.dataset(tmp_path / "d").checkout_version((name, None)).insert(rows)
+        branch = library.dataset(tmp_path / "d").checkout_version((name, None))
+        assert list(library.dataset(tmp_path / "d").branches.list()) == [name]
+    assert (branch.version, branch.count_rows()) == (3, 3)
+    assert first.dataset(tmp_path / "d").count_rows() == 1
+    if "/" not in name:
+        made.tags.create(name, (name, 2))
+        there = second.dataset(tmp_path / "d")
+        assert there.checkout_version(name).count_rows() == 2
+        there.tags.update(name, (name, 3))
+        assert first.dataset(tmp_path / "d", version=name).count_rows() == 3
+        assert list(lance_nb.dataset(tmp_path / "d").tags.list()) == [name]
+        with pytest.raises(ValueError, match="Not found"):  # see Tags.create
+            lance.dataset(tmp_path / "d").tags.list()
+        there.tags.delete(name)
+        assert not first.dataset(tmp_path / "d").tags.list()
+    second.dataset(tmp_path / "d").branches.delete(name)
+    assert not first.dataset(tmp_path / "d").branches.list()
+    assert not (tmp_path / "d" / "tree" / name).exists()
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("Å", "\u212b"), ("각", "\u1100\u1161\u11a8"), ("k", "\u212a")], ids=ascii
+)
+def test_names_that_only_normalization_makes_equal_are_two(tmp_path: Path, left: str, right: str):
+    lance = require_pylance()
+    made = lance_nb.write_dataset(pa.table({"a": [1]}), tmp_path / "d")
+    made.create_branch(left).insert(pa.table({"a": [2]}))
+    lance.dataset(tmp_path / "d").create_branch(right).insert(pa.table({"a": [3]}))
+    for library in (lance, lance_nb):
+        for name, value in ((left, 2), (right, 3)):
+            found = library.dataset(tmp_path / "d").checkout_version((name, None)).to_table()
+            assert found["a"].to_pylist() == [1, value]
+    lance_nb.dataset(tmp_path / "d").branches.delete(left)
+    assert list(lance.dataset(tmp_path / "d").branches.list()) == [right]

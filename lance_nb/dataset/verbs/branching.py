@@ -101,7 +101,7 @@ def clone_places(
         place = made.root.uri
         raise InvalidInputError(f"a dataset cannot be cloned into its own folder {place!r}")
     source = place_of(session, target.branch)
-    version, _ = locate(source, target.version)
+    version, _ = locate(source, target.version, target.tag or "")
     return source, version, place_of(made, None), made
 
 

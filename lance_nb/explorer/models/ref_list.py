@@ -37,7 +37,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.errors import InvalidInputError, LanceError, RefNotFoundError
+from lance_nb.errors import InvalidInputError, LanceError, NotFoundError, RefNotFoundError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.refs import MAIN
 from lance_nb.explorer.models.source import Source, writable_dataset
@@ -111,6 +111,17 @@ def tag_place(tag: Mapping[str, Any]) -> Place:
 def fork_of(branch: Mapping[str, Any]) -> Place:
     """Return the branch and version that a branch started from."""
     return branch.get("parent_branch"), int(branch["parent_version"])
+
+
+def is_missing(dataset: Source, place: Place) -> bool:
+    """Return whether a version does not exist any more, for which a tag may still stand."""
+    try:
+        dataset.checkout_version(place)
+    except NotFoundError:
+        return True
+    except LanceError:  # it exists, and cannot be read
+        return False
+    return False
 
 
 def place_json(place: Place) -> dict[str, Any]:
@@ -371,18 +382,21 @@ class RefDetail:
 def ref_detail(dataset: Source, book: RefBook, kind: str, name: str | None) -> RefDetail:
     """Describe a branch (None is main) or a tag. Raises RefNotFoundError."""
     if kind == "tag":
-        return _tag_detail(book, name or "")
+        return _tag_detail(dataset, book, name or "")
     return _branch_detail(dataset, book, name)
 
 
-def _tag_detail(book: RefBook, name: str) -> RefDetail:
+def _tag_detail(dataset: Source, book: RefBook, name: str) -> RefDetail:
     record = book.tags.get(name)
     if record is None:
         raise RefNotFoundError("tag", name, tuple(book.tags))
     place = tag_place(record)
     others = [one for one in book.tags_at(place) if one != name]
+    version = text.ref_label(*place)
+    if is_missing(dataset, place):
+        version += " (does not exist any more: move the tag, or delete it)"
     facts = [
-        _fact("version", text.ref_label(*place)),
+        _fact("version", version),
         _fact("created", text.moment(record.get("created_at"))),
     ]
     pin = pin_label(name, record)

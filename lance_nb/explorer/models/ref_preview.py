@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.ref_list import Place, RefBook, fork_of, pin_label, tag_place
+from lance_nb.explorer.models.ref_list import Place, Record, RefBook, fork_of, pin_label, tag_place
 from lance_nb.explorer.models.refs import place_word
 from lance_nb.explorer.models.source import Source
 from lance_nb.transactions.branch_writer import BranchDeletion
@@ -51,8 +51,13 @@ def of_creating(book: RefBook, kind: str, place: Place, num_rows: int) -> list[C
     return [Consequence(OK, f"Starts at {shown} with its {rows}; no data is copied."), kept]
 
 
-def of_moving(book: RefBook, tag: str, place: Place, latest: int | None) -> list[Consequence]:
-    """List the consequences of moving a tag; ``latest`` is that of the branch it leaves."""
+def of_moving(
+    book: RefBook, tag: str, place: Place, latest: int | None, *, is_missing: bool = False
+) -> list[Consequence]:
+    """List the consequences of moving a tag; ``latest`` is that of the branch it leaves.
+
+    ``is_missing``: the version that it leaves does not exist any more.
+    """
     before = tag_place(book.tags[tag])
     if before == place:
         return [Consequence(STOP, f"It is already at {text.ref_label(*place)}.")]
@@ -60,13 +65,18 @@ def of_moving(book: RefBook, tag: str, place: Place, latest: int | None) -> list
     return [
         Consequence(OK, f"From {text.ref_label(*before)} to {text.ref_label(*place)}."),
         Consequence(OK, kept),
-        *of_leaving(book, tag, latest),
+        *of_leaving(book, tag, latest, is_missing=is_missing),
     ]
 
 
-def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]:
-    """List the consequences for the version that a tag leaves."""
+def of_leaving(
+    book: RefBook, tag: str, latest: int | None, *, is_missing: bool = False
+) -> list[Consequence]:
+    """List the consequences for the version that a tag leaves; see ``of_moving``."""
     place = tag_place(book.tags[tag])
+    if is_missing:
+        shown = text.ref_label(*place)
+        return [Consequence(OK, f"{shown} does not exist any more, so nothing loses protection.")]
     found = [_protection(book, place, [one for one in book.tags_at(place) if one != tag], latest)]
     named = f"merged-{(place[0] or 'main').replace('/', '-')}-{place[1]}"  # by older releases
     if pin_label(tag, book.tags[tag]) is not None or tag.startswith(named):
@@ -79,6 +89,14 @@ def of_leaving(book: RefBook, tag: str, latest: int | None) -> list[Consequence]
             )
         )
     return found
+
+
+def undo_of_tag(tag: Record, act: str, *, is_missing: bool) -> Consequence:
+    """Say whether a tag can be put back; ``act`` is how: "is created again at", "moves back to"."""
+    shown = text.ref_label(*tag_place(tag))
+    if is_missing:
+        return Consequence(WARN, f"Cannot be undone, because {shown} does not exist any more.")
+    return Consequence(OK, f"Can be undone: the tag {act} {shown}.")
 
 
 def _protection(

@@ -54,14 +54,16 @@ _OTHER_LIBRARIES = frozenset({
 })  # fmt: skip
 _CONNECTIONS = frozenset({"lancedb.db.LanceDBConnection", "lancedb.remote.db.RemoteDBConnection"})
 MAIN = "main"
-_HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?")
-_NUMBER = re.compile(r"\d{1,18}")
+_HEAD = re.compile(r"HEAD(?:~(\d{1,9}))?", re.ASCII)  # digits of other scripts are names
+_DATE = re.compile(
+    r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII
+)
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _NO_NAME = re.compile(r"-.*|.*(\.\.|[~^@\s,]).*", re.DOTALL)
 MAX_CHOICES = 14
 MAX_KIND = 6
-_TYPED_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?")
-_BRANCH_VERSION = re.compile(r"(.+):(\d{0,18})")
+_TYPED_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?", re.ASCII)
+_BRANCH_VERSION = re.compile(r"(.+):(\d{0,18})", re.ASCII)
 
 
 def open_source(
@@ -265,7 +267,7 @@ def _tagged(dataset: Source, name: str) -> Source:
     tags = dataset.tags.list()
     if name not in tags:
         raise RefNotFoundError("tag", name, _nearest_first(name, list(tags)))
-    return dataset.checkout_version((tags[name].get("branch"), int(tags[name]["version"])))
+    return dataset.checkout_version(name)  # names the tag where its version does not exist
 
 
 def _nearest_first(name: str, known: list[str]) -> tuple[str, ...]:

@@ -31,8 +31,7 @@ from lance_nb.errors import (
 )
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import ref_preview, refs, text
-from lance_nb.explorer.models.ref_list import Place, fork_of, ref_book, tag_place
-from lance_nb.explorer.models.ref_preview import OK, Consequence
+from lance_nb.explorer.models.ref_list import Place, fork_of, is_missing, ref_book, tag_place
 from lance_nb.explorer.staging.act_review import ActReview, review_of_branch, review_of_cleanup
 from lance_nb.explorer.staging.edit_forms import EditForm
 from lance_nb.explorer.staging.undo import BranchUndo, NoUndo, TagUndo, Undo
@@ -80,9 +79,10 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
             return f"tag {text.name(name)} was deleted"
 
         book = ref_book(dataset)
-        latest = _latest(dataset, tag_place(book.tags[name])[0])
-        lost = ref_preview.of_leaving(book, name, latest)
-        undo = Consequence(OK, f"Can be undone: the tag is created again at {was}.")
+        tag = book.tags[name]
+        latest, missing = _latest(dataset, tag_place(tag)[0]), is_missing(dataset, tag_place(tag))
+        lost = ref_preview.of_leaving(book, name, latest, is_missing=missing)
+        undo = ref_preview.undo_of_tag(tag, "is created again at", is_missing=missing)
         review = ActReview(f"Delete tag {text.name(name)}", (*lost, undo))
         line = f"tag {text.name(name)} on {was} is deleted"
         return Action((line,), delete, review=review, undo=TagUndo(name, seen, None))
@@ -101,8 +101,10 @@ def _tag(dataset: LanceDataset, args: dict[str, Any]) -> Action:
     if seen is None:
         return Action((line,), write, undo=TagUndo(name, None, place))
     book = ref_book(dataset)
-    lost = ref_preview.of_moving(book, name, place, _latest(dataset, seen[0]))
-    undo = Consequence(OK, f"Can be undone: the tag moves back to {was}.")
+    missing = is_missing(dataset, seen)
+    latest = _latest(dataset, seen[0])
+    lost = ref_preview.of_moving(book, name, place, latest, is_missing=missing)
+    undo = ref_preview.undo_of_tag(book.tags[name], "moves back to", is_missing=missing)
     review = ActReview(f"Move tag {text.name(name)}", (*lost, undo), is_empty=seen == place)
     return Action((line,), write, review=review, undo=TagUndo(name, seen, place))
 

@@ -58,6 +58,7 @@ from lance_nb.explorer.models.ref_list import (
     branch_heads,
     fork_of,
     identity_of,
+    is_missing,
     place_json,
     ref_book,
     ref_detail,
@@ -187,8 +188,13 @@ class RefHandlers(RequestHandlers):
         if action == "create":
             effects = consequences.of_creating(book, kind, place, source.count_rows())
         else:
+            known_name(book.tags, "tag", name)
             effects = consequences.of_moving(
-                book, known_name(book.tags, "tag", name), place, self._latest(book, name)
+                book,
+                name,
+                place,
+                self._latest(book, name),
+                is_missing=is_missing(dataset, tag_place(book.tags[name])),
             )
         found["place"] = place_json(place)
         if name and not reason:
@@ -204,12 +210,15 @@ class RefHandlers(RequestHandlers):
             book = self._records(fresh=True)
             if kind == "tag":
                 place = tag_place(book.tags[known_name(book.tags, kind, name)])
-                undo = f"Can be undone: the tag is created again at {text.ref_label(*place)}."
+                missing = is_missing(dataset, place)
+                latest = self._latest(book, name)
                 review = ActReview(
                     f"Delete tag {text.name(name)}",
                     (
-                        *consequences.of_leaving(book, name, self._latest(book, name)),
-                        consequences.Consequence(consequences.OK, undo),
+                        *consequences.of_leaving(book, name, latest, is_missing=missing),
+                        consequences.undo_of_tag(
+                            book.tags[name], "is created again at", is_missing=missing
+                        ),
                     ),
                 )
                 seen: Any = place_json(place)

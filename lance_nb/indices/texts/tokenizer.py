@@ -43,8 +43,8 @@ from lance_nb.errors import (
     MissingPackageError,
     NotSupportedError,
 )
+from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
-from lance_nb.indices.texts.unicode_tables import ALPHABETIC_MARKS, FOLDED
 from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.predicate.expression import scalar_of
 
@@ -53,7 +53,12 @@ _KNOWN_BASES = ("icu", "code", "jieba", "lindera")
 _CODE_FLAGS = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
 _NGRAM_MAX = 64
 _WORD_BLANKS = "[\t\n\x0c\r ]+"
+# Letters that do not decompose into ASCII, each followed by what it is folded to.
+_FOLDED = "ÆAE ÐD ØO ÞTH ßss æae ðd øo þth ĐD đd ĦH ħh ıi ĸk ŁL łl ŊN ŋn ŒOE œoe ŦT ŧt ẞSS"
 U32s = npt.NDArray[np.uint32]
+
+FOLDED: dict[str, str] = {word[0]: word[1:] for word in _FOLDED.split()}
+"""Letters, and what ASCII folding makes of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +296,7 @@ def _not_words() -> str:
 
     ``str.isalnum`` is ``\p{L}`` and ``\p{N}``.
     """
-    marks = "".join(f"\\x{{{first:x}}}-\\x{{{last:x}}}" for first, last in ALPHABETIC_MARKS)
-    return rf"[^\p{{L}}\p{{N}}{marks}]+"
+    return rf"[^\p{{L}}\p{{N}}{ALPHANUMERIC_CLASS}]+"
 
 
 _BLANKED = np.array(

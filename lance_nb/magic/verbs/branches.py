@@ -10,7 +10,7 @@ from typing import Any
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
-from lance_nb.explorer.models.ref_list import pin_label
+from lance_nb.explorer.models.ref_list import is_missing, pin_label, tag_place
 from lance_nb.magic.context import MagicContext, label, version_ref
 from lance_nb.magic.verb import (
     BRANCH,
@@ -72,8 +72,11 @@ def tag(context: MagicContext, args: Namespace) -> Result:
         return records_result(f"Tags of {text.name(dataset.name)}", records)
     name = _required_name(context, args, "tag")
     if args.action == "delete":
+        record = dataset.tags.readable().get(name)
+        missing = record is not None and is_missing(dataset, tag_place(record))
         dataset.tags.delete(name)
-        return text_result(f"Deleted tag {text.name(name)}", ["The version is kept."])
+        kept = "The version did not exist any more." if missing else "The version is kept."
+        return text_result(f"Deleted tag {text.name(name)}", [kept])
     there = context.resolve(args.ref)
     change = dataset.tags.create if args.action == "create" else dataset.tags.update
     change(name, version_ref(there))

@@ -20,14 +20,16 @@ from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, wor
 from lance_nb.dataset.sql_statement import source_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
+from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.magic.context import MagicContext, variables_of
 from lance_nb.magic.verb import Result, Verb, argument, table_result
 
 CURRENT = "dataset"
+_WORD = rf"\w{ALPHANUMERIC_CLASS}"  # the letters of names of tags and branches
 # A name, an at sign and a ref. Strings, quoted names and comments are matched first, to skip them.
 _PLACE = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
-    r"|\b(?P<name>[A-Za-z_]\w*)@(?P<ref>[\w:./~+-]*\w)",
+    rf"|\b(?P<name>[A-Za-z_]\w*)@(?P<ref>[{_WORD}:./~+-]*[{_WORD}])",
     re.DOTALL,
 )
 

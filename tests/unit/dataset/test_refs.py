@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import pickle
 import shutil
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.errors import DatasetNotFoundError, RefNotFoundError
+from lance_nb.errors import (
+    DatasetNotFoundError,
+    RefConflictError,
+    RefNotFoundError,
+    VersionNotFoundError,
+)
+from lance_nb.format.layout import manifest_path
 from tests.golden.copies import refs
 
 
@@ -96,3 +104,54 @@ def test_an_unfinished_branch_is_completed_by_creating_it_again(unfinished):
 def test_an_unfinished_branch_is_removed_by_deleting_it(unfinished):
     unfinished.branches.delete("half")
     assert unfinished.branches.names() == ["whole"]
+
+
+# --- tags of versions that do not exist any more --------------------------------------------------
+
+
+@pytest.fixture(params=["version", "branch"])
+def dangling(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Tag "old" names dev:2, whose manifest or whole branch somebody has deleted."""
+    rows = pa.table({"a": [1]})
+    dataset = lance_nb.write_dataset(rows, tmp_path / "d")
+    branch = dataset.create_branch("dev")
+    for _ in range(2):
+        branch.insert(rows)
+    dataset.tags.create("old", ("dev", 2))
+    if request.param == "version":
+        (tmp_path / "d" / "tree" / "dev" / manifest_path(2)).unlink()
+    else:
+        dataset.branches.delete("dev", force=True)
+    return dataset
+
+
+def test_opening_a_tag_without_a_version_names_the_tag(dangling: Any):
+    pattern = "tag 'old' names version 2 of .*tree/dev.*does not exist any more.*tags.delete"
+    for call in (
+        lambda: dangling.checkout_version("old"),
+        lambda: lance_nb.dataset(dangling.uri, version="old"),
+        lambda: dangling.tags.create("new", "old"),
+        lambda: dangling.tags.update("old", "old"),
+        lambda: dangling.create_branch("new", "old"),
+    ):
+        with pytest.raises(VersionNotFoundError, match=pattern) as caught:
+            call()
+        again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301
+        assert (str(again), again.tag) == (str(caught.value), "old")
+    assert (dangling.tags.names(), "new" in dangling.branches.names()) == (["old"], False)
+
+
+def test_a_tag_without_a_version_is_listed_described_moved_and_deleted(dangling: Any):
+    assert dangling.tags.list()["old"]["version"] == dangling.tags.get_version("old") == 2
+    dangling.tags.replace_metadata("old", {"a": "b"})
+    with pytest.raises(RefConflictError, match="it is at dev:2, not at main:1"):
+        dangling.tags.delete("old", expected=(None, 1))
+    dangling.tags.update("old", 1, expected=("dev", 2))
+    assert dangling.checkout_version("old").version == 1
+    dangling.tags.delete("old", expected=("main", 1))
+    assert not dangling.tags.list()
+
+
+def test_a_tag_without_a_version_is_deleted_where_it_was_seen(dangling: Any):
+    dangling.tags.delete("old", expected=("dev", 2))
+    assert not dangling.tags.list()

@@ -110,9 +110,35 @@ def test_a_broken_identifier_is_damage(identifier: str):
         Branch.from_bytes(record, "b.json")
 
 
-GOOD_TAGS = ["v1.0.0", "a", "A-b_c.d", "-a", "main", "lock", "é", "1"]
-BAD_TAGS = ["", ".a", "a.", "a..b", "a.lock", ".lock", "a b", "a/b", "../x", "a\\b", "a\n", "<b>"]
-GOOD_BRANCHES = ["dev", "fix/issue-1", "a/b/c", ".a", "a.", "a/.b", "a.lock/b", "-a", "Main", "é"]
+GOOD_TAGS = ["v1.0.0", "a", "A-b_c.d", "-a", "main", "lock", "é", "1", "हिनदी", "ⓐ"]
+BAD_TAGS = [
+    "",
+    "e\u0301",
+    ".a",
+    "a.",
+    "a..b",
+    "a.lock",
+    ".lock",
+    "a b",
+    "a/b",
+    "../x",
+    "a\\b",
+    "a\n",
+    "<b>",
+]
+GOOD_BRANCHES = [
+    "dev",
+    "fix/issue-1",
+    "a/b/c",
+    ".a",
+    "a.",
+    "a/.b",
+    "a.lock/b",
+    "-a",
+    "Main",
+    "é",
+    "a/ि",
+]
 BAD_BRANCHES = [
     "",
     "main",

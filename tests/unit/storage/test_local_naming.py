@@ -62,6 +62,12 @@ def test_a_link_is_judged_by_what_is_there(store: LocalStore, failing, code: int
     assert sorted(store.list_names("v")) == ["1", "old"]
 
 
+@pytest.mark.parametrize("write", ["write_if_absent", "write"])
+def test_a_name_that_is_too_long_is_certainly_not_created(store: LocalStore, write: str):
+    assert outcome_of(getattr(store, write), f"v/{'x' * 300}", b"x") == "failed"
+    assert store.list_names("v") == ["old"]
+
+
 @every_error
 def test_a_link_that_cannot_be_looked_at_is_unknown(store: LocalStore, failing, code: int):
     for after in (False, True):

@@ -14,6 +14,7 @@ from lance_nb.explorer.models.ref_preview import (
     of_deleting_branch,
     of_leaving,
     of_moving,
+    undo_of_tag,
 )
 from lance_nb.table.refs import Target
 from lance_nb.transactions.branch_writer import BranchDeletion, BranchUsers
@@ -52,6 +53,14 @@ def test_a_version_stays_protected_by_others() -> None:
     ]
     ((level, words),) = said(of_leaving(BOOK, "head", 9))
     assert (level, "newest version" in words) == ("ok", True)
+
+
+def test_a_version_that_does_not_exist_any_more_loses_nothing() -> None:
+    words = "main:1 does not exist any more, so nothing loses protection."
+    assert said(of_leaving(BOOK, "old", 9, is_missing=True)) == [("ok", words)]
+    assert said(of_moving(BOOK, "old", ("dev", 4), 9, is_missing=True))[-1] == ("ok", words)
+    undo = undo_of_tag(BOOK.tags["old"], "moves back to", is_missing=True)
+    assert said([undo]) == [("warn", "Cannot be undone, because main:1 does not exist any more.")]
 
 
 def test_the_tag_of_a_merge_says_what_it_is_for() -> None:

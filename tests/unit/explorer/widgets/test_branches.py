@@ -93,6 +93,32 @@ def test_details_tell_what_stands_on_a_ref(session: Session) -> None:
     assert "'nope'" in ask(session, "show", kind="tag", name="nope")["error"]
 
 
+@pytest.mark.parametrize("action", ["delete", "move"])
+def test_a_tag_of_a_branch_that_was_deleted_is_shown_moved_and_deleted(
+    session: Session, action: str
+) -> None:
+    dataset = other(session)
+    dataset.tags.create("old", ("dev", 3))
+    dataset.branches.delete("dev", force=True)
+    ask(session, "list", kind="tag", text="", sort="name", first=0, count=50, fresh=True)
+    facts = {
+        one["label"]: one["value"] for one in ask(session, "show", kind="tag", name="old")["facts"]
+    }
+    assert facts["version"].startswith("dev:3 (does not exist any more")
+    seen = {"branch": "dev", "version": 3}
+    if action == "move":
+        moved = ask(session, "check", kind="tag", action="move", name="old", at="HEAD")
+        assert "dev:3 does not exist any more" in moved["consequences"][-1]["text"]
+        ask(session, "move", name="old", branch=None, version=1, seen=seen)
+        assert dataset.tags.get_version("old") == 1
+        return
+    explained = ask(session, "explain", kind="tag", name="old")
+    assert [one["level"] for one in explained["consequences"]] == ["ok", "warn"]
+    assert explained["seen"]["label"] == "dev:3"
+    assert "was deleted" in str(ask(session, "delete", kind="tag", name="old", seen=seen))
+    assert "old" not in dataset.tags.names()
+
+
 def test_a_form_is_checked_while_it_is_filled_in(session: Session) -> None:
     def check(name: str, at: str = "dev", kind: str = "tag", action: str = "create") -> Any:
         return ask(session, "check", kind=kind, action=action, name=name, at=at)

@@ -35,6 +35,11 @@ from lance_nb.indices.texts.tokenizer import (
         ({"max_token_length": 3, "stem": False}, "xy abc", [("xy", 0)]),
         ({"custom_stop_words": ["fox"], "stem": False}, "the fox", [("the", 0)]),
         ({}, "", []),
+        (
+            {"stem": False, "ascii_folding": False},
+            "x\u0345y x\U00011f02y x\u0301y",
+            [("x\u0345y", 0), ("x\U00011f02y", 1), ("x", 2), ("y", 3)],
+        ),
     ],
 )
 def test_query(parameters: dict[str, Any], text: str, tokens: list[tuple[str, int]]) -> None:

@@ -8,6 +8,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from pyarrow import parquet
 
+from lance_nb.format.layout import manifest_path
 from tests.unit.magic.conftest import Lance, rows
 
 
@@ -98,6 +99,14 @@ def test_tags_are_listed_made_moved_and_deleted(lance: Lance, shell: Interactive
     assert set(shell.user_ns["ds"].tags.list()) == {"late", "v1"}
 
 
+def test_a_tag_of_a_version_that_was_deleted_says_so_and_is_deleted(lance: Lance, uri: str) -> None:
+    lance("tag create mine dev:4")
+    Path(uri, "tree", "dev", manifest_path(4)).unlink()
+    with pytest.raises(UsageError, match=r"tag 'mine' names version 4.*move the tag"):
+        lance("at mine")
+    assert "did not exist any more" in str(lance("tag delete mine"))
+
+
 def test_restore_makes_a_new_version(lance: Lance, shell: InteractiveShell) -> None:
     lance("restore v1")
     assert (shell.user_ns["ds"].version, shell.user_ns["ds"].count_rows()) == (8, 30)
@@ -159,6 +168,12 @@ def test_sql_joins_versions(lance: Lance) -> None:
         "WHERE now.label IS NOT NULL ORDER BY id LIMIT 2"
     )
     assert found.value["id"].to_pylist() == [30, 31]
+
+
+def test_sql_names_refs_in_any_script(lance: Lance) -> None:
+    lance("tag create हिनदी v1")
+    found = lance("sql SELECT count(*) AS n FROM dataset@हिनदी, (SELECT 1)")
+    assert found.value["n"].to_pylist() == [30]
 
 
 def test_a_cell_is_sql_and_quotes_stay(shell: InteractiveShell) -> None:
