@@ -5,8 +5,9 @@ needs the others to be durable first; one fsync after another is most of the tim
 Inside ``synced_together`` finished files are synced by the thread pool, and ``settle`` waits for
 all of them: every durable write to the local disk begins with it, and so does the end of the block.
 
-Layout: pending syncs are kept per thread; each holds its own file descriptor.
-Limits: at most ``WAITING_MAX`` are pending; then the oldest is waited for.
+Layout: pending syncs are kept per thread; each holds a descriptor of its file and of its folder.
+Limits: at most ``WAITING_MAX`` are pending per thread, and those of all threads hold about an
+eighth of the descriptors that the process may have; then the oldest is waited for.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lance_nb.storage.system_calls import descriptors_max
 from lance_nb.storage.threads import begin
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 WAITING_MAX = 32
+_LIMIT_PER_SYNC = 16  # two descriptors of a pending sync are an eighth of these
 
 
 class _Waiting(threading.local):
@@ -33,6 +36,7 @@ class _Waiting(threading.local):
 
 
 _waiting = _Waiting()
+_blocks: set[int] = set()  # the threads that are inside of a block
 
 
 @contextmanager
@@ -45,10 +49,12 @@ def synced_together() -> Iterator[None]:
         yield
         return
     _waiting.syncs = deque()
+    _blocks.add(threading.get_ident())
     try:
         yield
         settle()
     finally:
+        _blocks.discard(threading.get_ident())
         _waiting.syncs = None
 
 
@@ -67,9 +73,16 @@ def sync_later(descriptor: int, sync_file: Callable[[int], None]) -> bool:
         os.close(own)
         return False
     waiting.append(first)
-    while len(waiting) > WAITING_MAX:
+    waiting_max = _waiting_max()
+    while len(waiting) > waiting_max:
         waiting.popleft().result()
     return True
+
+
+def _waiting_max() -> int:
+    """Return how many syncs of this thread may wait: its share of the descriptors."""
+    share = descriptors_max() // _LIMIT_PER_SYNC // max(len(_blocks), 1)
+    return min(max(share, 1), WAITING_MAX)
 
 
 def settle() -> None:

@@ -52,6 +52,7 @@ def _module(name: str) -> Any:
 
 
 fcntl = _module("fcntl")
+resource: Any = _module("resource")
 msvcrt: Any = None if fcntl is not None else _module("msvcrt")
 IS_WINDOWS = os.name == "nt"
 IS_WEBASSEMBLY = sys.platform in ("emscripten", "wasi")
@@ -118,6 +119,19 @@ def check_names(path: str) -> None:
             raise InvalidInputError(f"path {path!r}: Windows reserves the name {name!r}")
         if name[-1:] in {".", " "} or not set(name).isdisjoint('<>:"|?*'):
             raise InvalidInputError(f"path {path!r}: Windows has no files named {name!r}")
+
+
+# --- descriptors ----------------------------------------------------------------------------------
+
+_DESCRIPTORS_UNLIMITED = 8192  # the most files that a process of Windows has open
+
+
+def descriptors_max() -> int:
+    """Return how many files this process may have open; the limit may change while it runs."""
+    if resource is None:
+        return _DESCRIPTORS_UNLIMITED
+    limit = int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    return _DESCRIPTORS_UNLIMITED if limit == resource.RLIM_INFINITY else limit
 
 
 # --- folders --------------------------------------------------------------------------------------

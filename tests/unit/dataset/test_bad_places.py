@@ -1,4 +1,4 @@
-"""A disk that is full, files that may not grow, a folder that may not be written to: for real.
+"""A full disk, files that may not grow, a folder without write access, few descriptors: for real.
 
 Every verb fails with an error that says why, and leaves every byte as it was; when there is room
 again, it works.
@@ -10,6 +10,7 @@ import os
 import resource
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -158,3 +159,41 @@ def _full(place: Path) -> Iterator[None]:
 
 def test_a_disk_that_is_full(small_disk: Path) -> None:
     check_verbs(small_disk, lambda: _full(small_disk), "No space left on device")
+
+
+FEW_DESCRIPTORS = """
+import os, resource, sys, time
+import pyarrow as pa
+import lance_nb
+
+uri, sync = sys.argv[1], os.fsync
+def slow_sync(descriptor):  # a disk that is slower than the writer, so that syncs queue up
+    time.sleep(0.002)
+    sync(descriptor)
+os.fsync = slow_sync
+rows = pa.table({"id": range(300), "name": ["x"] * 300})
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+num_open = len(os.listdir("/proc/self/fd"))
+for mode in ("create", "append"):
+    dataset = lance_nb.write_dataset(rows, uri, mode=mode, max_rows_per_file=2)
+verbs = {
+    "scan": lambda: dataset.to_table(filter="name = 'x'"),
+    "delete": lambda: dataset.delete("id % 2 = 1 AND id < 200"),
+    "stage": lambda: dataset.stage().append(rows, max_rows_per_file=2).delete("id = 0").commit(),
+    "update": lambda: dataset.update({"name": "'y'"}, "id % 2 = 0"),
+    "compact": lambda: dataset.optimize.compact_files(target_rows_per_fragment=100),
+}
+for name, verb in verbs.items():
+    verb()
+    assert len(os.listdir("/proc/self/fd")) <= num_open + 2, name
+print(dataset.count_rows(), len(verbs))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are counted in /proc")
+def test_hundreds_of_fragments_are_changed_with_64_descriptors(tmp_path: Path) -> None:
+    """Syncs that wait held 64 descriptors by themselves. A child process: the limit stays."""
+    command = [sys.executable, "-c", FEW_DESCRIPTORS, str(tmp_path / "many.lance")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["698", "5"]
