@@ -188,15 +188,15 @@ def undo_repair(
 ) -> list[str]:
     """Move back what a repair has moved to quarantine; return the paths.
 
-    Versions and records that the repair has made stay; a file whose place is taken by now stays
-    where it is.
+    Versions that the repair has made stay, and so does a record that it has written, unless another
+    one was moved from its place. Where the place of a file was taken since, nothing is moved.
 
     Args:
         uri: root of the dataset.
         repair_id: ``RepairResult.id`` of the repair; the last one by default.
         storage_options: as for ``lance_nb.dataset``.
 
-    Raises RefNotFoundError when there is no such repair, StorageError.
+    Raises RefNotFoundError when there is no such repair, RefConflictError, StorageError.
 
     Examples:
         >>> import os
@@ -211,4 +211,4 @@ def undo_repair(
     known = repairs(session.root)
     if repair_id is None and not known:
         raise RefNotFoundError("repair", "(the last)")
-    return undo(session.root, known[-1] if repair_id is None else repair_id)[0]
+    return undo(session.root, known[-1] if repair_id is None else repair_id)

@@ -9,6 +9,7 @@ Layout of the quarantine, in the folder of the dataset, where no reader looks::
 
     _quarantine/<id>/repair.json       what was moved, why, when, from where
     _quarantine/<id>/files/<path>      each file, below the path that it had
+    _quarantine/<id>/made/<path>       a copy of a record that the repair wrote in its place
 
 A file is moved by writing it to its new place, reading it back, and deleting the old one last: an
 interruption leaves both. The record is written before anything is moved.
@@ -23,7 +24,7 @@ Source: ours; neither library reads a folder of that name.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,10 +37,19 @@ from lance_nb.errors import (
     LanceError,
     ObjectExistsError,
     ObjectNotFoundError,
+    RefConflictError,
     RefNotFoundError,
     RetryableCommitConflictError,
 )
-from lance_nb.format.layout import HINT_PATH, QUARANTINE, ManifestName, branch_path
+from lance_nb.format.layout import (
+    HINT_PATH,
+    QUARANTINE,
+    VERSIONS,
+    ManifestName,
+    branch_path,
+    branch_root,
+    parse_manifest_name,
+)
 from lance_nb.format.refs import Branch
 from lance_nb.storage.base import Store, check_path, sync_folder
 from lance_nb.table import refs
@@ -56,7 +66,7 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext
 from lance_nb.transactions.operations.restore import Restore
-from lance_nb.transactions.ref_writer import PlaceOf, create_record, locate
+from lance_nb.transactions.ref_writer import PlaceOf, create_record, locate, replace_record
 from lance_nb.transactions.repair_plan import (
     FINISH,
     HINT,
@@ -74,6 +84,7 @@ from lance_nb.value_classes import dataclass
 RECORD_FILE = "repair.json"
 FILE_BYTES_MAX = 1 << 30
 _FILES = "files"
+_MADE = "made"
 _CHUNK_BYTES = 1 << 20
 _NS = 1_000_000_000
 
@@ -116,9 +127,7 @@ class Repair:
         moved = [path for one in wanted for path in one.moved]
         quarantine = Quarantine(self.root, self._new_id()) if moved else None
         if quarantine is not None:
-            shown = [(one.kind, one.what, one.why) for one in wanted]
-            record = _record_of(quarantine.id, self.environment.clock(), shown, moved)
-            quarantine.write_record(record)
+            quarantine.write_record(_record_of(quarantine.id, self.environment.clock(), wanted))
         done: list[RepairStep] = []
         for step in wanted:
             try:
@@ -146,7 +155,7 @@ class Repair:
         elif step.kind == FINISH:
             self._finish(step)
         elif step.kind == RECORD:
-            self._record(step)
+            self._record(step, quarantine)
         elif step.kind == MOVED:
             repair_moved(self.place_of(step.branch))
         elif step.kind == HINT:
@@ -198,8 +207,11 @@ class Repair:
                 step.branch, step.target
             )
 
-    def _record(self, step: RepairStep) -> None:
-        """Write the record of a branch from the transaction that made its first version."""
+    def _record(self, step: RepairStep, quarantine: Quarantine | None) -> None:
+        """Write the record of a branch from the transaction that made its first version.
+
+        In quarantine a copy of it is kept, by which undoing recognizes it.
+        """
         if step.branch is None or step.target is None or step.version is None:
             return
         place = self.place_of(step.branch)
@@ -214,8 +226,10 @@ class Repair:
         branch = Branch(
             step.target.branch, version, (*above, (version, uuid)), made // _NS, size_bytes
         )
-        path = branch_path(step.branch)
-        create_record(self.root, path, branch.to_bytes(), f"branch {step.branch!r}")
+        path, data = branch_path(step.branch), branch.to_bytes()
+        if quarantine is not None:
+            self.root.write(quarantine.place(path, _MADE), data)
+        create_record(self.root, path, data, f"branch {step.branch!r}")
 
     def _uuid(self) -> str:
         return self.environment.new_uuid()
@@ -228,7 +242,7 @@ def _overtaken(version: int) -> RetryableCommitConflictError:
     )
 
 
-def undo(root: Store, identity: str) -> tuple[list[str], list[str]]:
+def undo(root: Store, identity: str) -> list[str]:
     """Move back what a repair has moved to quarantine; see ``Quarantine.put_back``."""
     return Quarantine(root, identity).put_back()
 
@@ -271,36 +285,79 @@ class Quarantine:
         self.root.delete(path)
         sync_folder(self.root, path.rpartition("/")[0])  # else a power failure undoes the repair
 
-    def place(self, path: str) -> str:
+    def place(self, path: str, folder: str = _FILES) -> str:
         """Return where a file is put."""
-        return f"{QUARANTINE}/{self.id}/{_FILES}/{check_path(path)}"
+        return f"{QUARANTINE}/{self.id}/{folder}/{check_path(path)}"
 
-    def put_back(self) -> tuple[list[str], list[str]]:
-        """Move every file back; return the paths that were, and those whose place is taken.
+    def put_back(self) -> list[str]:
+        """Move every file back, or none; return the paths.
 
-        A hint is put back over another one. What is back is no longer here. Raises
-        RefNotFoundError when there is no such repair.
+        A hint is put back over another one, a record over the one that the repair wrote, if that is
+        unchanged. What is back is no longer in quarantine. Raises RefNotFoundError when there is no
+        such repair, RefConflictError when the place of a file is taken.
         """
         record = _read(self.root, self.id)
-        back, taken = [], []
-        for path in record["files"]:
-            place = self.place(path)
+        # The others were never moved, or are back already.
+        waiting = [path for path in record["files"] if self.root.exists(self.place(path))]
+        taken = [path for path in waiting if self._is_taken(path)]
+        taken += self._branches_made_anew(record, waiting)
+        if taken:
+            more = f" and {len(taken) - 3} more" if len(taken) > 3 else ""
+            raise RefConflictError(
+                f"repair {self.id!r} cannot be undone, and no file was moved back: "
+                f"{', '.join(taken[:3])}{more} exists again, written after the repair; move it "
+                f"away or delete it first, or take the files from {QUARANTINE}/{self.id}/{_FILES}"
+            )
+        for path in waiting:
+            self._put_back(path)
+        return waiting
+
+    def _is_taken(self, path: str) -> bool:
+        """Return whether something lies at a path that putting a file back would destroy."""
+        if path.endswith(HINT_PATH):
+            return False
+        present = _read_if_exists(self.root, path)
+        return present is not None and not (
+            _same(present, self.root.read(self.place(path))) or self._is_made(path, present)
+        )
+
+    def _is_made(self, path: str, present: memoryview) -> bool:
+        """Return whether the repair has written what lies at a path."""
+        made = _read_if_exists(self.root, self.place(path, _MADE))
+        return made is not None and _same(present, made)
+
+    def _branches_made_anew(
+        self, record: Mapping[str, Any], waiting: Sequence[str]
+    ) -> Iterator[str]:
+        """Return the folders of branches that the repair has emptied, and that hold others now."""
+        mine = set(waiting)
+        for name in record.get("branches", ()):
+            folder = branch_root(name)
+            versions = {
+                f"{folder}/{VERSIONS}/{file}"
+                for file in self.root.list_names(f"{folder}/{VERSIONS}")
+                if parse_manifest_name(file) is not None
+            }
+            has_record = self.root.exists(branch_path(name)) and branch_path(name) not in mine
+            is_waiting = any(path.startswith(f"{folder}/") for path in mine)
+            if is_waiting and (has_record or not versions <= set(record["files"])):
+                yield f"branch {name!r}"
+
+    def _put_back(self, path: str) -> None:
+        place = self.place(path)
+        data = self.root.read(place)
+        if path.endswith(HINT_PATH):
+            self.root.write(path, data)
+        else:
             try:
-                data = self.root.read(place)
-            except ObjectNotFoundError:
-                continue  # it was never moved, or is back already
-            if path.endswith(HINT_PATH):
-                self.root.write(path, data)
-            else:
-                try:
-                    self.root.write_if_absent(path, data)
-                except ObjectExistsError:
-                    if not _same(self.root.read(path), data):
-                        taken.append(path)
-                        continue
-            self.root.delete(place)
-            back.append(path)
-        return back, taken
+                self.root.write_if_absent(path, data)
+            except ObjectExistsError:
+                present = self.root.read(path)
+                if not _same(present, data):  # the record that the repair has written
+                    expected = bytes(self.root.read(self.place(path, _MADE)))
+                    replace_record(self.root, path, expected, bytes(data), path)
+        self.root.delete(place)
+        self.root.delete(self.place(path, _MADE))
 
 
 def repairs(root: Store) -> list[str]:
@@ -316,29 +373,39 @@ def _read(root: Store, identity: str) -> dict[str, Any]:
         )
     except (ObjectNotFoundError, InvalidInputError, ValueError, RecursionError) as error:
         raise RefNotFoundError("repair", identity, tuple(repairs(root))) from error
-    files = record.get("files") if isinstance(record, dict) else None
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        raise CorruptFileError(
-            f"{QUARANTINE}/{identity}/{RECORD_FILE}",
-            None,
-            "a list of file names under 'files'",
-            repr(record)[:80],
-        )
+    for key in ("files", "branches"):
+        absent: list[str] | None = (
+            None if key == "files" else []
+        )  # earlier releases recorded no branches
+        names = record.get(key, absent) if isinstance(record, dict) else None
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise CorruptFileError(
+                f"{QUARANTINE}/{identity}/{RECORD_FILE}",
+                None,
+                f"a list of names under {key!r}",
+                repr(record)[:80],
+            )
     return dict(record)
 
 
-def _record_of(
-    identity: str, now_ns: int, steps: Iterable[tuple[str, str, str]], files: Iterable[str]
-) -> dict[str, Any]:
-    """Return the record of a repair; ``steps`` are (kind, what, why)."""
+def _record_of(identity: str, now_ns: int, steps: Sequence[RepairStep]) -> dict[str, Any]:
+    """Return the record of a repair."""
     moment = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
     return {
         "id": identity,
         "at": moment.isoformat(),
         "quarantined_by": "lance_nb doctor --repair; --undo moves the files back",
-        "steps": [{"kind": kind, "what": what, "why": why} for kind, what, why in steps],
-        "files": list(files),
+        "steps": [{"kind": step.kind, "what": step.what, "why": step.why} for step in steps],
+        "files": [path for step in steps for path in step.moved],
+        "branches": [step.branch for step in steps if step.empties_branch],
     }
+
+
+def _read_if_exists(root: Store, path: str) -> memoryview | None:
+    try:
+        return root.read(path)
+    except ObjectNotFoundError:
+        return None
 
 
 def _same(one: memoryview, other: memoryview) -> bool:

@@ -64,8 +64,9 @@ _TEMPORARY = ".tmp"
 class RepairStep:
     """One step: what is done and why, and which files it writes, moves or makes up for.
 
-    ``files`` are paths below the root, ``moved`` those that go to quarantine. ``version`` and
-    ``target`` are what the step needs. ``held_back``: why it is not done now, "" if it can be.
+    ``files`` are paths below the root, ``moved`` those that go to quarantine; ``empties_branch``:
+    they are all files of ``branch``. ``version`` and ``target`` are what the step needs.
+    ``held_back``: why it is not done now, "" if it can be.
 
     Examples:
         >>> [step.what for step in lance_nb.plan_repair(uri).steps]
@@ -81,6 +82,7 @@ class RepairStep:
     version: int | None = None
     target: Target | None = None
     held_back: str = ""
+    empties_branch: bool = False
     state: Mapping[str, tuple[int, datetime | None]] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
@@ -336,7 +338,7 @@ class _Planner:
             pass  # nobody can tell from where it started
         moved = f"move {count_of(len(files), 'file')} of branch {name!r} to quarantine"
         text = f"{moved}: nothing records where it started"
-        return RepairStep(QUARANTINE, text, why, name, files, files)
+        return RepairStep(QUARANTINE, text, why, name, files, files, empties_branch=True)
 
     # --- the rest ---------------------------------------------------------------------------------
 

@@ -16,13 +16,14 @@ import lance_nb
 from lance_nb.errors import (
     CorruptFileError,
     InvalidInputError,
+    RefConflictError,
     RefNotFoundError,
 )
 from lance_nb.format.layout import HINT_PATH, branch_path, manifest_path, tag_path
 from lance_nb.storage.memory import MemoryStore
 from lance_nb.transactions import repair as repair_module
 from lance_nb.transactions.repair import Quarantine
-from tests.support.damages import DAMAGES, MENDED, NEWEST, Damaged, Files
+from tests.support.damages import DAMAGES, MENDED, NEWEST, Damaged, Files, Plant
 from tests.support.recorded_texts import REPAIRS, built, heading, recorded, repairs_text
 
 AT_ONCE = timedelta(0)
@@ -207,8 +208,108 @@ def test_the_quarantine_says_what_it_holds(world: Damaged) -> None:
     assert record["files"] == [branch_path("dev")]
     assert record["steps"][0]["kind"] == "quarantine"
     assert lance_nb.dataset(world.uri, version=("dev", None)).count_rows() == 28
-    # the record was rewritten: the file in quarantine cannot go back to its place
-    assert lance_nb.undo_repair(world.uri, identity) == []
+    assert lance_nb.undo_repair(world.uri, identity) == [branch_path("dev")]
+    assert bytes(world.root.read(branch_path("dev"))) == b""
+
+
+def no_start(world: Damaged) -> None:
+    """Let the folder of a branch have no record, and nothing that says where it started."""
+    for path, data in world.take().items():
+        if path.startswith("tree/dev/"):
+            world.root.write(path.replace("tree/dev/", "tree/copy/x/"), data)
+
+
+def no_fork(world: Damaged) -> None:
+    """Let an unfinished branch start from a version that does not exist."""
+    world.root.write(branch_path("copy/x"), b'{"parentVersion": 99}')
+
+
+UNDONE = [
+    pytest.param(damage.plant, id=damage.name.replace(" ", "-"))
+    for damage in DAMAGES
+    if damage.code in MENDED and damage.only != "stable"
+]
+
+
+@pytest.mark.parametrize("plant", [*UNDONE, no_start, no_fork])
+def test_all_that_a_repair_moves_is_brought_back(plant: Plant, world: Damaged) -> None:
+    plant(world)
+    before = world.take()
+    result = repair(world)
+    moved = [path for step in result.done for path in step.moved]
+    if not moved:
+        assert result.id == ""
+        return
+    assert lance_nb.undo_repair(world.uri) == moved
+    after = world.take()
+    assert {path: after.get(path) for path in moved} == {path: before[path] for path in moved}
+    assert not [path for path in after if "/files/" in path or "/made/" in path]
+    assert lance_nb.undo_repair(world.uri) == []  # there is nothing left to move
+    assert repair(world).done  # what is back can be repaired again
+
+
+def test_an_undo_that_was_interrupted_is_ended_by_the_next(
+    world: Damaged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_start(world)
+    before = world.take()
+    repair(world)
+    moves = iter(range(3))
+
+    class Interrupted(Quarantine):
+        def _put_back(self, path: str) -> None:
+            if next(moves, None) is None:
+                raise KeyboardInterrupt
+            super()._put_back(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repair_module, "Quarantine", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lance_nb.undo_repair(world.uri)
+    assert lance_nb.undo_repair(world.uri)
+    after = world.take()
+    assert {path: after.get(path) for path in before} == before
+
+
+def a_record_with_metadata(world: Damaged) -> None:
+    lance_nb.dataset(world.uri).branches.replace_metadata("dev", {"by": "somebody"})
+
+
+def a_new_branch(world: Damaged) -> None:
+    lance_nb.dataset(world.uri).create_branch("copy/x", 3)
+
+
+def versions_of_a_new_branch(world: Damaged) -> None:
+    """Let a creation by pylance have been interrupted: it writes the version first."""
+    a_new_branch(world)
+    world.root.delete(branch_path("copy/x"))
+
+
+def a_new_tag(world: Damaged) -> None:
+    lance_nb.dataset(world.uri).tags.create("kept", 3)
+
+
+@pytest.mark.parametrize(
+    ("plant", "meanwhile", "name"),
+    [
+        (lambda world: world.root.write(branch_path("dev"), b""), a_record_with_metadata, "dev"),
+        (lambda world: world.root.write(tag_path("kept"), b"{"), a_new_tag, "kept"),
+        (no_start, a_new_branch, "copy/x"),
+        (no_start, versions_of_a_new_branch, "copy/x"),
+        (no_fork, a_new_branch, "copy%2Fx"),
+    ],
+    ids=["record", "tag", "branch", "versions", "unfinished"],
+)
+def test_what_was_written_after_a_repair_is_not_overwritten_by_its_undoing(
+    plant: Plant, meanwhile: Plant, name: str, world: Damaged
+) -> None:
+    plant(world)
+    repair(world)
+    meanwhile(world)
+    before = world.take()
+    with pytest.raises(RefConflictError, match=f"no file was moved back: .*{name}"):
+        lance_nb.undo_repair(world.uri)
+    assert world.take() == before
 
 
 @pytest.fixture
