@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -240,6 +241,40 @@ def test_every_rule_has_a_planted_offence() -> None:
 )
 def test_rule_leaves_its_named_exceptions_alone(rule: Rule, path: str, text: str) -> None:
     assert not list(rule(Source(path, text)))
+
+
+def test_vague_names_become_fewer(sources: list[Source]) -> None:
+    assert not list(name_rules.risen_counts(name_rules.count_vague_names(sources)))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("def f(one): ...", 1),
+        ("def found(): ...", 1),
+        ("def f():\n    known = 1", 1),
+        ("def f(): return [one for one in x]", 1),
+        ("def f():\n    def g():\n        made = 1", 1),
+        ("def f():\n    with x as here:\n        if (gone := y): pass", 1),
+        ("def f(fragment):\n    first, *rest = fragment\n    return first.one, x(found=1)", 0),
+    ],
+)
+def test_functions_with_vague_names_are_counted(text: str, count: int) -> None:
+    assert name_rules.count_vague_names([Source(MODULE, text)]) == Counter(table=count)
+
+
+def test_browser_modules_with_vague_names_are_counted() -> None:
+    view = Source(WIDGET, "const one = 1 // const found\nfunction made() {}\nlet onlyOne")
+
+    assert name_rules.count_vague_names([view]) == Counter({"explorer (js)": 2})
+
+
+def test_a_count_of_vague_names_that_rose_is_seen() -> None:
+    most = name_rules.VAGUE_NAMES_MAX["table"]
+
+    assert not list(name_rules.risen_counts({"table": most}))
+    assert list(name_rules.risen_counts({"table": most + 1}))
+    assert list(name_rules.risen_counts({"new_folder": 1}))
 
 
 def test_views_weigh_little(sources: list[Source]) -> None:
