@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import NotFoundError
-from lance_nb.format.field import Field
 from lance_nb.format.fragment import (
     DataFile,
     Fragment,
@@ -34,7 +33,15 @@ from lance_nb.format.fragment import (
 )
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
-from lance_nb.transactions.branch_merge.merge_base import Ends, History, Shared, Side, Step
+from lance_nb.transactions.branch_merge.merge_base import (
+    Ends,
+    History,
+    Renumbered,
+    Shared,
+    Side,
+    Step,
+)
+from lance_nb.transactions.branch_merge.merge_record import LEFT_OUT, REVERT
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_lineage import CREATED_UNKNOWN, all_row_ids, versions_of
 from lance_nb.value_classes import dataclass
@@ -173,12 +180,25 @@ class Match:
     fields: Mapping[int, int]
 
 
-def match(one: Side, other: Side, shared: Shared, *, by_path: bool = False) -> Match:
+def match(
+    one: Side,
+    other: Side,
+    shared: Shared,
+    *,
+    by_path: bool = False,
+    renumbered: Renumbered | None = None,
+) -> Match:
     """Find out what of ``one`` is what of ``other``.
 
-    ``by_path``: fields that no file shows are matched by their path and type.
+    ``by_path``: fields that no file shows are matched by their path and type. ``renumbered``: the
+    merge that brought ``one`` to ``other``, which says what became of its fields.
     """
     fragments = _match_fragments(one, other, shared)
+    if renumbered is not None:
+        schema = other.manifest.schema
+        ids = {field.id: renumbered.after(field.id) for field in one.manifest.schema.walk()}
+        fields = {here: there for here, there in ids.items() if schema.field_by_id(there)}
+        return Match(fragments, fields)
     return Match(fragments, _match_fields(one, other, shared, fragments, by_path=by_path))
 
 
@@ -286,19 +306,29 @@ _Origins = dict[int, int | None]  # field id -> id in the base; None: born later
 
 
 def field_fates(
-    base: Side, side: Side, history: History, shared: Shared, found: Match
+    base: Side,
+    side: Side,
+    history: History,
+    shared: Shared,
+    found: Match,
+    *,
+    renumbered: Renumbered | None = None,
 ) -> FieldFates:
     """Find out which fields of a side are not those of the base although they have their ids.
 
     A dropped field's id is free again once no file holds it, and after a restore to a version
     before it was given. A field that came back with its data is the one that it was. ``shared`` and
-    ``found``: what base and side number alike and share.
+    ``found``: what base and side number alike and share; ``renumbered``: the merge that brought the
+    base to the side, whose record says what every field of it became.
     """
     origins: _Origins = {one.id: one.id for one in base.manifest.schema.walk()}
     origins = {number: place for number, place in origins.items() if shared.has_field(number)}
-    states: dict[tuple[str | None, int], _Origins] = {}
+    states: dict[tuple[str | None, int], _Origins] = {(base.branch, base.version): origins}
     is_recorded = True
-    for step in history.steps:
+    for number, step in enumerate(history.steps):
+        if renumbered is not None and number == renumbered.num_steps_before:
+            origins = states[renumbered.made] = _merged_origins(base, renumbered)
+            is_recorded = True
         operation = None if step.transaction is None else step.transaction.operation
         if operation is None:
             is_recorded = False
@@ -309,48 +339,63 @@ def field_fates(
             is_recorded = restored is not None
             origins = origins if restored is None else restored
         elif (ids := operation.footprint().field_ids) is not None:
-            origins = {number: origins.get(number) for number in ids}
+            before = _reverted_origins(step, states)
+            origins = {one: origins.get(one, before.get(one)) for one in ids}
         if is_recorded:
             states[step.branch, step.version] = origins
+    if renumbered is not None and renumbered.num_steps_before == len(history.steps):
+        origins, is_recorded = _merged_origins(base, renumbered), True
     names = {there: here for here, there in found.fields.items()}
     reborn: set[int] = set()
     doubtful: set[int] = set()
     for field in side.manifest.schema.walk():
         here = names.get(field.id)
-        if here is None or not shared.has_field(field.id):
+        if here is None or not (renumbered is not None or shared.has_field(field.id)):
             continue
-        if origins.get(field.id) == here and (is_recorded or _is_alike(base, here, field)):
+        if origins.get(field.id) == here and (
+            is_recorded or _path_and_type(base, here) == _path_and_type(side, field.id)
+        ):
             continue
         if not _kept_data(base, side, found, here, field.id):
             (reborn if is_recorded else doubtful).add(field.id)
     return FieldFates(frozenset(reborn), frozenset(doubtful))
 
 
+def _reverted_origins(step: Step, states: Mapping[tuple[str | None, int], _Origins]) -> _Origins:
+    """Return where the fields came from before a change that a version reverts."""
+    record = step.record
+    if record is None or record.kind != REVERT:
+        return {}
+    return states.get((record.source_branch, record.source_version - 1), {})
+
+
 def _restored_origins(base: Side, history: History, step: Step, version: int) -> _Origins | None:
     """Return where the fields of a version before the base come from, None if that is not known."""
-    fields: tuple[Field, ...] = ()
     for number in (version, step.version):
         try:
-            fields = tuple(history.load(step.branch, number).manifest.schema.walk())
+            restored = history.load(step.branch, number)
             break
         except NotFoundError:
             continue
-    if not fields or not all(_is_alike(base, one.id, one, if_absent=True) for one in fields):
+    else:
         return None
-    ids = {one.id for one in base.manifest.schema.walk()}
-    return {one.id: one.id if one.id in ids else None for one in fields}
+    known = {one.id for one in base.manifest.schema.walk()}
+    ids = [one.id for one in restored.manifest.schema.walk()]
+    if any(_path_and_type(base, one) != _path_and_type(restored, one) for one in known & {*ids}):
+        return None
+    return {one: one if one in known else None for one in ids}
 
 
-def _is_alike(base: Side, number: int, field: Field, *, if_absent: bool = False) -> bool:
-    """Return whether the base has a field of this id with the same name, type and parent."""
-    before = base.manifest.schema.field_by_id(number)
-    if before is None:
-        return if_absent
-    return (before.name, before.logical_type, before.parent_id) == (
-        field.name,
-        field.logical_type,
-        field.parent_id,
-    )
+def _merged_origins(base: Side, renumbered: Renumbered) -> _Origins:
+    """Return where the fields come from in the version that a merge of the base made."""
+    ids = (one.id for one in base.manifest.schema.walk())
+    return {renumbered.after(one): one for one in ids if renumbered.after(one) != LEFT_OUT}
+
+
+def _path_and_type(side: Side, number: int) -> tuple[str | None, str | None]:
+    schema = side.manifest.schema
+    field = schema.field_by_id(number)
+    return schema.path_of(number), None if field is None else field.logical_type
 
 
 def _kept_data(base: Side, side: Side, found: Match, here: int | None, there: int) -> bool:

@@ -184,11 +184,29 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
+class Renumbered:
+    """The fields that one merge gave other ids: ids of its source -> ids in what it made.
+
+    ``LEFT_OUT`` stands for fields that the version ``made`` (branch, version) does not have; others
+    kept their ids. ``num_steps_before`` counts the versions before it in the history of that side.
+    """
+
+    fields: Mapping[int, int]
+    made: tuple[str | None, int]
+    num_steps_before: int
+
+    def after(self, field_id: int) -> int:
+        """Return the id that a field of the merge's source got."""
+        return self.fields.get(field_id, field_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Ends:
     """The versions of one three-way merge.
 
     ``untouched_until``: rows that the source updated in this version of its own, or before, are as
-    the base has them.
+    the base has them. ``source_renumbered`` and ``target_renumbered``: the merge that brought the
+    base to that side, None if the base lies on it or if that is not recorded.
     """
 
     base: Side
@@ -200,6 +218,8 @@ class Ends:
     source_history: History
     target_history: History
     untouched_until: int
+    source_renumbered: Renumbered | None = None
+    target_renumbered: Renumbered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +426,20 @@ def own_steps(
         if _place_of(mine, one) > known and not is_held:
             kept.append(one)
     return tuple(kept)
+
+
+def renumbered_by(since_fork: Sequence[Step], own: Sequence[Step], base: Line) -> Renumbered | None:
+    """Find the merge that brought the base to a side; ``own`` are its versions in the history."""
+    for number, step in reversed(list(enumerate(since_fork))):
+        record = _merge_of(step)
+        if record is None or record.source_id != base.identity:
+            continue
+        if record.source_version < base.version or record.fields is None:
+            return None
+        earlier = {(one.branch, one.version) for one in since_fork[:number]}
+        count = sum((one.branch, one.version) in earlier for one in own)
+        return Renumbered(record.fields, (step.branch, step.version), count)
+    return None
 
 
 def _merge_of(step: Step) -> MergeRecord | None:

@@ -56,6 +56,7 @@ from lance_nb.transactions.branch_merge.merge_base import (
     marked_steps,
     own_steps,
     records_of,
+    renumbered_by,
     shared_since,
     steps_from,
     uuids_of,
@@ -199,6 +200,8 @@ def plan_merge(
         histories[0],
         histories[1],
         base_side.version if base.in_source else fork_side.version,
+        None if base.in_source else renumbered_by(parted.since_fork[0], steps[0], base.line),
+        None if base.in_target else renumbered_by(parted.since_fork[1], steps[1], base.line),
     )
     strategy = UP_TO_DATE if not steps[0] else REPLAY if steps[1] else FAST_FORWARD
     record = MergeRecord(
@@ -349,6 +352,7 @@ def _plan(
         is_copied=bool(merged.outcome.copies),
         choices=tuple(map(str, chosen or ())),
         key=choices.keys if merged.cells is not None else None,
+        fields=merged.renumbered if record.kind == MERGE else None,
     )
     merged = replace(merged, outcome=replace(merged.outcome, marks=mark_of(record)))
     return Planned(ends, record, record.strategy, merged, conflicts, tuple(findings.notes), request)

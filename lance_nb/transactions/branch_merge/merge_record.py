@@ -14,6 +14,8 @@ lance_nb.merge.strategy         "fast-forward" or "replay"
 lance_nb.merge.on_conflict      how conflicts were decided, if there were any
 lance_nb.merge.choices          choices for cells in conflict as a JSON list, see choices.py
 lance_nb.merge.key              key columns of a merge by value as a JSON list, [] for row ids
+lance_nb.merge.fields           ids of fields of the source that have another id in the version that
+                                was made, as a JSON object; -1: the field is not in it
 lance_nb.merge.copied           "true" if data files were copied
 lance_nb.merge.pin              tag on the merged version, which keeps the files that are read there
 lance_nb.merge.transactions     ids of the transactions that were merged, with commas between
@@ -21,9 +23,10 @@ lance_nb.merge.transactions     ids of the transactions that were merged, with c
 
 A clean-up removes transactions, so what the next merge must know stands in the configuration too,
 which every later version inherits: ``lance_nb.merged_from.ID`` (the identity of the source) holds
-the latest merge of that source as JSON: version, branch and version that it made, base, key.
+the latest merge of that source as JSON: version, target and its version, base, key and fields.
 
-Limits: at most ``IDS_MAX`` transactions and ``CHOICES_MAX`` choices are listed. Writers that do not
+Limits: at most ``IDS_MAX`` transactions and ``CHOICES_MAX`` choices are listed; more than
+``FIELDS_MAX`` fields are not, and the next merge knows them by their names. Writers that do not
 know these properties keep them in their versions and write none; what they say is believed as far
 as the versions it names exist.
 Source: field ``transaction_properties`` of Transaction; the names are our own.
@@ -42,6 +45,8 @@ PREFIX = "lance_nb.merge."
 MARK_PREFIX = "lance_nb.merged_from."
 IDS_MAX = 100
 CHOICES_MAX = 1000
+FIELDS_MAX = 1000
+LEFT_OUT = -1
 MERGE, PICK, REVERT = "merge", "cherry-pick", "revert"
 UP_TO_DATE, FAST_FORWARD, REPLAY = "up-to-date", "fast-forward", "replay"
 MAIN = "main"
@@ -50,7 +55,11 @@ _DIGITS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class MergeRecord:
-    """One merge, pick or revert, as its transaction tells of it."""
+    """One merge, pick or revert, as its transaction tells of it.
+
+    ``fields``: ids of the source -> ids in the version that was made, where they differ, and
+    ``LEFT_OUT`` for fields that it does not have. None: not recorded.
+    """
 
     kind: str
     source_branch: str | None
@@ -66,6 +75,7 @@ class MergeRecord:
     transactions: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
+    fields: Mapping[int, int] | None = None
 
     def properties(self) -> dict[str, str]:
         """Return the properties of the transaction."""
@@ -91,6 +101,8 @@ class MergeRecord:
             values["choices"] = json.dumps(self.choices[:CHOICES_MAX])
         if self.key is not None:
             values["key"] = json.dumps(self.key)
+        if self.fields is not None and len(self.fields) <= FIELDS_MAX:
+            values["fields"] = json.dumps({str(one): self.fields[one] for one in self.fields})
         return {PREFIX + name: value for name, value in values.items()}
 
 
@@ -123,6 +135,7 @@ def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
         _ids(found.get("transactions", "")),
         _texts(found.get("choices", "[]")),
         _texts(found["key"]) if "key" in found else None,
+        _numbers(found["fields"]) if "fields" in found else None,
     )
 
 
@@ -133,8 +146,8 @@ def mark_of(record: MergeRecord) -> dict[str, str]:
     values = record.properties()
     names = ("source_branch", "source_version", "base_branch", "base_version", "target_version")
     mark = {name: values[PREFIX + name] for name in names}
-    if record.key is not None:
-        mark["key"] = values[PREFIX + "key"]
+    optional = {name: values.get(PREFIX + name) for name in ("key", "fields")}
+    mark.update({name: value for name, value in optional.items() if value is not None})
     return {MARK_PREFIX + record.source_id: json.dumps(mark, sort_keys=True)}
 
 
@@ -175,6 +188,22 @@ def _texts(text: str) -> tuple[str, ...]:
     if not isinstance(found, list):
         return ()
     return tuple(one for one in found[:CHOICES_MAX] if isinstance(one, str))
+
+
+def _numbers(text: str) -> Mapping[int, int] | None:
+    try:
+        numbers = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(numbers, dict) or len(numbers) > FIELDS_MAX:
+        return None
+    pairs = {_number(name): value for name, value in numbers.items()}
+    if any(type(value) is not int or value < LEFT_OUT for value in pairs.values()):
+        return None
+    places = [value for value in pairs.values() if value != LEFT_OUT]
+    if len(set(places)) < len(places):
+        return None
+    return {name: value for name, value in pairs.items() if name is not None}
 
 
 def _number(text: str) -> int | None:

@@ -247,11 +247,7 @@ class RowReplay:
         gone = there[1] & (changed | ~exists)
         written = np.flatnonzero(changed & exists)
         table = self._table(tables, [column[written] for column in taken], written)
-        ids = (
-            self._ids(places[1][written], places[0][written])
-            if self._ends.target.has_row_ids
-            else None
-        )
+        ids = self._ids([one[written] for one in places]) if self._ends.target.has_row_ids else None
         rows = ConflictingRows(cells.places[0], cells.places[2], cells.places[1])
         return Replayed(_by_fragment(places[1][gone]), table, ids, rows, cells)
 
@@ -355,12 +351,34 @@ class RowReplay:
         )
         if limit is not None and found[0].names.size and int(found[0].names.max()) >= limit:
             self._check_matched(found[0])
-        own = np.arange(found[1].names.size, dtype=np.uint64) + np.uint64(2**63)
-        is_new = ~np.isin(found[1].names, self._every_base_id())
-        source = _Rows(found[1].places, np.where(is_new, own, found[1].names).astype(np.uint64))
-        shared_ids = np.array(list(self._matches.source_target.fragments), np.int64)
-        is_picked = is_new & np.isin(source.places[:, 0], shared_ids)  # the target has them
-        return found[0], source.chosen(~is_picked), found[2]
+        return found[0], *self._with_new_names(found[1], found[2])
+
+    def _with_new_names(self, source: _Rows, target: _Rows) -> tuple[_Rows, _Rows]:
+        """Name rows that the base does not have: one name where both sides have the row."""
+        ends, every = self._ends, self._every_base_id()
+        theirs_new, ours_new = (~np.isin(one.names, every) for one in (source, target))
+        ours = np.arange(target.names.size, dtype=np.uint64) + np.uint64(2**62)
+        ours = np.where(ours_new, ours, target.names)
+        theirs = np.arange(source.names.size, dtype=np.uint64) + np.uint64(2**63)
+        ids = _ids_at(ends.source, source.places)
+        moved = match_rows(ends.source, ends.target, self._matches.source_target.fragments)
+        here, is_moved = moved.of(ids)
+        limit = ends.source_target.row_id
+        is_shared = is_moved | (limit is None) | (ids < np.uint64(limit or 0))
+        position = first_match(here, _ids_at(ends.target, target.places))
+        is_twice = theirs_new & is_shared & (position != NOWHERE)
+        is_twice[is_twice] = ours_new[position[is_twice]]
+        theirs[is_twice] = ours[position[is_twice]]
+        theirs = np.where(theirs_new, theirs, source.names).astype(np.uint64)
+        # What was picked and then deleted here stays deleted; what is older than the base was not
+        # picked but brought back.
+        fragments = np.array(list(self._matches.source_target.fragments), np.int64)
+        oldest = ends.base_source.row_id
+        oldest = ends.base.manifest.next_row_id if oldest is None else oldest
+        is_picked = theirs_new & ~is_twice & np.isin(source.places[:, 0], fragments)
+        is_picked &= ids >= np.uint64(oldest)
+        named = _Rows(source.places, theirs).chosen(~is_picked)
+        return named, _Rows(target.places, ours.astype(np.uint64))
 
     def _base_ids(self, side: Side, ids: U64s, shared: Shared, of_base: Match) -> U64s:
         """Return row ids as the base has them; one given after the ways parted gets ``NEW``."""
@@ -648,20 +666,28 @@ class RowReplay:
             columns.append(joined.take(pa.array(index)).combine_chunks())
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def _ids(self, ours: npt.NDArray[np.int64], base: npt.NDArray[np.int64]) -> U64s:
+    def _ids(self, places: Sequence[npt.NDArray[np.int64]]) -> U64s:
         """Return the row ids of rows in the target, ``NEW`` for rows that it never had.
 
-        A row of the base that comes back after the target deleted it has the id that it had.
+        A row that comes back after the target deleted it has the id that it had. ``places``: where
+        base, target and source have the rows.
         """
-        ids = _ids_at(self._ends.base, base)
-        limit = self._ends.base_target.row_id
-        if limit is not None:
-            ids[ids >= np.uint64(limit)] = NEW
-        target = self._ends.target
+        ends = self._ends
+        ids = _shared_ids(_ids_at(ends.base, places[0]), ends.base_target)
+        known = _shared_ids(_ids_at(ends.source, places[2]), ends.source_target)
+        ids = np.where(ids == NEW, known, ids)
+        target = ends.target
         taken = [all_row_ids(one)[target.live(one)] for one in target.fragments.values()]
         ids[np.isin(ids, np.concatenate([np.empty(0, np.uint64), *taken]))] = NEW
-        here = _ids_at(self._ends.target, ours)
+        here = _ids_at(target, places[1])
         return np.where(here == NEW, ids, here).astype(np.uint64)
+
+
+def _shared_ids(ids: U64s, shared: Shared) -> U64s:
+    """Return ids that mean the same in both versions, ``NEW`` for others."""
+    if shared.row_id is None:
+        return ids
+    return np.where(ids < np.uint64(shared.row_id), ids, NEW).astype(np.uint64)
 
 
 def _ids_at(side: Side, places: npt.NDArray[np.int64]) -> U64s:

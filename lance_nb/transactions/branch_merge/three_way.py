@@ -8,8 +8,8 @@ Source: none; Lance has no merge of branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -38,8 +38,8 @@ from lance_nb.transactions.branch_merge.matching import (
     new_ids,
     without_fields,
 )
-from lance_nb.transactions.branch_merge.merge_base import Ends, Shared, Side
-from lance_nb.transactions.branch_merge.merge_record import without_marks
+from lance_nb.transactions.branch_merge.merge_base import Ends, History, Renumbered, Shared, Side
+from lance_nb.transactions.branch_merge.merge_record import LEFT_OUT, without_marks
 from lance_nb.transactions.branch_merge.outcome import (
     IndexFacts,
     Outcome,
@@ -94,11 +94,13 @@ class Merged:
     """The outcome, and the rows that both sides changed.
 
     ``cells``: the cells that both changed, where rows were merged by value (row_replay.py).
+    ``renumbered``: see ``MergeRecord.fields``.
     """
 
     outcome: Outcome
     conflicting_rows: ConflictingRows = NO_CONFLICTS
     cells: ConflictCells | None = None
+    renumbered: Mapping[int, int] = field(default_factory=dict)
 
 
 def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Merged:
@@ -144,7 +146,7 @@ def merge_versions(ends: Ends, choices: MergeChoices, findings: Findings) -> Mer
     builder = _Builder(ends, matches, schema, places, fragments)
     outcome = builder.outcome(decided.source, decided.target, findings)
     builder.check_nulls(outcome, findings)
-    return Merged(outcome, decided.rows)
+    return Merged(outcome, decided.rows, None, builder.renumbered)
 
 
 def _check_names(doubtful: Sequence[str]) -> None:
@@ -158,30 +160,6 @@ def _check_names(doubtful: Sequence[str]) -> None:
             "rows anew, a restore or a clean-up nothing says what became of it: give it its "
             "old name on both branches, then merge"
         )
-
-
-def _doubtful_columns(
-    base: Side, side: Side, shared: Shared, found: Match, fates: FieldFates
-) -> Iterator[str]:
-    """Return paths in the base of columns that a side may hold under another name or id.
-
-    A merge by value gives a column of the source an id of the target's, so that afterwards the two
-    are known to be one by their name alone.
-    """
-    names = {there: here for here, there in found.fields.items()}
-    schema = base.manifest.schema
-    for number in fates.doubtful:
-        yield schema.path_of(names[number]) or ""
-    known = set(found.fields.values())
-    types = {
-        field.logical_type
-        for field in side.manifest.schema.walk()
-        if field.id not in known and not shared.has_field(field.id)
-    }
-    for field in schema.walk():
-        is_lost = field.id not in found.fields and not shared.has_field(field.id)
-        if is_lost and field.logical_type in types:
-            yield schema.path_of(field.id) or ""
 
 
 def _lacks_fragments(ends: Ends, by_content: Sequence[bool]) -> bool:
@@ -231,7 +209,7 @@ def _replayed(builder: _Builder, replay: RowReplay, findings: Findings) -> Merge
     if rows.rows.num_rows:
         outcome = _with_rows(outcome, rows)
     builder.check_nulls(outcome, findings)
-    return Merged(outcome, rows.conflicts, rows.cells)
+    return Merged(outcome, rows.conflicts, rows.cells, builder.renumbered)
 
 
 def _with_rows(outcome: Outcome, rows: Replayed) -> Outcome:
@@ -259,22 +237,61 @@ def _matches(ends: Ends) -> tuple[Matches, tuple[str, ...]]:
 
     Returns also the columns of the base of which it is not known what became of them.
     """
-    base, source, target = ends.base, ends.source, ends.target
+    source = _Matched.of(
+        ends.base, ends.source, ends.base_source, ends.source_history, ends.source_renumbered
+    )
+    target = _Matched.of(
+        ends.base, ends.target, ends.base_target, ends.target_history, ends.target_renumbered
+    )
     nothing: frozenset[int] = frozenset()
-    base_source = match(base, source, ends.base_source, by_path=True)
-    base_target = match(base, target, ends.base_target, by_path=True)
-    there = field_fates(base, source, ends.source_history, ends.base_source, base_source)
-    here = field_fates(base, target, ends.target_history, ends.base_target, base_target)
-    doubtful = (
-        *_doubtful_columns(base, source, ends.base_source, base_source, there),
-        *_doubtful_columns(base, target, ends.base_target, base_target, here),
-    )
+    between = match(ends.source, ends.target, ends.source_target)
     matches = Matches(
-        without_fields(base_source, nothing, there.reborn),
-        without_fields(base_target, nothing, here.reborn),
-        without_fields(match(source, target, ends.source_target), there.reborn, here.reborn),
+        without_fields(source.match, nothing, source.fates.reborn),
+        without_fields(target.match, nothing, target.fates.reborn),
+        without_fields(between, source.fates.reborn, target.fates.reborn),
     )
-    return matches, doubtful
+    return matches, (*source.doubtful, *target.doubtful)
+
+
+@dataclass(frozen=True, slots=True)
+class _Matched:
+    """What of the base is what of one side; ``doubtful`` are columns that may be any or none."""
+
+    match: Match
+    fates: FieldFates
+    doubtful: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, base: Side, side: Side, shared: Shared, history: History, merge: Renumbered | None
+    ) -> _Matched:
+        found = match(base, side, shared, by_path=True, renumbered=merge)
+        fates = field_fates(base, side, history, shared, found, renumbered=merge)
+        bases = {there: here for here, there in found.fields.items()}
+        lost = {bases[one] for one in fates.doubtful}
+        if merge is None:
+            lost |= _known_by_name_alone(base, side, shared, found)
+        schema = base.manifest.schema
+        return cls(found, fates, tuple(schema.path_of(one) or "" for one in sorted(lost)))
+
+
+def _known_by_name_alone(base: Side, side: Side, shared: Shared, found: Match) -> set[int]:
+    """Return fields of the base that a side may hold under another name.
+
+    A merge by value gives a column of the source an id of the target's. Where the merge has not
+    recorded it, the two are known to be one by their name alone.
+    """
+    known = set(found.fields.values())
+    types = {
+        one.logical_type
+        for one in side.manifest.schema.walk()
+        if one.id not in known and not shared.has_field(one.id)
+    }
+    return {
+        one.id
+        for one in base.manifest.schema.walk()
+        if one.id not in found.fields and not shared.has_field(one.id) and one.logical_type in types
+    }
 
 
 def _check_alike(ends: Ends) -> None:
@@ -347,6 +364,17 @@ class _Builder:
             tuple(self._places.copies.values()),
             self._places.foreign(),
         )
+
+    @property
+    def renumbered(self) -> dict[int, int]:
+        """The fields of the source that have another id in the outcome, or are not in it."""
+        ids = {one.id for one in self._schema.schema.walk()}
+        places = {
+            one.id: self._schema.fields.get(one.id, LEFT_OUT)
+            for one in self._ends.source.manifest.schema.walk()
+        }
+        places = {one: place if place in ids else LEFT_OUT for one, place in places.items()}
+        return {one: place for one, place in places.items() if place != one}
 
     @property
     def is_compacted(self) -> bool:

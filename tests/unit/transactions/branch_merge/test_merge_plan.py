@@ -108,6 +108,7 @@ def test_the_record_names_branch_versions_and_transactions(pair: Pair) -> None:
         "strategy": "fast-forward",
         "pin": "merged-dev-3",
         "transactions": ",".join(uuids),
+        "fields": "{}",
     }
 
 
@@ -218,6 +219,50 @@ def test_a_dropped_column_that_was_restored_and_compacted_takes_changes(pair: Pa
 
     names = dict(zip(*main.to_table(columns=["id", "name"]).to_pydict().values(), strict=True))
     assert (names[3], sorted(names)) == ("dev", [*range(10)])
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+@pytest.mark.parametrize("renamed_on", ["main", "dev"])
+def test_a_column_that_a_merge_by_value_renumbered_is_followed_through_a_new_name(
+    pair: Pair, renamed_on: str, cleaned: bool
+) -> None:
+    main, dev = pair
+    main.add_columns({"mine": "id"})  # takes the id that dev gives to its column
+    dev.add_columns({"twice": "id * 2"})
+    dev.optimize.compact_files()
+    main.branches.merge("dev", key="id")
+    side = main if renamed_on == "main" else dev
+    side.alter_columns({"path": "twice", "name": "double"})
+    dev.update({"twice" if renamed_on == "main" else "double": "-1"}, where="id = 3")
+    if cleaned:
+        for one in (main, dev):
+            one.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+    main = lance_nb.dataset(main.uri)
+    main.branches.merge("dev", key="id")
+
+    main = lance_nb.dataset(main.uri)
+    values = dict(zip(*main.to_table(columns=["id", "double"]).to_pydict().values(), strict=True))
+    assert values == {id_: -1 if id_ == 3 else 2 * id_ for id_ in range(10)}
+    assert "twice" not in main.schema.names
+
+
+def test_rows_that_a_restore_brought_back_arrive(make: Make) -> None:
+    """They are older than the base, which has them not, and their file is here without them."""
+    main = make(enable_stable_row_ids=True, max_rows_per_file=5)
+    dev = main.create_branch("dev")
+    dev.delete("id IN (3, 4)")
+    dev.optimize.compact_files()
+    main.branches.merge("dev")
+    main.update({"name": "'main'"}, where="id = 5")
+    dev.checkout_version(("dev", 1)).restore()
+
+    lance_nb.dataset(main.uri).branches.merge("dev")
+
+    main = lance_nb.dataset(main.uri)
+    assert _ids(main) == [*range(10)]
+    row_ids = main.to_table(columns=["id"], with_row_id=True).sort_by("id")["_rowid"].to_pylist()
+    assert row_ids == [*range(10)]
 
 
 def test_rows_that_nothing_identifies_are_not_merged_after_a_clean_up(pair: Pair) -> None:

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lance_nb.transactions.branch_merge import merge_record
-from lance_nb.transactions.branch_merge.merge_record import IDS_MAX, PREFIX, MergeRecord, record_of
+from lance_nb.transactions.branch_merge.merge_record import (
+    FIELDS_MAX,
+    IDS_MAX,
+    PREFIX,
+    MergeRecord,
+    mark_of,
+    marks_in,
+    record_of,
+)
 
 RECORD = MergeRecord(
     "merge", "dev", "abc", 7, None, 3, 5, "replay", "ours", is_copied=True, pin="merged-dev-7",
-    transactions=("a", "b"),
+    transactions=("a", "b"), key=("id",), fields={1: -1, 3: 4},
 )  # fmt: skip
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
     assert record_of({"other": "1", **RECORD.properties()}) == RECORD
+
+
+def test_the_configuration_names_what_the_next_merge_needs() -> None:
+    (mark,) = marks_in({"other": "1", **mark_of(RECORD)})
+    names = ("source_branch", "source_id", "source_version", "target_version", "key", "fields")
+    assert [getattr(mark, name) for name in names] == [getattr(RECORD, name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"1": "2"}', '{"1": 2.5}', '{"1": true}', '{"1": -2}',
+             '{"1": 3, "2": 3}', "[" * 100_000],
+)  # fmt: skip
+def test_fields_that_make_no_sense_are_not_recorded(text: str) -> None:
+    record = record_of({**RECORD.properties(), f"{PREFIX}fields": text})
+    assert record is not None
+    assert record.fields is None
+
+
+def test_few_fields_are_listed() -> None:
+    fields = {number: number + 1 for number in range(FIELDS_MAX)}
+    assert record_of(replace(RECORD, fields=fields).properties()) == replace(RECORD, fields=fields)
+    fields[FIELDS_MAX] = 0
+    assert record_of(replace(RECORD, fields=fields).properties()) == replace(RECORD, fields=None)
 
 
 def test_main_has_a_name_in_properties() -> None:

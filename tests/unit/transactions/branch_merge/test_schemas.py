@@ -35,6 +35,7 @@ from lance_nb.transactions.branch_merge.merge_base import (
     Side,
     Step,
 )
+from lance_nb.transactions.branch_merge.merge_record import MergeRecord
 from lance_nb.transactions.branch_merge.schemas import (
     MergedSchema,
     SchemaMerge,
@@ -235,17 +236,25 @@ def test_without_fields_leaves_out_either_end() -> None:
     assert without_fields(found, frozenset({7}), frozenset({0})) == found
 
 
-def _history(base: Side, *changes: Schema | int | None) -> History:
-    """Return versions from 2 on: projections, restores of versions, and what nobody knows."""
-    operations = (
-        None if one is None else Restore(one) if isinstance(one, int) else Project(one)
-        for one in changes
-    )
-    steps = (
-        Step("dev", number, None if one is None else Transaction(number, one, "u"))
-        for number, one in enumerate(operations, 2)
-    )
-    return History(tuple(steps), lambda *_: base)
+Change = Schema | int | tuple[Schema, int] | None
+
+
+def _history(base: Side, *changes: Change) -> History:
+    """Return versions from 2 on: projections, restores and reverts of versions, unknown ones."""
+    steps = tuple(Step("dev", number, _transaction(one)) for number, one in enumerate(changes, 2))
+    return History(steps, lambda *_: base)
+
+
+def _transaction(change: Change) -> Transaction | None:
+    if change is None:
+        return None
+    if isinstance(change, int):
+        return Transaction(1, Restore(change), "u")
+    if isinstance(change, Schema):
+        return Transaction(1, Project(change), "u")
+    schema, number = change
+    record = MergeRecord("revert", "dev", "", number, "dev", number - 1, 1, "replay")
+    return Transaction(1, Project(schema), "u", transaction_properties=record.properties())
 
 
 ELSEWHERE = "1" + NAME[1:]
@@ -265,6 +274,8 @@ RENAMED = Schema((*BASE.fields[:2], replace(BASE.fields[2], name="t2")))
         ([RENAMED, WITHOUT, 2], RENAMED, ELSEWHERE, FieldFates()),
         ([WITHOUT, BASE, 3], BASE, ELSEWHERE, FieldFates(reborn=frozenset({3}))),
         ([WITHOUT, BASE, 1], BASE, ELSEWHERE, FieldFates()),
+        ([RENAMED, WITHOUT, (RENAMED, 3)], RENAMED, ELSEWHERE, FieldFates()),
+        ([WITHOUT, RENAMED, (BASE, 3)], BASE, ELSEWHERE, FieldFates(reborn=frozenset({3}))),
         ([None], BASE, ELSEWHERE, FieldFates()),
         ([None], RENAMED, NAME, FieldFates()),
         ([None], RENAMED, ELSEWHERE, FieldFates(doubtful=frozenset({3}))),
@@ -274,12 +285,13 @@ RENAMED = Schema((*BASE.fields[:2], replace(BASE.fields[2], name="t2")))
     ids=[
         "dropped and given anew", "reverted with its data", "kept", "renamed", "nothing",
         "dropped and restored", "renamed, dropped and restored", "given anew and restored so",
-        "given anew and restored to the base", "unknown", "unknown and renamed with its data",
+        "given anew and restored to the base", "dropped and reverted", "given anew and reverted",
+        "unknown", "unknown and renamed with its data",
         "unknown and renamed", "dropped and unknown", "unknown and restored to the base",
     ],
 )  # fmt: skip
 def test_what_became_of_a_field_whose_id_is_still_used(
-    changes: list[Schema | int | None], now: Schema, file: str, expected: FieldFates
+    changes: list[Change], now: Schema, file: str, expected: FieldFates
 ) -> None:
     base = _holding(BASE, (NAME, (0, 2, 3)))
     side = _holding(now, (NAME, (0, 2, -2)), (file, (3,)))
