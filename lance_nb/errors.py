@@ -56,6 +56,7 @@ from lance_nb.shown_text import visible_lines, without_url_secrets
 
 TEXT_CHARS_MAX = 1200
 _END_CHARS = 400
+_BYTES_SHOWN = 8
 RESTORE = "restore it from a copy, or check out a version that does not use it"
 RESTORE_VERSION = "restore it from a copy, or open another version"  # every version uses its own
 
@@ -279,8 +280,9 @@ class FormatError(LanceError):
 def describe_order(values: Any, *, repeats: bool = False) -> str:
     """Say where numbers stop ascending, as the ``found`` of a CorruptFileError.
 
-    ``values`` is an array of numpy with one dimension. With ``repeats`` equal neighbours are in
-    order. If all are in order, the first and the last are named: a bound excludes one of them.
+    ``values`` is an array of numpy with one dimension, or of Arrow. With ``repeats`` equal
+    neighbours are in order. If all are in order, the first and the last are named: a bound excludes
+    one of them.
 
     >>> import numpy
     >>> describe_order(numpy.array([3, 42, 17]))
@@ -288,11 +290,63 @@ def describe_order(values: Any, *, repeats: bool = False) -> str:
     >>> describe_order(numpy.array([3, 3, 42]), repeats=True)
     '3 values from 3 to 42'
     """
-    descends = values[1:] < values[:-1] if repeats else values[1:] <= values[:-1]
-    if descends.any():
-        index = int(descends.argmax())
-        return f"{values[index + 1]} after {values[index]}, at index {index + 1}"
-    return f"{len(values)} values from {values[0]} to {values[-1]}" if len(values) else "no value"
+    if not len(values):
+        return "no value"
+    if hasattr(values, "to_string"):
+        import pyarrow.compute as pc
+
+        descends = (pc.less if repeats else pc.less_equal)(values[1:], values[:-1])
+        index = pc.index(descends, True).as_py() + 1  # 0 if there is none
+    else:
+        descends = values[1:] < values[:-1] if repeats else values[1:] <= values[:-1]
+        index = int(descends.argmax()) + 1 if descends.any() else 0
+    if index:
+        before = describe_value(values, index - 1)
+        return f"{describe_value(values, index)} after {before}, at index {index}"
+    first, last = describe_value(values, 0), describe_value(values, len(values) - 1)
+    return f"{len(values)} values from {first} to {last}"
+
+
+def describe_value(values: Any, index: int) -> str:
+    """Return a value of an array of numpy or Arrow as a text of at most some 100 characters.
+
+    Arrow's own text is taken: a value that no object of Python can be has one, too.
+    """
+    if hasattr(values, "to_string"):
+        return str(values.slice(index, 1).to_string(skip_new_lines=True))[1:-1]
+    return str(values[index])
+
+
+def describe_repeated(values: Any) -> str:
+    """Name the least value that an array of numpy holds more than once, as ``found``.
+
+    >>> import numpy
+    >>> describe_repeated(numpy.array([7, 3, 7, 7]))
+    '7 three times'
+    """
+    ordered = values.copy()
+    ordered.sort()
+    repeats = (ordered[1:] == ordered[:-1]).nonzero()[0]
+    if not len(repeats):
+        return f"{len(values)} different values"
+    value = ordered[repeats[0]]
+    count = int((values == value).sum())
+    return f"{value} {({2: 'twice', 3: 'three times'}).get(count, f'{count} times')}"
+
+
+def describe_bytes(data: bytes | bytearray | memoryview) -> str:
+    """Return the number of bytes and the first of them, as the ``found`` of a CorruptFileError.
+
+    >>> describe_bytes(b"LANC")
+    '4 bytes: 4c 41 4e 43'
+    >>> describe_bytes(bytes(100))
+    '100 bytes that begin with 00 00 00 00 00 00 00 00'
+    """
+    if not len(data):
+        return "no byte"
+    shown = bytes(data[:_BYTES_SHOWN]).hex(" ")
+    between = ":" if len(data) <= _BYTES_SHOWN else " that begin with"
+    return f"{len(data)} byte{'s' if len(data) > 1 else ''}{between} {shown}"
 
 
 class CorruptFileError(FormatError, OSError):

@@ -78,6 +78,12 @@ PLANTED = [
         "def __getitem__(self, k): raise KeyError(k)",
     ),
     (
+        code_rules.found_is_said,
+        MODULE,
+        "raise CorruptFileError(path, None, 'values in order', 'others')",
+        "raise CorruptFileError(path, None, 'values in order', describe_order(values))",
+    ),
+    (
         code_rules.frozen_values,
         "lance_nb/format/fragment.py",
         "@dataclass(frozen=True)\nclass C: pass",

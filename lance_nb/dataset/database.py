@@ -497,9 +497,9 @@ class _RestCatalog:
         uri = answer.get("table_uri") or answer.get("location")
         options = answer.get("storage_options") or {}
         if not isinstance(uri, str) or not uri or not isinstance(options, dict):
-            raise CorruptFileError(
-                self._address + asked, expected="the location of the table", found="another answer"
-            )
+            actual = f"a location of {type(uri).__name__}, options of {type(options).__name__}"
+            expected = "a location of str, options of dict"
+            raise CorruptFileError(self._address + asked, expected=expected, found=actual)
         return TablePlace(*checked_location(uri, options, self._options, self._address))
 
     def _pages(self, path: str, key: str) -> list[str]:
@@ -513,9 +513,10 @@ class _RestCatalog:
             answer = self._ask(f"{path}?delimiter={quote(DELIMITER)}&limit={_PAGE}{more}")
             names = answer.get(key)
             if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-                raise CorruptFileError(
-                    f"{self._address}{path}", expected=f"a list of {key}", found="another answer"
-                )
+                kinds = names if isinstance(names, list) else [names]
+                found_kinds = ", ".join(sorted({type(name).__name__ for name in kinds}))
+                place, expected = f"{self._address}{path}", f"a list of str as {key!r}"
+                raise CorruptFileError(place, expected=expected, found=found_kinds)
             found += names
             following = answer.get("page_token")
             if not isinstance(following, str) or following in ("", token) or not names:
@@ -557,12 +558,14 @@ class _RestCatalog:
             raise StorageError(place, f"the server cannot be asked: {error}") from error
         if len(text) > ANSWER_BYTES_MAX:
             raise CorruptFileError(
-                place, expected=f"at most {ANSWER_BYTES_MAX:,} bytes", found="a longer answer"
+                place,
+                expected=f"at most {ANSWER_BYTES_MAX:,} bytes",
+                found=f"at least {len(text):,}",
             )
         try:
             answer = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise CorruptFileError(place, expected="JSON", found="another answer") from error
+            raise CorruptFileError(place, expected="JSON", found=str(error)) from None
         if not isinstance(answer, dict):
             raise CorruptFileError(place, expected="an object of JSON", found=type(answer).__name__)
         return answer

@@ -64,7 +64,7 @@ def to_text(document: memoryview) -> str:
 
 def _container_text(data: memoryview, depth: int) -> str:
     if not depth:
-        raise corrupt(f"JSON of at most {DEPTH_MAX} levels", "a deeper document")
+        raise corrupt(f"JSON of at most {DEPTH_MAX} levels", f"level {DEPTH_MAX + 1}")
     header = _word(data, 0)
     kind, count = header & ~_COUNT_MASK, header & _COUNT_MASK
     entries = 2 * count if kind == _OBJECT else 1 if kind == _SCALAR else count

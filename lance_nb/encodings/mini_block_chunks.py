@@ -117,7 +117,9 @@ def read_chunk_table(
     # The last word says 0, or what the chunk holds when that is a power of two (flat values).
     fits = not words[-1] & _WORD_LOG_MAX or rest == int(counts[-1])
     if not 0 <= rest <= VALUES_MAX or not fits:
-        raise corrupt(f"chunks that hold {num_items} values", "another chunk table")
+        held = int(counts[:-1].sum())
+        actual = f"{held} values before the last chunk, with word {int(words[-1])}"
+        raise corrupt(f"chunks that hold {num_items} values", actual)
     counts[-1] = rest
     ends = np.cumsum(sizes)
     if int(ends[-1]) > shape.buffer_sizes[1]:
@@ -137,7 +139,9 @@ def read_chunk_tables(
     raw = b"".join([page.buffers[0] for page in pages])
     lengths = np.array([len(page.buffers[0]) for page in pages], np.int64)
     if bool((lengths % width).any()) or not bool(lengths.all()):
-        raise corrupt(f"chunk metadata in {width}-byte words", "other metadata")
+        wrong = int(((lengths % width != 0) | (lengths == 0)).argmax())
+        actual = f"{int(lengths[wrong])} bytes on page {wrong} of those that were read"
+        raise corrupt(f"chunk metadata in {width}-byte words", actual)
     words = np.frombuffer(raw, f"<u{width}").astype(np.int64)
     ends = np.cumsum(lengths // width)
     first, last = ends - lengths // width, ends - 1
@@ -146,8 +150,12 @@ def read_chunk_tables(
     num_items = np.array([page.layout.num_items for page in pages], np.uint64).view(np.int64)
     rest = num_items - np.add.reduceat(counts, first) + counts[last]
     fits = (words[last] & _WORD_LOG_MAX == 0) | (rest == counts[last])
-    if not bool((fits & (rest >= 0) & (rest <= VALUES_MAX)).all()):
-        raise corrupt("chunks that hold the values of their page", "another chunk table")
+    holds = fits & (rest >= 0) & (rest <= VALUES_MAX)
+    if not bool(holds.all()):
+        page_number = int(holds.argmin())
+        held = int(num_items[page_number] - rest[page_number])
+        actual = f"{held} before the last chunk, with word {int(words[last[page_number]])}"
+        raise corrupt(f"chunks that hold {pages[page_number].layout.num_items} values", actual)
     counts[last] = rest
     stops = np.cumsum(sizes)
     symbols = symbols_of_pages([page.layout for page in pages], ends - first)
@@ -164,14 +172,17 @@ def read_row_indices(pages: Sequence[WholePage], chunk_ends: Ints) -> RowIndex:
     """Read the repetition indices of pages that are joined. Raises CorruptFileError."""
     lengths = np.array([len(page.buffers[-1]) for page in pages], np.int64)
     if not np.array_equal(np.cumsum(lengths), 16 * chunk_ends):
-        raise corrupt("a repetition index of 16 bytes for each chunk", "another size")
+        expected = f"repetition indices of 16 bytes for each of {int(chunk_ends[-1])} chunks"
+        raise corrupt(expected, f"{int(lengths.sum())} bytes on {lengths.size} pages")
     pairs = np.frombuffer(b"".join([page.buffers[-1] for page in pages]), "<u8").reshape(-1, 2)
     row_ends = np.cumsum(np.array([page.num_rows for page in pages], np.int64))
     if int(pairs.max()) > max(int(row_ends[-1]), 1 << 32):
         raise corrupt(f"a repetition index of {int(row_ends[-1])} rows", f"{int(pairs.max())}")
     ends = np.cumsum(pairs[:, 0].astype(np.int64))
     if not np.array_equal(ends[chunk_ends - 1], row_ends):
-        raise corrupt("a repetition index of the rows of its page", "another number of rows")
+        differs = int((ends[chunk_ends - 1] != row_ends).argmax())
+        actual = f"row {int(ends[chunk_ends[differs] - 1])}"
+        raise corrupt(f"a repetition index that ends at row {int(row_ends[differs])}", actual)
     return RowIndex(ends, _within_pages(ends, ends + (pairs[:, 1] > 0), chunk_ends))
 
 
@@ -208,7 +219,7 @@ def parse_chunks(
         raise corrupt(f"{int(ends.max())} bytes of chunks", f"{data.size} bytes")
     header, least, _ = _header_type(layout)
     if int(table.sizes.min()) < least:  # sizes are whole words, as the padded header is
-        raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
+        raise corrupt(f"chunks of at least {least} bytes", f"{int(table.sizes.min())} bytes")
     raw = np.ascontiguousarray(ranges.rows(data, starts, header.itemsize))
     heads = raw.view(header).ravel()
     position = starts + header.itemsize
@@ -216,8 +227,11 @@ def parse_chunks(
     for name in (header.names or ())[1:]:
         sizes = heads[name].astype(np.int64)
         parts.append(ChunkBuffer(data, position, sizes))
-        if bool((position + sizes > ends).any()):
-            raise corrupt("chunk parts that fit their chunk", "larger parts")
+        is_outside = position + sizes > ends
+        if bool(is_outside.any()):
+            wrong = int(is_outside.argmax())
+            room = int(ends[wrong] - position[wrong])
+            raise corrupt(f"a part {name!r} within {room} bytes", f"{int(sizes[wrong])} bytes")
         position = position + _pad8(sizes)
     return _parsed(layout, table, parts, heads["levels"].astype(np.int64))
 
@@ -231,12 +245,12 @@ def _parse_chunk(
         raise corrupt(f"{end} bytes of chunks", f"{data.size} bytes")
     header, least, words = _header_type(layout)
     if end - start < least:
-        raise corrupt(f"chunks of at least {least} bytes", "a smaller chunk")
+        raise corrupt(f"chunks of at least {least} bytes", f"{end - start} bytes")
     numbers = list(words.unpack_from(data.data, start))  # the levels, then the size of each part
     position = start + header.itemsize
     for size in numbers[1:]:
         if position + size > end:
-            raise corrupt("chunk parts that fit their chunk", "larger parts")
+            raise corrupt(f"a chunk part within {end - position} bytes", f"{size} bytes")
         numbers.append(position)
         position += size + 7 & ~7
     array = np.array(numbers)
@@ -260,7 +274,8 @@ def _parsed(
     counts = table.num_values
     flat = not layout.repetition_index_depth and (rep is not None or definition is not None)
     if flat and not np.array_equal(levels, counts):
-        raise corrupt("one level per value", "another number of levels")
+        wrong = int((levels != counts).argmax())
+        raise corrupt(f"{int(counts[wrong])} levels in a chunk", f"{int(levels[wrong])}")
     return ParsedChunks(levels, rep, definition, Chunks(tuple(rest), counts, table.symbols))
 
 
@@ -435,8 +450,10 @@ def check_joints(
         firsts = ends[parts.page_chunks - 1]
     else:
         firsts = (ends - num_levels)[np.isin(chunks, parts.page_chunks)]
-    if not bool(begins[firsts[firsts < begins.size]].all()):
-        raise corrupt("pages that begin with a new row", "one that continues a row")
+    is_start = begins[firsts[firsts < begins.size]]
+    if not bool(is_start.all()):
+        actual = f"entry {int(firsts[is_start.argmin()])}, which continues a row"
+        raise corrupt("pages that begin with a new row", actual)
 
 
 def number_rows(index: RowIndex, chunks: Ints, begins: Mask, num_levels: Ints) -> Ints:

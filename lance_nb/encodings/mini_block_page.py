@@ -290,7 +290,8 @@ class MiniBlockPage:
             cut_rep is None
             or int((cut_rep == num_list_layers(self._layers)).sum()) != rows.num_rows
         ):
-            raise corrupt(f"{rows.num_rows} rows in these chunks", "another number of row starts")
+            begun = 0 if cut_rep is None else int((cut_rep == num_list_layers(self._layers)).sum())
+            raise corrupt(f"{rows.num_rows} rows in these chunks", f"{begun} row starts")
         return DecodedPage(
             self._values.ranges(values, runs.starts, runs.stops),
             cut_rep,

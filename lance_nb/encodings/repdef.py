@@ -313,8 +313,9 @@ def _child_offsets(visible: Mask | None, starts: Ints, num_entries: int) -> Ints
         hidden = ~visible.take(starts)
         kind = np.int32 if num_entries < 1 << 31 else np.int64  # half the width, twice as fast
         offsets[1:] -= np.cumsum(hidden.astype(kind), dtype=kind)
-        if int(offsets[-1]) != int(np.count_nonzero(visible)):
-            raise corrupt("empty and null lists that hold nothing", "one with items")
+        num_visible = int(np.count_nonzero(visible))
+        if int(offsets[-1]) != num_visible:
+            raise corrupt(f"{num_visible} items in lists that are not empty", f"{int(offsets[-1])}")
     return offsets
 
 

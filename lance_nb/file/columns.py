@@ -401,5 +401,6 @@ def _offsets_buffer(level: Level, type_: pa.DataType) -> pa.Buffer:
     if pa.types.is_large_list(type_):
         return pa.py_buffer(offsets)
     if int(offsets[-1]) > _INT32_MAX:
-        raise CorruptFileError("", None, "at most 2**31 - 1 list items in one read", "more")
+        actual = str(int(offsets[-1]))
+        raise CorruptFileError("", None, f"at most {_INT32_MAX} list items in one read", actual)
     return pa.py_buffer(offsets.astype(np.int32))

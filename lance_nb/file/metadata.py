@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from lance_nb._pb import encodings, encodings21, file, file2
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_bytes
 from lance_nb.value_classes import dataclass
 
 PAGE_LAYOUT_URL = "/lance.encodings21.PageLayout"
@@ -53,7 +53,8 @@ class PageMetadata:
         try:
             return encodings.ArrayEncoding.FromString(self.encoding)
         except DecodeError as exc:
-            raise CorruptFileError("", None, "an ArrayEncoding message", "other bytes") from exc
+            actual = describe_bytes(self.encoding)
+            raise CorruptFileError("", None, "an ArrayEncoding message", actual) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,14 @@ def parse_column(
     try:
         message.ParseFromString(bytes(raw))
     except DecodeError as exc:
-        raise CorruptFileError("", None, "a ColumnMetadata message", "other bytes") from exc
+        actual = describe_bytes(raw)
+        raise CorruptFileError("", None, "a ColumnMetadata message", actual) from exc
     if file_version >= (2, 1) and not message.encoding.HasField("direct"):
         raise CorruptFileError("", None, "a column encoding", "none")
     pages = tuple(_page(page, file_version, file_size_bytes) for page in message.pages)
-    if sum(page.num_rows for page in pages) > ROWS_MAX:
-        raise CorruptFileError("", None, f"at most {ROWS_MAX} rows in a column", "more")
+    num_rows = sum(page.num_rows for page in pages)
+    if num_rows > ROWS_MAX:
+        raise CorruptFileError("", None, f"at most {ROWS_MAX} rows in a column", str(num_rows))
     lengths = np.array([page.num_rows for page in pages], np.int64)
     encoding = _encoding(message.encoding)[1] if message.encoding.HasField("direct") else b""
     sizes = zip(message.buffer_offsets, message.buffer_sizes, strict=False)
@@ -141,7 +144,8 @@ def _encoding(message: file2.Encoding) -> tuple[str, bytes]:
     try:
         wrapped = encodings.Any.FromString(message.direct.encoding)
     except DecodeError as exc:
-        raise CorruptFileError("", None, "an Any message", "other bytes") from exc
+        actual = describe_bytes(message.direct.encoding)
+        raise CorruptFileError("", None, "an Any message", actual) from exc
     return wrapped.type_url, wrapped.value
 
 
@@ -150,7 +154,8 @@ def parse_descriptor(raw: memoryview) -> tuple[file.Schema, int]:
     try:
         descriptor = file.FileDescriptor.FromString(bytes(raw))
     except DecodeError as exc:
-        raise CorruptFileError("", None, "a FileDescriptor message", "other bytes") from exc
+        actual = describe_bytes(raw)
+        raise CorruptFileError("", None, "a FileDescriptor message", actual) from exc
     if descriptor.length > ROWS_MAX:
         raise CorruptFileError("", None, f"at most {ROWS_MAX} rows", str(descriptor.length))
     return descriptor.schema, descriptor.length

@@ -32,7 +32,7 @@ from lance_nb.encodings.base import (
 from lance_nb.encodings.mini_block_page import MiniBlockPage
 from lance_nb.encodings.registry import LAYOUTS, codecs, layout_of
 from lance_nb.encodings.slicing import split_at
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_bytes
 from lance_nb.file.metadata import ColumnMetadata, PageMetadata
 from lance_nb.file.source import FileSource
 from lance_nb.storage.threads import cpu_count, run_side_by_side
@@ -132,8 +132,9 @@ def _layout_of(source: FileSource, part: PageRows) -> tuple[Layout, object]:
     try:
         message = part.metadata.layout()
     except DecodeError as exc:
+        actual = describe_bytes(part.metadata.encoding)
         raise CorruptFileError(
-            source.path, None, "a PageLayout message", "other bytes", part.place
+            source.path, None, "a PageLayout message", actual, part.place
         ) from exc
     except NotSupportedError as exc:
         exc.add_note(f"{source.path}, {part.place}")

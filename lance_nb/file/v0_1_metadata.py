@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError, Message
 
 from lance_nb._pb import file, table
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, describe_order
+from lance_nb.errors import CorruptFileError, describe_bytes, describe_order
 from lance_nb.file.source import FileSource
 from lance_nb.format.schema import Schema
 from lance_nb.value_classes import dataclass
@@ -102,11 +102,12 @@ def _read(source: FileSource, position: int, kind: type[MessageT]) -> MessageT:
     """Read a message that stands behind its length."""
     (length,) = struct.unpack("<I", source.view(position, position + 4))
     message = kind()
+    data = bytes(source.view(position + 4, position + 4 + length))
     try:
-        message.ParseFromString(bytes(source.view(position + 4, position + 4 + length)))
+        message.ParseFromString(data)
     except DecodeError as exc:
         expected = f"a {kind.__name__} message of {length} bytes"
-        raise CorruptFileError(source.path, position, expected, "other bytes") from exc
+        raise CorruptFileError(source.path, position, expected, describe_bytes(data)) from exc
     return message
 
 

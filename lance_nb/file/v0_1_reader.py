@@ -400,7 +400,8 @@ def _bounds(num_bounds: int, width: int, rows: Rows, region: Region) -> Steps[tu
         expected = f"offsets in ascending order from 0 to at most {VALUES_MAX}"
         raise corrupt(expected, describe_order(bounds, repeats=True))
     if bool((starts[1:] < stops[:-1]).any()):
-        raise corrupt("offsets that never go down", "offsets that do")
+        order = describe_order(np.stack((starts, stops), axis=1).ravel(), repeats=True)
+        raise corrupt("offsets that never go down", order)
     return starts, stops
 
 

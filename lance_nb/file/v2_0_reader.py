@@ -146,7 +146,7 @@ class ArrayReader:
         if int(ends.max()) > VALUES_MAX:
             place = f"column {column.name!r}"
             expected = f"at most {VALUES_MAX} items"
-            raise CorruptFileError(self._source.path, None, expected, "more", place)
+            raise CorruptFileError(self._source.path, None, expected, str(int(ends.max())), place)
         return [self._located(part, self._items(part, int(ends[part.page]))) for part in parts]
 
     def _items(self, part: PageRows, first_item: int) -> Steps[Values]:

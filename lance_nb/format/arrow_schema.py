@@ -106,7 +106,9 @@ def _type_of(field: Field, storage: bool) -> pa.DataType:
     if dimension is not None:
         return pa.list_(_build(_only_child(field), storage), dimension)
     if field.children:
-        raise CorruptFileError("schema", None, f"no children below {kind!r}", "some")
+        raise CorruptFileError(
+            "schema", None, f"no children below {kind!r}", f"{len(field.children)}"
+        )
     return leaf_to_arrow(kind)
 
 
@@ -121,7 +123,8 @@ def _only_child(field: Field) -> Field:
 def _map_type(field: Field, storage: bool) -> pa.DataType:
     entries = _only_child(field)
     if entries.logical_type != STRUCT or len(entries.children) != 2:
-        raise CorruptFileError("schema", None, "a map of (key, value) entries", "something else")
+        actual = f"{entries.logical_type!r:.60} with {len(entries.children)} children"
+        raise CorruptFileError("schema", None, "a struct of key and value in a map", actual)
     key, value = (_build(child, storage) for child in entries.children)
     return pa.map_(key.with_name("key").with_nullable(False), value.with_name("value"))
 

@@ -106,7 +106,7 @@ def parse_record(data: bytes | memoryview, path: str, name: str) -> list[FileSum
     try:
         lines = bytes(data[len(_HEADER) :]).decode().split("\n")[:-1]
     except UnicodeDecodeError as error:
-        raise CorruptFileError(path, None, "text", "other bytes", advice=_ADVICE) from error
+        raise CorruptFileError(path, None, "UTF-8", str(error), advice=_ADVICE) from error
     return [_parsed(line, path) for line in lines]
 
 

@@ -150,9 +150,9 @@ def check_readable(manifest: Flagged) -> None:
     _refuse(reader & ~_READABLE, manifest, "reading", "reader")
     for flag in _BOTH_OR_NONE if reader ^ writer else ():
         if bool(reader & flag.bit) != bool(writer & flag.bit):
-            raise CorruptFileError(
-                manifest.path, None, f"feature {flag.name!r} in both words or none", "it in one"
-            )
+            word = "reader" if reader & flag.bit else "writer"
+            expected = f"feature {flag.name!r} in both words or none"
+            raise CorruptFileError(manifest.path, None, expected, f"it in the {word} word only")
 
 
 def check_writable(manifest: Flagged) -> None:

@@ -167,7 +167,8 @@ def _depth_first(
     while stack:
         position, depth = stack.pop()
         if depth > DEPTH_MAX:
-            raise _corrupt(path, messages[position], f"at most {DEPTH_MAX} levels", "a deeper one")
+            expected = f"at most {DEPTH_MAX} levels"
+            raise _corrupt(path, messages[position], expected, f"level {depth}")
         order.append(position)
         identity = messages[position].id
         if identity >= 0:

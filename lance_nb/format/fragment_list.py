@@ -293,8 +293,9 @@ def _checked(counts: FragmentCounts, path: str) -> FragmentCounts:
         found = f"fragment id {int(counts.ids.max())}"
         raise CorruptFileError(path, None, "32-bit fragment ids", found)
     for column in (counts.physical_rows, counts.num_deleted_rows, counts.size_bytes):
-        if column.sum(dtype=np.float64) >= _SUM_MAX:
-            raise CorruptFileError(path, None, f"sums below {_SUM_MAX}", "a larger one")
+        total = float(column.sum(dtype=np.float64))
+        if total >= _SUM_MAX:
+            raise CorruptFileError(path, None, f"sums below {_SUM_MAX}", f"{total:.6g}")
     rows, deleted = counts.physical_rows, counts.num_deleted_rows
     too_many = np.flatnonzero((deleted > rows) & (rows > 0))
     if len(too_many):

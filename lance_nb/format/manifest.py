@@ -448,7 +448,8 @@ def read_section(
     if offset is None:
         return None
     if offset + _LENGTH.size > limit:
-        raise CorruptFileError(path, offset, f"a section before byte {limit}", "one behind it")
+        actual = f"one that begins at byte {offset}"
+        raise CorruptFileError(path, offset, f"a section before byte {limit}", actual)
     start = offset - (file_size - len(tail))
     if start < 0:
         return Section(offset, None)

@@ -203,8 +203,9 @@ def _running_sums(before: list[int], counts: Ints, limit: int, path: str) -> Int
     uncounted = (rows == 0) | (counts[:, DELETIONS] > deleted)
     unsized = (counts[:, BYTES] == 0) & (counts[:, FILES] > 0)
     counts = np.column_stack((counts, uncounted, unsized))
-    if (counts.sum(axis=0, dtype=np.float64) + before >= _SUM_MAX).any():
-        raise _too_large(path)
+    largest = float((counts.sum(axis=0, dtype=np.float64) + before).max(initial=0))
+    if largest >= _SUM_MAX:
+        raise _too_large(path, largest)
     sums: Ints = np.cumsum(counts, axis=0) + np.array(before, np.int64)
     return sums
 
@@ -220,7 +221,7 @@ def _running_sums_of_few(
         counted = [*row, int(uncounted), int(not row[BYTES] and row[FILES] > 0)]
         sums.append([total + number for total, number in zip(sums[-1], counted, strict=True)])
     if max(sums[-1]) >= _SUM_MAX:
-        raise _too_large(path)
+        raise _too_large(path, max(sums[-1]))
     return sums[1:]
 
 
@@ -229,8 +230,8 @@ def _too_many_deleted(path: str, rows: int, deleted: int) -> CorruptFileError:
     return CorruptFileError(path, None, expected, f"{deleted} deleted rows")
 
 
-def _too_large(path: str) -> CorruptFileError:
-    return CorruptFileError(path, None, "sums below 2**62", "a larger one")
+def _too_large(path: str, total: float) -> CorruptFileError:
+    return CorruptFileError(path, None, "sums below 2**62", f"{total:.6g}")
 
 
 # --- files of each version ------------------------------------------------------------------------

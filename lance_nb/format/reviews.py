@@ -130,7 +130,8 @@ def _parsed(data: bytes | memoryview, path: str) -> ReviewComment:
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(path, None, "JSON", str(error)) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise CorruptFileError(path, None, f"a comment of format {FORMAT}", "another structure")
+        kind = f"format {found.get('format')!r:.40}" if isinstance(found, dict) else "no object"
+        raise CorruptFileError(path, None, f"an object with format {FORMAT}", kind)
     named = _NAME.fullmatch(path.rpartition("/")[2])
     comment = ReviewComment(
         _text(found, "id", path, 32), _text(found, "kind", path, 40),
@@ -139,9 +140,14 @@ def _parsed(data: bytes | memoryview, path: str) -> ReviewComment:
         _number(found, "createdAtNs", path), _text(found, "text", path, TEXT_CHARS_MAX),
         None if found.get("replyTo") is None else _text(found, "replyTo", path, 32),
     )  # fmt: skip
-    is_named = named is not None and named[2] == comment.id
-    if comment.kind not in KINDS or not is_named or comment.created_at_ns > _NS_MAX:
-        raise CorruptFileError(path, None, "a comment of a known kind under its own id", "another")
+    if comment.kind not in KINDS:
+        expected = f"one of the kinds {', '.join(sorted(KINDS))}"
+        raise CorruptFileError(path, None, expected, repr(comment.kind))
+    if named is None or named[2] != comment.id:
+        raise CorruptFileError(path, None, "the id of the file name", repr(comment.id))
+    if comment.created_at_ns > _NS_MAX:
+        found_ns = str(comment.created_at_ns)
+        raise CorruptFileError(path, None, f"a time of at most {_NS_MAX} ns", found_ns)
     return comment
 
 

@@ -224,7 +224,7 @@ def segment_from_pb(message: pb.U64Segment, path: str) -> Segment:
         return Values(values, True)
     if arm == "array":
         return Values(_values(message.array, path), False)
-    raise CorruptFileError(path, None, "a segment of row ids", "an unknown kind")
+    raise CorruptFileError(path, None, "a segment of row ids", f"the kind {arm!r}")
 
 
 def _bounds(start: int, end: int, path: str) -> tuple[int, int]:
@@ -256,7 +256,8 @@ def _values(message: pb.EncodedU64Array, path: str) -> U64s:
         return np.empty(0, np.uint64)
     offsets = np.frombuffer(_whole(data, int(dtype[2]), path), dtype).astype(np.uint64)
     if len(offsets) and base + int(offsets.max()) > U64_MAX:
-        raise CorruptFileError(path, None, "64-bit row ids", "larger ones")
+        actual = str(base + int(offsets.max()))
+        raise CorruptFileError(path, None, "row ids of 64 bits", actual)
     return offsets + np.uint64(base)
 
 

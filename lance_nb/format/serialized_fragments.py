@@ -30,7 +30,7 @@ import numpy.typing as npt
 from google.protobuf.message import DecodeError
 
 from lance_nb._pb import table as pb
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_bytes
 from lance_nb.format.wire import parse
 from lance_nb.value_classes import dataclass
 
@@ -220,7 +220,7 @@ def count_fragment(raw: bytes, path: str) -> list[int]:
     try:
         message = pb.FragmentCounts.FromString(raw)
     except DecodeError as error:
-        raise CorruptFileError(path, None, "a DataFragment message", "other bytes") from error
+        raise CorruptFileError(path, None, "a DataFragment message", describe_bytes(raw)) from error
     counts = [
         message.id,
         message.physical_rows,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from lance_nb.errors import CorruptFileError
+from lance_nb.errors import CorruptFileError, describe_bytes
 
 FILE_BYTES_MAX = 512 * 1024 * 1024
 U32_MAX = 2**32 - 1
@@ -30,7 +30,9 @@ def parse(kind: type[M], data: bytes | memoryview, path: str, offset_bytes: int 
         message.ParseFromString(data)  # type: ignore[arg-type]
     except DecodeError as error:
         name = kind.DESCRIPTOR.name
-        raise CorruptFileError(path, offset_bytes, f"a {name} message", "other bytes") from error
+        raise CorruptFileError(
+            path, offset_bytes, f"a {name} message", describe_bytes(data)
+        ) from error
     return message
 
 

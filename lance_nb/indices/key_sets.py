@@ -16,7 +16,7 @@ import pyarrow.types as pt
 from pyroaring import BitMap
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_order, describe_repeated
 from lance_nb.indices.index_file import BYTES_MAX, IndexFile
 from lance_nb.indices.row_sets import tree_map_bitmaps
 
@@ -42,7 +42,8 @@ def check_ascending(keys: pa.Array, path: str) -> None:
         not known.null_count and pc.all(pc.less(known[:-1], known[1:])).as_py() is not False
     )
     if not is_ordered:
-        raise CorruptFileError(path, None, "different keys in order", "others")
+        actual = f"{known.null_count} nulls" if known.null_count else describe_order(known)
+        raise CorruptFileError(path, None, "different keys in order", actual)
 
 
 def rows_apart(sets: list[Sets], path: str) -> None:
@@ -51,9 +52,11 @@ def rows_apart(sets: list[Sets], path: str) -> None:
     for one in sets:
         for key, bitmap in one.items():
             by_key.setdefault(key, []).append(bitmap)
-    for bitmaps in by_key.values():
+    for fragment, bitmaps in by_key.items():
         if sum(map(len, bitmaps)) != len(BitMap.union(*bitmaps)):
-            raise CorruptFileError(path, None, "each row in the set of one key", "some in several")
+            offsets = np.concatenate([bitmap.to_array() for bitmap in bitmaps])
+            actual = f"row {describe_repeated(offsets)} in fragment {fragment}"
+            raise CorruptFileError(path, None, "each row in the set of one key", actual)
 
 
 class KeySets:

@@ -52,12 +52,12 @@ def tree_map_bitmaps(data: bytes | memoryview, path: str) -> dict[int, BitMap]:
         raise CorruptFileError(path, None, "a set of rows", f"{len(view)} bytes")
     (count,) = _COUNT.unpack_from(view)
     if count > len(view) // _ENTRY.size:
-        raise CorruptFileError(path, None, f"{count} entries in a set of rows", "fewer")
+        raise CorruptFileError(path, None, f"{count} entries of a set", f"{len(view)} bytes")
     at = _COUNT.size
     found: dict[int, BitMap] = {}
-    for _ in range(count):
+    for number in range(count):
         if at + _ENTRY.size > len(view):
-            raise CorruptFileError(path, None, f"{count} entries in a set of rows", "fewer")
+            raise CorruptFileError(path, None, f"{count} entries in a set of rows", f"{number}")
         key, size = _ENTRY.unpack_from(view, at)
         at += _ENTRY.size
         if not size:
@@ -101,11 +101,11 @@ def set64_rows(data: bytes | memoryview, path: str) -> U64s:
         raise CorruptFileError(path, None, "a 64-bit set", f"{len(view)} bytes")
     (count,) = _COUNT64.unpack_from(view)
     if count > len(view) // _KEY.size:
-        raise CorruptFileError(path, None, f"{count} entries in a 64-bit set", "fewer")
+        raise CorruptFileError(path, None, f"{count} entries of a 64-bit set", f"{len(view)} bytes")
     at, parts = _COUNT64.size, []
-    for _ in range(count):
+    for number in range(count):
         if at + _KEY.size > len(view):
-            raise CorruptFileError(path, None, f"{count} entries in a 64-bit set", "fewer")
+            raise CorruptFileError(path, None, f"{count} entries in a 64-bit set", f"{number}")
         (key,) = _KEY.unpack_from(view, at)
         at += _KEY.size
         size = portable_bytes(view[at:], path)

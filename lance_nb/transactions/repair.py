@@ -40,6 +40,7 @@ from lance_nb.errors import (
     RefConflictError,
     RefNotFoundError,
     RetryableCommitConflictError,
+    describe_bytes,
 )
 from lance_nb.format.layout import (
     HINT_PATH,
@@ -275,9 +276,10 @@ class Quarantine:
         data = self.root.read(path)
         with suppress(ObjectExistsError):  # of an attempt that was interrupted: compared below
             self.root.write_if_absent(place, data)
-        if not _same(self.root.read(place), data):
-            found = "other bytes"
-            raise CorruptFileError(f"{self.root.uri}/{place}", None, f"a copy of {path}", found)
+        copy = self.root.read(place)
+        if not _same(copy, data):
+            actual = f"{describe_bytes(copy)}; of the file: {describe_bytes(data)}"
+            raise CorruptFileError(f"{self.root.uri}/{place}", None, f"a copy of {path}", actual)
 
     def move(self, path: str) -> None:
         """Move a file to quarantine. Raises as ``keep``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 
 from tests.house.source import OLDEST_PYTHON, Source
@@ -23,11 +24,15 @@ VALUE_FOLDERS = (
 LAZY_PACKAGES = ("pyarrow.compute", "pyarrow.dataset")
 # What Python's own protocols demand in these methods, and nowhere else.
 PROTOCOL_ERRORS = frozenset({"AttributeError", "IndexError", "KeyError", "StopIteration"})
+CORRUPT_ERRORS = frozenset({"CorruptFileError", "corrupt", "_corrupt"})
 BROAD = frozenset({"Exception", "BaseException"})
 BUILTIN_ERRORS = frozenset(
     name
     for name, value in vars(builtins).items()
     if isinstance(value, type) and issubclass(value, BaseException)
+)
+_VAGUE = re.compile(
+    r"\b(?:others?|another|else|fewer|longer|shorter|smaller|larger|deeper|outside)\b|^(?:some|more)\b"
 )
 MARKERS = ("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK")
 
@@ -131,6 +136,22 @@ def own_errors_only(source: Source) -> Iterator[str]:
             yield source.at(node, f"raises the builtin {name}; take one from lance_nb.errors")
 
 
+def found_is_said(source: Source) -> Iterator[str]:
+    """An error of damaged bytes says what was found, not that it was something else."""
+    if not source.is_package_code:
+        return
+    for node in source.nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name not in CORRUPT_ERRORS:
+            continue
+        found = node.args[3:4] if name == "CorruptFileError" else node.args[1:][-1:]
+        for text in (*found, *(word.value for word in node.keywords if word.arg == "found")):
+            if isinstance(text, ast.Constant) and _VAGUE.search(str(text.value)):
+                yield source.at(text, f"say what was found instead of {text.value!r}")
+
+
 def frozen_values(source: Source) -> Iterator[str]:
     """A value that can change under its holder is a bug in waiting."""
     if not source.is_in(*VALUE_FOLDERS) or not source.is_package_code:
@@ -226,5 +247,5 @@ def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 CODE_RULES = (
     parses, no_assert, no_broad_except, no_print, no_environment, no_markers, lazy_packages,
-    own_errors_only, frozen_values, docstrings,
+    own_errors_only, found_is_said, frozen_values, docstrings,
 )  # fmt: skip

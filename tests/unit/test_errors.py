@@ -8,6 +8,7 @@ import inspect
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lance_nb import errors
@@ -200,3 +201,35 @@ def test_a_storage_error_says_whether_the_outcome_is_known():
 )
 def test_an_error_names_the_first_number_that_is_out_of_order(values, repeats, expected):
     assert errors.describe_order(np.array(values, np.uint64), repeats=repeats) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "repeats", "text"),
+    [
+        (pa.array(["a", "c", "b"]), False, '"b" after "c", at index 2'),
+        (pa.array(["a", "a"]), False, '"a" after "a", at index 1'),
+        (pa.array(["a", "a"]), True, '2 values from "a" to "a"'),
+        (pa.array([2**62, 1], pa.timestamp("s")), False, "1970-01-01 00:00:01 after <value out of"),
+        (pa.array(["y" * 10_000, "x" * 10_000]), False, '"xxxxx'),
+        (pa.array(["\x1b[31m", "\x00"]), False, '"⟨U+0000⟩" after "⟨U+001B⟩[31m", at index 1'),
+        (pa.array([b"\xff" * 4, b"\x00"]), False, "00 after FFFFFFFF, at index 1"),
+        (pa.array([], pa.int8()), False, "no value"),
+    ],
+    ids=["texts", "equal", "repeated", "no date", "long", "controls", "bytes", "empty"],
+)
+def test_an_error_of_order_names_values_of_arrow(
+    values: pa.Array, repeats: bool, text: str
+) -> None:
+    error = CorruptFileError(
+        "f", None, "values in order", errors.describe_order(values, repeats=repeats)
+    )
+    assert f"found {text}" in str(error)
+    assert len(str(error)) < 500
+
+
+def test_an_error_of_bytes_names_the_first_of_them() -> None:
+    for data, text in ((b"", "no byte"), (b"\x00", "1 byte: 00"), (b"LANCE" * 9, "45 bytes that")):
+        assert errors.describe_bytes(data).startswith(text)
+        assert errors.describe_bytes(memoryview(data)) == errors.describe_bytes(data)
+    assert errors.describe_repeated(np.array([5, 7, 5, 7, 5], np.uint64)) == "5 three times"
+    assert errors.describe_repeated(np.array([1, 2])) == "2 different values"

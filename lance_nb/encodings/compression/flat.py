@@ -83,8 +83,11 @@ class Flat:
         bits = _checked_bits(encoding)
         values = chunks.buffers[0]
         sizes = values.sizes[wanted.chunk]
-        if bool((sizes < (_checked_num_bits(bits, wanted.position + 1) + 7) // 8).any()):
-            raise corrupt(f"flat chunks that hold all their {bits}-bit values", "a shorter one")
+        is_short = sizes < (_checked_num_bits(bits, wanted.position + 1) + 7) // 8
+        if bool(is_short.any()):
+            first = int(is_short.argmax())
+            expected = f"a chunk that holds {int(wanted.position[first]) + 1} {bits}-bit values"
+            raise corrupt(expected, f"{int(sizes[first])} bytes")
         starts = values.starts[wanted.chunk]
         if bits == 1:
             at = values.data[starts + wanted.position // 8]

@@ -43,7 +43,7 @@ from lance_nb.encodings.compress_base import (
 from lance_nb.encodings.encoding_options import EncodingOptions
 from lance_nb.encodings.kernels import compiled, memory, ranges
 from lance_nb.encodings.statistics import LAST_RESORT, Measured
-from lance_nb.errors import InternalError, NotSupportedError
+from lance_nb.errors import CorruptFileError, InternalError, NotSupportedError, describe_order
 from lance_nb.value_classes import dataclass
 
 _INT32_MAX = (1 << 31) - 1
@@ -102,8 +102,11 @@ class Variable:
         bounds = np.ascontiguousarray(pairs).view(f"<u{word}")
         low, high = bounds[:, 0], bounds[:, 1]
         first = ((counts + 1) * word).astype(np.uint64)
-        if bool(((low < first) | (high < low) | (high > sizes.astype(np.uint64))).any()):
-            raise corrupt("string offsets inside their chunk", "an offset outside or decreasing")
+        is_outside = (low < first) | (high < low) | (high > sizes.astype(np.uint64))
+        if bool(is_outside.any()):
+            wrong = int(is_outside.argmax())
+            expected = f"a string within bytes {int(first[wrong])} to {int(sizes[wrong])}"
+            raise corrupt(expected, f"one from {int(low[wrong])} to {int(high[wrong])}")
         lengths = (high - low).astype(np.int64)
         ends = ranges.starts_of(lengths)
         offsets = _offsets(lengths.size, int(ends[-1]), word)
@@ -200,8 +203,12 @@ def _join(strings: _Strings, word: int) -> VariableWidth:
     low = np.concatenate([grid[:, 0], flat[ends[:-1]]])
     high = np.concatenate([grid[:, -1], flat[ends[1:] - 1]])
     _check_bounds(strings, low, high)
-    if bool((grid[:, 1:] < grid[:, :-1]).any()) or not _rises(flat, ends):
-        raise corrupt("string offsets that never decrease", "an offset below the one before it")
+    is_falling = (grid[:, 1:] < grid[:, :-1]).any(axis=1)
+    if bool(is_falling.any()):
+        raise _decreasing(grid[int(is_falling.argmax())])
+    falls = _falls(flat, ends)
+    if bool(falls.any()):
+        raise _decreasing(flat[int(falls.argmax()) :][:2])
     low, high = low.astype(np.int64), high.astype(np.int64)
     sizes = high - low
     base = ranges.starts_of(sizes)
@@ -241,7 +248,7 @@ def _single(strings: _Strings, word: int) -> VariableWidth:
     stored = head.view(f"<u{word}")
     _check_bounds(strings, stored[:1], stored[-1:])
     if bool((stored[1:] < stored[:-1]).any()):
-        raise corrupt("string offsets that never decrease", "an offset below the one before it")
+        raise _decreasing(stored)
     low, high = int(stored[0]), int(stored[-1])
     offsets = _offsets(count, high - low, word)
     np.subtract(stored, low, out=offsets, casting="unsafe")
@@ -260,11 +267,15 @@ def _check_bounds(strings: _Strings, low: Ints, high: Ints) -> None:
         raise corrupt(f"string offsets up to {int(room[wrong])}", f"{int(high[wrong])}")
 
 
-def _rises(flat: npt.NDArray[np.uint64], ends: Ints) -> bool:
-    """Tell whether the offsets never decrease inside any chunk."""
+def _falls(flat: npt.NDArray[np.uint64], ends: Ints) -> npt.NDArray[np.bool_]:
+    """Mark the offsets that are greater than the next one of the same chunk."""
     falls = flat[1:] < flat[:-1]
     falls[ends[1:-1] - 1] = False
-    return not falls.any()
+    return falls
+
+
+def _decreasing(offsets: npt.NDArray[np.uint64]) -> CorruptFileError:
+    return corrupt("string offsets that never decrease", describe_order(offsets, repeats=True))
 
 
 def _offsets(total: int, num_bytes: int, word: int) -> npt.NDArray[np.int32] | Ints:

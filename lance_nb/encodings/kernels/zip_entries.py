@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lance_nb.encodings.base import Bytes, Ints, corrupt
 from lance_nb.encodings.kernels import compiled
+from lance_nb.errors import CorruptFileError
 from lance_nb.value_classes import dataclass
 
 _LOCK_STEP_ROWS_MIN = 64  # measured: below, a step of numpy costs more than plain integers
@@ -64,8 +65,9 @@ def walk_entries(data: Bytes, starts: Ints, stops: Ints, form: EntryFormat) -> W
         walked = _walk_compiled(compiled.loops, data, starts, stops, form)
         if walked is not None:
             return walked
-    if starts.size and bool((stops - starts < form.control_bytes).any()):
-        raise corrupt(f"rows of at least {form.control_bytes} bytes", "a shorter row")
+    shortest = int((stops - starts).min()) if starts.size else form.control_bytes
+    if shortest < form.control_bytes:
+        raise corrupt(f"rows of at least {form.control_bytes} bytes", f"{shortest} bytes")
     steps: list[_Step] = []
     rows = np.arange(starts.size, dtype=np.int64)
     position = starts
@@ -115,8 +117,10 @@ def _step(data: Bytes, rows: Ints, position: Ints, stops: Ints, form: EntryForma
         sizes[present] = read_words(data, at[present], form.length_bytes, stops[present])
         at = at + np.where(present, form.length_bytes, 0)
     after = at + sizes
-    if bool((sizes < 0).any() or (sizes > stops - at).any()):  # the sum may wrap around
-        raise corrupt("values that end inside their row", "a longer value")
+    is_outside = (sizes < 0) | (sizes > stops - at)  # the sum may wrap around
+    if bool(is_outside.any()):
+        wrong = int(is_outside.argmax())
+        raise _outside_row(int(sizes[wrong]), int(stops[wrong] - at[wrong]))
     if bool((after == position).any()):
         raise corrupt("entries of at least one byte", "an empty entry")
     return _Step(rows, control, visible, at[visible], sizes[visible], after)
@@ -156,7 +160,7 @@ def _walk_row(view: memoryview, row: int, at: int, stop: int, form: EntryFormat)
             sizes.append(size)
         at += size
         if at > stop:
-            raise corrupt("values that end inside their row", "a longer value")
+            raise _outside_row(size, stop - at + size)
         if at == begin:
             raise corrupt("entries of at least one byte", "an empty entry")
     return _Step(
@@ -169,13 +173,19 @@ def _walk_row(view: memoryview, row: int, at: int, stop: int, form: EntryFormat)
     )
 
 
+def _outside_row(size: int, room: int) -> CorruptFileError:
+    expected = f"values that end inside their row, {room} bytes from here"
+    return corrupt(expected, f"one of {size & (2**64 - 1)} bytes")
+
+
 def read_words(data: Bytes, position: Ints, width: int, stops: Ints) -> Ints:
     """Read one little-endian word of ``width`` bytes at each position, as int64."""
     words = np.zeros(position.size, np.int64)
     if not width or not position.size:
         return words
-    if bool((position + width > stops).any()) or int(stops.max()) > data.size:
-        raise corrupt("entries that end inside their row", "a longer entry")
+    room = int((np.minimum(stops, data.size) - position).min())
+    if room < width or int(stops.max()) > data.size:
+        raise corrupt(f"words of {width} bytes that end inside their row", f"{room} bytes")
     for byte in range(width):
         words |= data[position + byte].astype(np.int64) << (8 * byte)
     return words

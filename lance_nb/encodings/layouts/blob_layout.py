@@ -96,7 +96,9 @@ class BlobPage:
             return None
         levels = np.where(size == 0, position >> _DEFINITION_SHIFT, np.uint64(0))
         if levels.size and int(levels.max()) > max_definition(self._layers):
-            raise corrupt("definition levels in the position of an empty blob", "larger numbers")
+            most = max_definition(self._layers)
+            expected = f"definition levels in the position of empty blobs up to {most}"
+            raise corrupt(expected, str(int(levels.max())))
         definition = levels.astype(np.uint16)
         check_levels(None, definition, self._layers)
         return definition

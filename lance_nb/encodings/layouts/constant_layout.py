@@ -112,7 +112,8 @@ class ConstantLayout:
             sum(page.num_rows for page in pages), tuple(map(len, pages[0].buffers)), file_version
         )
         if any(len(page.buffers) != len(pages[0].buffers) for page in pages):
-            raise corrupt("as many buffers on every page", "another number")
+            counts = sorted({len(page.buffers) for page in pages})
+            raise corrupt("as many buffers on every page", " and ".join(map(str, counts[:4])))
         empty = {number: np.zeros(0, np.uint8) for number in range(len(pages[0].buffers))}
         first = self.open(layout, shape, empty, codecs)
         values = [page.layout.inline_value for page in pages]
@@ -196,9 +197,12 @@ class ConstantPage:
             found = num_rows if self._definition is None else int(self._definition.size)
         if found != num_rows:
             raise corrupt(f"levels for {num_rows} rows", f"{found} rows")
-        both = self._rep is not None and self._definition is not None
-        if both and self._rep.size != self._definition.size:  # type: ignore[union-attr]
-            raise corrupt("as many definition as repetition levels", "another number")
+        if (
+            self._rep is not None
+            and self._definition is not None
+            and self._rep.size != self._definition.size
+        ):
+            raise corrupt(f"{self._rep.size} definition levels", f"{self._definition.size}")
 
     def spans(self, rows: Rows) -> Sequence[Span]:
         """Nothing is left to read."""

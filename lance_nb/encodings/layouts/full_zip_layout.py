@@ -61,6 +61,7 @@ from lance_nb.encodings.repdef import (
 )
 from lance_nb.encodings.slicing import expand_ranges
 from lance_nb.encodings.statistics import bits_per_value
+from lance_nb.errors import describe_order
 from lance_nb.value_classes import dataclass
 
 _LEVEL_BITS_MAX = 16
@@ -216,7 +217,8 @@ class FullZipPage:
         starts, stops = self._row_bounds(self._row_offsets, rows)
         sizes = stops - starts
         if bool((sizes < 0).any()):
-            raise corrupt("an ascending row index", "a descending one")
+            bounds = np.stack((starts, stops), axis=1).ravel()
+            raise corrupt("an ascending row index", describe_order(bounds, repeats=True))
         buffer = buffers.get(0, PageBuffer(np.zeros(0, np.uint8)))
         data, begin = buffer.data, buffer.locate(starts)
         entries = self._entries(data, begin, begin + sizes)
@@ -246,7 +248,9 @@ class FullZipPage:
             or int(starts[0]) < 0
             or int(stops[-1]) > size
         ):
-            raise corrupt(f"an ascending row index up to {size}", "another one")
+            bounds = np.stack((starts, stops), axis=1).ravel()
+            actual = describe_order(bounds, repeats=True)
+            raise corrupt(f"an ascending row index up to {size}", actual)
         return starts, stops
 
     def _decode_strided(self, rows: Rows, buffers: Mapping[int, PageBuffer]) -> DecodedPage:

@@ -155,7 +155,9 @@ class MiniBlockLayout:
         if layout.repetition_index_depth:
             rows = read_row_indices(pages, ends)
         elif not np.array_equal(value_ends, np.cumsum(counts)):
-            raise corrupt("as many values in each page as rows", "another number")
+            row_ends = np.cumsum(counts)
+            wrong = int((value_ends != row_ends).argmax())
+            raise corrupt(f"a page that ends at value {row_ends[wrong]}", f"{value_ends[wrong]}")
         items = page_items = None
         if layout.HasField("dictionary"):
             page_items = PageItems(

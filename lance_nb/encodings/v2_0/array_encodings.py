@@ -52,7 +52,7 @@ from lance_nb.encodings.v2_0.base import (
     fixed_width,
     scaled,
 )
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import NotSupportedError, describe_order
 from lance_nb.value_classes import dataclass
 
 MAX_DEPTH = 20
@@ -622,7 +622,8 @@ def decode_ends(
         stops = signed[places]
         starts = np.where(positions == 0, 0, signed[np.maximum(places - 1, 0)])
     if bool((starts > stops).any()) or bool((starts[1:] < stops[:-1]).any()):
-        raise corrupt("ends of values that never go down", "ends that do")
+        bounds = np.stack((starts, stops), axis=1).ravel()
+        raise corrupt("ends of values that never go down", describe_order(bounds, repeats=True))
     return ItemRanges(starts, stops), None if bool(valid.all()) else valid
 
 

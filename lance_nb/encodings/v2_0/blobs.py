@@ -18,7 +18,7 @@ from lance_nb._pb import encodings
 from lance_nb.encodings.base import FixedWidth, Ints, PackedStruct, VariableWidth, corrupt
 from lance_nb.encodings.steps import Region, Steps
 from lance_nb.encodings.v2_0.base import Values
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_bytes
 
 DEPTH_MAX = 8
 
@@ -28,7 +28,7 @@ def holds_blobs(raw: bytes) -> bool:
     try:
         encoding = encodings.ColumnEncoding.FromString(raw)
     except DecodeError as exc:
-        raise corrupt("a ColumnEncoding message", "other bytes") from exc
+        raise corrupt("a ColumnEncoding message", describe_bytes(raw)) from exc
     blobs = False
     for _ in range(DEPTH_MAX):
         match encoding.WhichOneof("column_encoding"):
@@ -46,15 +46,21 @@ def holds_blobs(raw: bytes) -> bool:
     raise NotSupportedError("a column uses a column encoding that is not known")
 
 
+def _outside(file: Region, actual: str) -> CorruptFileError:
+    return corrupt(f"blobs inside a file of {file.stop} bytes", actual)
+
+
 def read_payloads(descriptions: Values, file: Region) -> Steps[Values]:
     """Read the payload of every description; ``file`` is the whole file."""
     positions, sizes = _numbers(descriptions)
     if bool((sizes > file.stop).any()) or bool((positions > file.stop).any()):
-        raise corrupt(f"blobs inside a file of {file.stop} bytes", "blobs outside")
+        raise _outside(file, f"one of {int(sizes.max())} bytes, or at {int(positions.max())}")
     starts, lengths = positions.astype(np.int64), sizes.astype(np.int64)
     ends = starts + lengths
-    if bool((ends > file.stop).any()) or int(lengths.sum()) > file.stop:
-        raise corrupt(f"blobs inside a file of {file.stop} bytes", "blobs outside")
+    if bool((ends > file.stop).any()):
+        raise _outside(file, f"one that ends at byte {int(ends.max())}")
+    if int(lengths.sum()) > file.stop:
+        raise _outside(file, f"{int(lengths.sum())} bytes together")
     some = np.flatnonzero(lengths)
     pieces = yield list(zip(starts[some].tolist(), ends[some].tolist(), strict=True))
     offsets: Ints = np.zeros(lengths.size + 1, np.int64)

@@ -31,7 +31,13 @@ import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import (
+    CorruptFileError,
+    NotSupportedError,
+    describe_order,
+    describe_repeated,
+    describe_value,
+)
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.indices.index_file import IndexFile, numbers
@@ -116,7 +122,9 @@ class BTree:
         self._kept_bytes = 0
         count = -(-data.num_rows // self._page_rows)
         if not np.array_equal(np.sort(self._pages), np.arange(count)):
-            raise CorruptFileError(lookup.path, None, f"{count} pages", "others")
+            numbered = f"{count} pages, numbered from 0 on"
+            actual = describe_order(np.sort(self._pages))
+            raise CorruptFileError(lookup.path, None, numbered, actual)
         self._check_bounds(lookup.path)
         self._places = np.argsort(self._pages)  # of each page in the lookup
 
@@ -127,25 +135,36 @@ class BTree:
         """
         import pyarrow.compute as pc
 
-        order = from_integers(np.argsort(self._pages))
-        ends = (self._low.take(order), self._high.take(order))
         if pt.is_floating(self._type):
             return
-        both = [pc.less_equal(*ends), pc.less_equal(ends[1][:-1], ends[0][1:])]
-        if any(pc.all(one).as_py() is False for one in both):
-            raise CorruptFileError(path, None, "bounds of pages in order", "others")
+        order = from_integers(np.argsort(self._pages))
+        low, high = self._low.take(order), self._high.take(order)
+        page = pc.index(pc.greater(low, high), True).as_py()  # -1 if there is none
+        if page >= 0:
+            actual = f"page {page} from {describe_value(low, page)} to {describe_value(high, page)}"
+            raise CorruptFileError(path, None, "pages from their least value on", actual)
+        page = pc.index(pc.greater(high[:-1], low[1:]), True).as_py() + 1
+        if page > 0:
+            end = describe_value(high, page - 1)
+            actual = f"page {page} starts at {describe_value(low, page)} after {end}"
+            raise CorruptFileError(path, None, "page bounds in ascending order", actual)
 
     def _check_page(self, page: int, values: pa.Array, rows: U64s) -> None:
         """Refuse a page that is not what the lookup says of it. Raises CorruptFileError."""
         place = int(self._places[page])
-        bounds = ((self._low, values[0]), (self._high, values[-1]))
-        is_other = values.null_count != int(self._nulls[place]) or any(
-            not one[place].equals(end) and not pt.is_floating(self._type) for one, end in bounds
-        )
-        if is_other:
-            raise CorruptFileError(self._data.path, None, f"the bounds of page {page}", "others")
+        in_page = f"in page {page}, as in the lookup"
+        if values.null_count != int(self._nulls[place]):
+            expected = f"{int(self._nulls[place])} nulls {in_page}"
+            raise CorruptFileError(self._data.path, None, expected, f"{values.null_count}")
+        ends = ((0, self._low, "first"), (len(values) - 1, self._high, "last"))
+        for index, bounds, word in ends if not pt.is_floating(self._type) else ():
+            if not bounds[place].equals(values[index]):
+                expected = f"{describe_value(bounds, place)} as the {word} value {in_page}"
+                actual = describe_value(values, index)
+                raise CorruptFileError(self._data.path, None, expected, actual)
         if different(rows).size != rows.size:
-            raise CorruptFileError(self._data.path, None, "each row once", "some twice")
+            actual = f"row {describe_repeated(rows)}"
+            raise CorruptFileError(self._data.path, None, f"each row once in page {page}", actual)
 
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN, IS NULL and the beginning of texts."""
@@ -273,7 +292,8 @@ def _check_order(values: pa.Array, path: str) -> None:
         return
     is_ordered = pc.all(pc.less_equal(known[:-1], known[1:])).as_py()
     if not is_ordered:
-        raise CorruptFileError(path, None, "values in order", "others")
+        actual = describe_order(known, repeats=True)
+        raise CorruptFileError(path, None, "values in ascending order", actual)
 
 
 def _integer_bounds(low: pa.Array, high: pa.Array) -> tuple[Any, Any] | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_nb.errors import CorruptFileError, InvalidInputError
+from lance_nb.errors import CorruptFileError, InvalidInputError, describe_value
 from lance_nb.format.index_metadata import IndexMetadata, zone_map_details
 from lance_nb.indices.index_file import IndexFile, numbers, open_file
 from lance_nb.indices.leaf import Between, IsNull, Leaf, OneOf
@@ -68,9 +68,13 @@ class ZoneMap:
 
         if pt.is_float16(self._type) or self.high.type != self._type:
             return
-        crossed = as_mask(pc.greater(self.low, self.high), len(self.low))
-        if bool(crossed.any()) or not self.low.is_valid().equals(self.high.is_valid()):
-            raise CorruptFileError(path, None, "zones from their least value on", "others")
+        differs = pc.xor(self.low.is_valid(), self.high.is_valid())
+        crossed = pc.or_(pc.fill_null(pc.greater(self.low, self.high), False), differs)
+        zone = pc.index(crossed, True).as_py()  # -1 if there is none
+        if zone >= 0:
+            low, high = describe_value(self.low, zone), describe_value(self.high, zone)
+            actual = f"zone {zone} from {low} to {high}"
+            raise CorruptFileError(path, None, "zones from their least value on", actual)
 
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN with few members, and IS NULL."""

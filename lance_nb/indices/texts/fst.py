@@ -112,7 +112,7 @@ class Fst:
             if final is not None:
                 count += 1
                 if count > self.num_keys:
-                    raise self._corrupt(f"{self.num_keys} keys", "more")
+                    raise self._corrupt(f"{self.num_keys} keys", f"at least {count}")
                 yield key, value + final
             if len(key) > 1 << 12:
                 raise self._corrupt("shorter keys", f"a key of {len(key)} bytes")

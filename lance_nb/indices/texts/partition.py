@@ -28,7 +28,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import CorruptFileError, NotSupportedError
+from lance_nb.errors import CorruptFileError, NotSupportedError, describe_repeated
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.roaring import check_portable
 from lance_nb.indices.index_file import IndexFile, numbers, open_file
@@ -90,7 +90,8 @@ class Partition:
         if not bool((self.rows[1:] > self.rows[:-1]).all()):
             ordered = np.sort(self.rows)
             if bool((ordered[1:] == ordered[:-1]).any()):
-                raise CorruptFileError(documents.path, None, "different rows", "some twice")
+                actual = f"row {describe_repeated(self.rows)}"
+                raise CorruptFileError(documents.path, None, "different rows", actual)
         (lengths,) = self._postings.read_all("_length")
         self._lengths: U32s = numbers(lengths, self.path, np.uint32)
         if self.tokens.num_keys != self._lengths.size:
@@ -142,8 +143,13 @@ class Partition:
         if blocks.null_count or blocks.flatten().null_count:
             raise CorruptFileError(self.path, None, "blocks without nulls", "nulls")
         found = decode_posting(blocks.flatten(), self.length(number), self.num_documents, self.path)
-        if bool((found.frequencies > self.sizes[found.documents]).any()):
-            raise CorruptFileError(self.path, None, "no more words than the text has", "more")
+        is_more = found.frequencies > self.sizes[found.documents]
+        if bool(is_more.any()):
+            document = int(is_more.argmax())
+            size = int(self.sizes[found.documents[document]])
+            expected = f"no token more than {size} times, the length of its text"
+            times = f"token {number} {int(found.frequencies[document])} times"
+            raise CorruptFileError(self.path, None, expected, times)
         self._known[number] = found
         self._shrink(number)
         return found

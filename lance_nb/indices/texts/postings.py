@@ -90,10 +90,14 @@ def _decode_blocks(data: Bytes, starts: Ints, sizes: Ints, path: str, out: Posti
     widths = heads[:, 4].astype(np.int64)
     second = HEAD_BYTES + GROUP_BYTES * widths
     if int(widths.max()) > WIDTH_MAX or bool((second >= sizes).any()):
-        raise _corrupt(path, "whole blocks", "deltas that are too wide")
+        expected = f"blocks with deltas of at most {WIDTH_MAX} bits that fit them"
+        raise _corrupt(path, expected, f"deltas of {int(widths.max())} bits")
     counts = data[starts + second].astype(np.int64)
-    if bool((second + 1 + GROUP_BYTES * counts != sizes).any()):
-        raise _corrupt(path, "whole blocks", "frequencies of another width")
+    is_short = second + 1 + GROUP_BYTES * counts != sizes
+    if bool(is_short.any()):
+        block = int(is_short.argmax())
+        filled = int(second[block]) + 1 + GROUP_BYTES * int(counts[block])
+        raise _corrupt(path, f"{filled} bytes in a block", int(sizes[block]))
     unpack(data, starts + HEAD_BYTES, widths, out.documents)
     np.cumsum(out.documents, axis=1, dtype=np.uint32, out=out.documents)
     np.add(out.documents, first[:, None], out=out.documents)
@@ -179,7 +183,9 @@ def decode_positions(
     is_first[starts[sizes > 0]] = True
     # Pieces of characters (base tokenizer "ngram") are all at position 0.
     if not bool((is_first | (deltas > 0) | (positions == 0)).all()):
-        raise _corrupt(path, "different positions in a text", "one twice")
+        repeated = ~(is_first | (deltas > 0) | (positions == 0))
+        actual = f"position {int(positions[repeated.argmax()])} twice"
+        raise _corrupt(path, "different positions in a text", actual)
     places = np.searchsorted(documents, chosen)
     picked = ragged_indices(starts[places], sizes[places])
     owners = np.repeat(np.arange(chosen.size, dtype=np.int64), sizes[places])
@@ -196,11 +202,12 @@ def _position_deltas(stream: Bytes, starts: Ints, ends: Ints, counts: Ints, path
         if not active.size:
             break
         if bool((at[active] >= ends[active]).any()):
-            raise _corrupt(path, "whole positions", "fewer bytes")
+            raise _corrupt(path, "a group of positions", "the end of the block")
         widths = stream[at[active]].astype(np.int64)
         after = at[active] + 1 + GROUP_BYTES * widths
         if int(widths.max()) > WIDTH_MAX or bool((after > ends[active]).any()):
-            raise _corrupt(path, "whole positions", "fewer bytes")
+            expected = f"groups of positions of at most {WIDTH_MAX} bits that fit their block"
+            raise _corrupt(path, expected, f"{int(widths.max())} bits")
         group = np.empty((active.size, BLOCK), np.uint32)
         unpack(stream, at[active] + 1, widths, group)
         out[place[active][:, None] + np.arange(BLOCK)] = group

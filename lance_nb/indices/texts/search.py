@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import log
 from typing import NamedTuple
 
@@ -31,7 +31,13 @@ import numpy.typing as npt
 
 from lance_nb.code_lines import Python
 from lance_nb.encodings.base import Ints
-from lance_nb.errors import ColumnNotFoundError, CorruptFileError, InvalidInputError, LanceError
+from lance_nb.errors import (
+    ColumnNotFoundError,
+    CorruptFileError,
+    InternalError,
+    InvalidInputError,
+    LanceError,
+)
 from lance_nb.indices.listing import ListedIndex, how_to_mend, list_indices, report_unusable
 from lance_nb.indices.row_sets import NO_ROWS, U64s
 from lance_nb.indices.segment import Segment
@@ -160,8 +166,9 @@ class TextSearch:
                 files = open_segment(self.snapshot, segment.index)
                 first = first or files.parameters
                 if replace(files.parameters, with_position=first.with_position) != first:
+                    segment_path = f"_indices/{segment.index.uuid}"
                     raise CorruptFileError(
-                        f"_indices/{segment.index.uuid}", None, "one way to cut texts", "another"
+                        segment_path, None, *_describe_difference(first, files.parameters)
                     )
                 found += _live_parts(segment, files)
             known = self._parts[index.column] = tuple(found)
@@ -786,6 +793,17 @@ def _indices_of(snapshot: Snapshot) -> dict[str, ListedIndex]:
             found[index.column] = index
     order = {one.name: place for place, one in enumerate(snapshot.manifest.schema.fields)}
     return dict(sorted(found.items(), key=lambda pair: order[pair[0]]))
+
+
+def _describe_difference(
+    first: TokenizerParameters, second: TokenizerParameters
+) -> tuple[str, str]:
+    """Return the first parameter that differs, as ``expected`` and ``found``."""
+    for name in (parameter.name for parameter in fields(first)):
+        values = getattr(first, name), getattr(second, name)
+        if name != "with_position" and values[0] != values[1]:
+            return f"texts cut with {name} {values[0]!r:.80} in each segment", f"{values[1]!r:.80}"
+    raise InternalError("two sets of parameters are equal")
 
 
 def _live_parts(segment: Segment, files: TextSegment) -> Iterator[_Part]:

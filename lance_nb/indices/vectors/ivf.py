@@ -197,10 +197,11 @@ def _ranges(
         what = f"{rows.starts.size} and {rows.lengths.size}"
         raise CorruptFileError(file.path, None, f"offsets and lengths of {count} partitions", what)
     starts, lengths = rows.starts, rows.lengths
-    if bool((starts > file.num_rows).any()) or bool((starts + lengths > file.num_rows).any()):
-        raise CorruptFileError(
-            file.path, None, f"partitions within {file.num_rows} rows", "one that ends behind them"
-        )
+    is_outside = (starts > file.num_rows) | (starts + lengths > file.num_rows)
+    if bool(is_outside.any()):
+        wrong = int(is_outside.argmax())
+        actual = f"partition {wrong} of {int(lengths[wrong])} rows from {int(starts[wrong])} on"
+        raise CorruptFileError(file.path, None, f"partitions within {file.num_rows} rows", actual)
     return starts.astype(np.int64), lengths.astype(np.int64)
 
 

@@ -32,7 +32,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from lance_nb.errors import CorruptFileError, InvalidInputError, LanceError, NotSupportedError
+from lance_nb.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    LanceError,
+    NotSupportedError,
+    describe_repeated,
+)
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.indices.listing import ListedIndex, list_indices, listed_once, report_unusable
@@ -316,7 +322,8 @@ class VectorSearch:
         for one, (rows, _) in zip(probes, parts, strict=True):
             if different(np.sort(rows)).size < rows.size:
                 place = f"_indices/{one.segment.index.uuid}"
-                raise CorruptFileError(place, None, "a vector for each row", "several for one")
+                repeated = f"row {describe_repeated(rows)}"
+                raise CorruptFileError(place, None, "each row once", repeated)
         rows = np.concatenate([one for one, _ in parts])
         near = np.concatenate([one for _, one in parts])
         order = np.lexsort((rows, near))[:wanted]

@@ -243,8 +243,8 @@ def check_row_ids(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check that there is an id for each row and that they differ. Raises CorruptFileError."""
     where = f"fragment {fragment.id}"
     pieces = _pieces(snapshot, fragment)
-    if next(_shared(pieces, {}), None) is not None:
-        raise CorruptFileError(where, None, "row ids that differ", "one that occurs twice")
+    for number, *_ in _shared(pieces, {}):
+        raise CorruptFileError(where, None, "row ids that differ", f"row id {number} twice")
     return 0
 
 

@@ -346,9 +346,9 @@ def _rows_of_set(segment: Segment, data: bytes, path: str) -> Iterator[U64s]:
         raise CorruptFileError(path, None, "a set of rows", f"{len(data)} bytes")
     (count,) = _COUNT.unpack_from(data)
     at = _COUNT.size
-    for _ in range(count):
+    for number in range(count):
         if at + _ENTRY.size > len(data):
-            raise CorruptFileError(path, None, f"{count} entries in a set of rows", "fewer")
+            raise CorruptFileError(path, None, f"{count} entries in a set of rows", f"{number}")
         key, size = _ENTRY.unpack_from(data, at)
         at += _ENTRY.size
         if at + size > len(data):

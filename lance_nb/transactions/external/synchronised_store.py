@@ -36,6 +36,7 @@ from lance_nb.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
+    describe_bytes,
 )
 from lance_nb.format.layout import (
     VERSIONS,
@@ -186,7 +187,7 @@ class ExternalSlots:
                 self._uri(final.object_path),
                 None,
                 f"the manifest that was committed in {self.entries.place}",
-                "another one, written without the manifest store",
+                f"{describe_bytes(found)}, written without the manifest store",
             )
 
     # --- committing -------------------------------------------------------------------------------

@@ -209,8 +209,8 @@ def test_a_rest_namespace_is_listed_by_pages_and_levels(folder: Path, server: _S
         (b"not json", CorruptFileError, "JSON"),
         (b"[" * 100_000, CorruptFileError, "JSON"),
         ([1], CorruptFileError, "object of JSON"),
-        ({"tables": [1]}, CorruptFileError, "list of tables"),
-        ({}, CorruptFileError, "list of tables"),
+        ({"tables": [1]}, CorruptFileError, "list of str as 'tables'"),
+        ({}, CorruptFileError, "list of str as 'tables'"),
         ((500, {}, b"oops"), StorageError, "answered 500"),
         ((302, {"Location": "http://127.0.0.1:1/"}, b""), StorageError, "answered 302"),
         ({"tables": ["x"] * 20_001, "page_token": "y"}, NotSupportedError, "more than"),
@@ -234,7 +234,7 @@ def test_an_answer_is_bounded(server: _Server, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("answer", [{}, {"location": 1}, {"location": "x", "storage_options": 1}])
 def test_a_description_without_a_place_is_an_error(server: _Server, answer: Any) -> None:
     server.answer = lambda *_: answer
-    with pytest.raises(CorruptFileError, match="location of the table"):
+    with pytest.raises(CorruptFileError, match="a location of str"):
         lance_nb.database(server.uri).dataset("x")
 
 

@@ -168,7 +168,10 @@ REFUSED: dict[str, tuple[Page, str]] = {
     "too few levels": (page(b"", u16(0, 1), layers=[NULLABLE]), "levels for 3 rows"),
     "too few rows": (page(u16(1, 0, 1), b"", layers=[ITEM, LIST]), "levels for 3 rows"),
     "no repetition levels": (page(layers=[ITEM, LIST]), "repetition levels on a page of lists"),
-    "levels of two lengths": (page(u16(1, 1, 1), u16(0, 0), layers=[ITEM, LIST]), "as many"),
+    "levels of two lengths": (
+        page(u16(1, 1, 1), u16(0, 0), layers=[ITEM, LIST]),
+        "3 definition levels, found 2",
+    ),
     "a page that begins inside a list": (
         page(u16(0, 1, 1, 1), b"", layers=[ITEM, LIST]),
         "begins with a new row",

@@ -266,14 +266,14 @@ REFUSED: dict[str, tuple[Page, str]] = {
     "a short repetition index": (changed(NESTED, 2, u64(9, 0)), "a repetition index of 32 bytes"),
     "rows that do not add up": (changed(NESTED, 2, u64(1, 1, 7, 0)), "a repetition index of 9"),
     "an absurd repetition index": (changed(NESTED, 2, u64(2**63, 1, 7, 0)), "repetition index of"),
-    "levels unlike values": (changed(FLAT, 1, u16(3) + CHUNK[2:]), "one level per value"),
+    "levels unlike values": (changed(FLAT, 1, u16(3) + CHUNK[2:]), "2 levels in a chunk, found 3"),
     "a level part too large": (
         changed(FLAT, 1, CHUNK[:2] + u16(60_000) + CHUNK[4:]),
-        "chunk parts that fit their chunk",
+        "part.* within 16 bytes, found 60000",
     ),
     "a value part too large": (
         changed(FLAT, 1, CHUNK[:4] + u32(2**32 - 1) + CHUNK[8:]),
-        "chunk parts that fit their chunk",
+        "part.* within 8 bytes, found 4294967295",
     ),
     "a level out of range": (
         changed(FLAT, 1, CHUNK[:8] + u16(9) + CHUNK[10:]),

@@ -108,7 +108,7 @@ def test_all_valid_payloads_have_no_bitmap() -> None:
     ],
 )
 def test_payloads_outside_of_the_file_are_refused(positions: list[int], sizes: list[int]) -> None:
-    with pytest.raises(CorruptFileError, match="blobs outside"):
+    with pytest.raises(CorruptFileError, match="blobs inside a file of 20 bytes, found"):
         payloads(positions, sizes)
 
 

@@ -155,7 +155,7 @@ WHOLE = struct.pack("<III", 1, 1, 0)  # all rows of fragment 1
          ["index-rows-missing: row 0 of fragment 1 is not in it (5 rows are missing)"]),
         ([b"\1"], ["index-damaged: a set of rows, found 1 bytes"]),
         ([struct.pack("<I", 2) + WHOLE[4:]],
-         ["index-damaged: 2 entries in a set of rows, found fewer"]),
+         ["index-damaged: 2 entries in a set of rows, found 1"]),
         ([struct.pack("<III", 1, 1, 9) + b"123"],
          ["index-damaged: a bitmap of 9 bytes, found 3 bytes"]),
     ],
