@@ -375,11 +375,10 @@ def _read(root: Store, identity: str) -> dict[str, Any]:
         )
     except (ObjectNotFoundError, InvalidInputError, ValueError, RecursionError) as error:
         raise RefNotFoundError("repair", identity, tuple(repairs(root))) from error
-    for key in ("files", "branches"):
-        absent: list[str] | None = (
-            None if key == "files" else []
-        )  # earlier releases recorded no branches
-        names = record.get(key, absent) if isinstance(record, dict) else None
+    # Earlier releases recorded no branches.
+    absent: dict[str, list[str] | None] = {"files": None, "branches": []}
+    for key, default in absent.items():
+        names = record.get(key, default) if isinstance(record, dict) else None
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise CorruptFileError(
                 f"{QUARANTINE}/{identity}/{RECORD_FILE}",
