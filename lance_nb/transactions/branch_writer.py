@@ -5,12 +5,12 @@ the name, by creating the record exclusively, and then commits a Clone of the pa
 the folder, where version numbers continue. Deleting is the reverse: versions first, then the other
 files, the record last; so a name is free only when no file of it is left.
 
-A creation that was interrupted leaves a record without versions, an unfinished branch. Whoever
-creates the same branch from the same version completes it: the record holds the id of the Clone
-transaction, and a transaction is committed once, so several may do that at the same moment, the
-first creator among them. From another version it is refused until the record is deleted. pylance
-works in the reverse order and leaves a version without a record; when that is a copy of the same
-version and nothing else, its record is written.
+A creation that Ctrl-C interrupts completes its branch first. One whose process was killed leaves a
+record without versions, an unfinished branch. Whoever creates the same branch from the same version
+completes it: the record holds the id of the Clone transaction, and a transaction is committed once,
+so several may do that at the same moment, the first creator among them. From another version it is
+refused until the record is deleted. pylance works in the reverse order and leaves a version without
+a record; when that is a copy of the same version and nothing else, its record is written.
 
 To a branch refer: branches that started from it, tags on it, and versions that read its files. A
 branch that has merged another one reads that one's files in their place. Only manifests say which,
@@ -253,9 +253,21 @@ class BranchWriter:
             self.environment.clock() // _NS,
             size_bytes,
         )
-        create_record(self.root, branch_path(name), branch.to_bytes(), f"branch {name!r}")
-        if there is not None:
-            return there
+        is_interrupted = True
+        try:
+            create_record(self.root, branch_path(name), branch.to_bytes(), f"branch {name!r}")
+            committed = there or self._first_version(name, branch, uuid)
+            is_interrupted = False
+        except LanceError:
+            is_interrupted = False
+            raise
+        finally:
+            if is_interrupted:  # by Ctrl-C, or for want of memory
+                self._end_interrupted(name, branch, uuid)
+        return committed
+
+    def _first_version(self, name: str, branch: Branch, uuid: str) -> Committed:
+        """Make the version of a branch whose name is claimed; without it the claim is given up."""
         try:
             return self._clone(name, branch, uuid)
         except CommitStateUnknownError:
@@ -351,6 +363,17 @@ class BranchWriter:
             clone_source=clone_source(source, branch.parent_version).snapshotted,
         )
         return commit(self.place_of(name), transaction, options)
+
+    def _end_interrupted(self, name: str, branch: Branch, uuid: str) -> None:
+        """Complete a creation that was interrupted, if its record has been written.
+
+        So no name without versions stays. To give up the name instead would be wrong while the
+        interrupted request may still arrive; the Clone is committed once, however often.
+        """
+        path = branch_path(name)
+        with suppress(LanceError):  # what is left then can be completed, as after a crash
+            if self.root.exists(path) and bytes(self.root.read(path)) == branch.to_bytes():
+                self._first_version(name, branch, uuid)
 
     def _release(self, name: str, branch: Branch, reason: LanceError) -> None:
         """Give up the claim on a name, if it is still ours; ``reason`` is why it is given up.

@@ -39,9 +39,17 @@ ON_WRITES = (
     Fault.ARRIVES_LATER,
     Fault.CRASH_BEFORE,
     Fault.CRASH_AFTER,
+    Fault.INTERRUPT_BEFORE,
+    Fault.INTERRUPT_AFTER,
 )
-ON_LISTS = (Fault.ERROR_BEFORE, Fault.CRASH_BEFORE, Fault.STALE_LIST, Fault.EMPTY_LIST)
-ON_READS = (Fault.ERROR_BEFORE, Fault.CRASH_BEFORE)
+ON_LISTS = (
+    Fault.ERROR_BEFORE,
+    Fault.CRASH_BEFORE,
+    Fault.INTERRUPT_BEFORE,
+    Fault.STALE_LIST,
+    Fault.EMPTY_LIST,
+)
+ON_READS = (Fault.ERROR_BEFORE, Fault.CRASH_BEFORE, Fault.INTERRUPT_BEFORE)
 # Readers refuse a dataset in the middle of a migration; repeating it is what mends it.
 BETWEEN = {"V1 names migrated": "mixed"}
 DONE_BEFORE = (AlreadyExistsError, RefNotFoundError)  # a repeated change may find itself done
@@ -52,7 +60,7 @@ SECOND_STEPS_MAX = 6  # from the first fault to the second
 def faults_of(scenario: Scenario, step: Step) -> tuple[Fault, ...]:
     """Return the faults that can happen to a call."""
     if step.method in LISTS:
-        return ON_LISTS[:2] if scenario.needs_listings else ON_LISTS
+        return ON_LISTS[:3] if scenario.needs_listings else ON_LISTS
     return ON_WRITES if step.method in WRITES else ON_READS
 
 
@@ -147,6 +155,8 @@ class CrashGrid:
         assert found in allowed, f"{told}, but readers see {found}"
         if ended == "done":
             assert found == after, f"{told}, readers see {found}"
+        if ended == "interrupted" and len(plan.happened) == 1:
+            assert scenario.is_whole(table), f"{told}, and something half done is left"
         table.root.world.arrive()
         found = str(scenario.state(table))
         assert found in allowed, f"{told}; when all has arrived, readers see {found}"
@@ -169,6 +179,8 @@ def _end(scenario: Scenario, table: Table, made: object) -> str:
         scenario.act(table, made)
     except Crash:
         return "crashed"
+    except KeyboardInterrupt:
+        return "interrupted"
     except CommitStateUnknownError:
         return "unknown"
     except LanceError:

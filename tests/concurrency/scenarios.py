@@ -39,12 +39,14 @@ class Scenario:
     """One change. ``state`` is what a reader sees of it.
 
     ``needs_listings``: it works on what a listing shows, so that one that lags makes it do less.
+    ``is_whole`` tells whether nothing half done is left, which is asked after Ctrl-C.
     """
 
     prepare: Callable[[Table], Any]
     act: Callable[[Table, Any], Any]
     state: Callable[[Table], Any]
     needs_listings: bool = False
+    is_whole: Callable[[Table], bool] = lambda _: True
 
 
 def versions(table: Table) -> tuple[int, ...]:
@@ -150,6 +152,13 @@ def _branch_state(table: Table) -> Any:
     # A branch whose creation or deletion was interrupted is listed and has no versions.
     whole = {name: one for name, one in found.items() if one[1]}
     return whole, latest(table)
+
+
+def _has_no_unfinished_branch(table: Table) -> bool:
+    return all(
+        refs.unfinished_problem(table.inner, name) is None
+        for name in refs.branch_names(table.inner)
+    )
 
 
 def _with_branch(table: Table) -> None:
@@ -269,7 +278,12 @@ SCENARIOS = {
     "tag moved": _tagging(lambda tags: tags.update("v1", Target(None, 2)), _with_tag),
     "tag described": _tagging(lambda tags: tags.replace_metadata("v1", {"a": "b"}), _with_tag),
     "tag deleted": _tagging(lambda tags: tags.delete("v1"), _with_tag),
-    "branch created": Scenario(lambda table: _existing(table, 3), _create_branch, _branch_state),
+    "branch created": Scenario(
+        lambda table: _existing(table, 3),
+        _create_branch,
+        _branch_state,
+        is_whole=_has_no_unfinished_branch,
+    ),
     "branch deleted": Scenario(_with_branch, _delete_branch, _branch_state),
     "branch merged": Scenario(_with_two_sides, _merge, _branch_state, needs_listings=True),
     "shallow clone": _cloned(shallow_clone),

@@ -36,6 +36,8 @@ class Fault(Enum):
     ARRIVES_LATER = "nobody knows, and it is done some steps later"
     CRASH_BEFORE = "the process ends before it is done"
     CRASH_AFTER = "the process ends after it is done"
+    INTERRUPT_BEFORE = "Ctrl-C comes before it is done"
+    INTERRUPT_AFTER = "Ctrl-C comes after it is done"
     STALE_LIST = "a listing shows what was there some writes ago"
     EMPTY_LIST = "a listing shows nothing"
 
@@ -86,10 +88,18 @@ class World:
     late: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     listed: dict[str, list[Any]] = field(default_factory=dict)
     delay_steps: int = 3
+    ended_by: Plan | None = None
+
+    def crash(self, step: Step) -> Crash:
+        """Return the end of the process: until there is another plan, no call reaches the store."""
+        self.ended_by = self.plan
+        return Crash(f"{step}")
 
     def begin(self, method: str, path: str) -> tuple[Step, Fault | None]:
         """Count a step, let what is late arrive, and ask the plan."""
         step = Step(len(self.steps) + 1, method, path)
+        if self.ended_by is self.plan:
+            raise Crash(f"{step}: the process has ended")
         self.steps.append(step)
         self.arrive(step.number)
         return step, self.plan(step)
@@ -131,12 +141,14 @@ class FaultyStore:
     # --- reading ----------------------------------------------------------------------------------
 
     def _read(self, method: str, path: str, act: Callable[[], Any]) -> Any:
-        _, fault = self.world.begin(method, self._prefix + path)
+        step, fault = self.world.begin(method, self._prefix + path)
         match fault:
             case None | Fault.STALE_LIST | Fault.EMPTY_LIST:
                 return act()
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
-                raise Crash(method)
+                raise self.world.crash(step)
+            case Fault.INTERRUPT_BEFORE | Fault.INTERRUPT_AFTER:
+                raise KeyboardInterrupt
             case _:
                 raise StorageError(f"{self.uri}/{path}", f"{method}: {fault.value}")
 
@@ -169,7 +181,9 @@ class FaultyStore:
         if fault is Fault.STALE_LIST:
             return self.world.listed.get(key, [])
         if fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER):
-            raise Crash(f"{step}")
+            raise self.world.crash(step)
+        if fault in (Fault.INTERRUPT_BEFORE, Fault.INTERRUPT_AFTER):
+            raise KeyboardInterrupt
         if fault is not None:
             raise StorageError(f"{self.uri}/{prefix}", f"{method}: {fault.value}")
         found = list(getattr(self.inner, method)(prefix))
@@ -210,10 +224,15 @@ class FaultyStore:
                 self.world.late.append((step.number + self.world.delay_steps, _quietly(act)))
                 raise StorageError(where, fault.value, "unknown")
             case Fault.CRASH_BEFORE:
-                raise Crash(f"{step}")
+                raise self.world.crash(step)
             case Fault.CRASH_AFTER:
                 act()
-                raise Crash(f"{step}")
+                raise self.world.crash(step)
+            case Fault.INTERRUPT_BEFORE:
+                raise KeyboardInterrupt
+            case Fault.INTERRUPT_AFTER:
+                act()
+                raise KeyboardInterrupt
 
     def write(self, path: str, data: Buffer) -> None:
         self._write("write", path, lambda: self.inner.write(path, data))

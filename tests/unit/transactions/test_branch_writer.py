@@ -23,7 +23,7 @@ from lance_nb.transactions.commit import commit
 from lance_nb.transactions.commit_options import CommitPlace
 from lance_nb.transactions.ref_writer import TagWriter
 from tests.support.committing import Table, file_names
-from tests.support.faulty_store import Crash, Fault, no_faults, on
+from tests.support.faulty_store import Crash, Fault, at, no_faults, on
 
 
 def _table(versions: int = 3) -> Table:
@@ -195,6 +195,55 @@ def test_a_creation_that_was_interrupted_is_completed_at_once():
         _branches(table).create("dev", Target(None, 2))
 
 
+@pytest.mark.parametrize("parent", [None, "up"])
+@pytest.mark.parametrize("left", [False, True], ids=["new", "left without a record"])
+def test_ctrl_c_in_a_creation_leaves_no_name_without_versions(parent: str | None, left: bool):
+    """At every call of the store, before and after it is done."""
+    interrupts = 0
+    for fault in (Fault.INTERRUPT_BEFORE, Fault.INTERRUPT_AFTER):
+        for number in range(1, 1000):
+            table = _table()
+            if parent is not None:
+                _branches(table).create(parent, Target(None, 2))
+            if left:  # as pylance leaves it
+                _branches(table).create("dev", Target(parent, 2))
+                table.inner.delete("_refs/branches/dev.json")
+            table.root.steps.clear()
+            table.root.world.plan = at(number, fault)
+            try:
+                _branches(table).create("dev", Target(parent, 2))
+            except KeyboardInterrupt:
+                interrupts += 1
+            else:
+                break
+            table.root.world.plan = no_faults
+            names = refs.branch_names(table.inner)
+            assert not [name for name in names if refs.unfinished_problem(table.inner, name)], (
+                number
+            )
+            if "dev" in names:
+                assert load_latest(table.inner.child("tree/dev")).branch == "dev"
+                with pytest.raises(RefConflictError, match="already exists"):
+                    _branches(table).create("dev", Target(parent, 2))
+            else:
+                assert _branches(table).create("dev", Target(parent, 2)).version == 2
+    assert interrupts > 20
+
+
+def test_a_creation_that_is_interrupted_on_a_full_disk_leaves_what_can_be_completed():
+    table = _table()
+    steps = iter([Fault.INTERRUPT_BEFORE])
+    manifests = lambda step: step.method == "write_if_absent" and "tree/dev" in step.path
+    table.root.world.plan = lambda step: (
+        next(steps, Fault.UNKNOWN_BEFORE) if manifests(step) else None
+    )
+    with pytest.raises(KeyboardInterrupt):
+        _branches(table).create("dev", Target(None, 2))
+    table.root.world.plan = no_faults
+    assert "create it again from main:2" in refs.unfinished_problem(table.inner, "dev")
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+
+
 def test_who_is_still_creating_a_branch_and_who_completes_it_make_one():
     table = _table()
     real = table.inner.write_if_absent
@@ -314,9 +363,7 @@ def test_a_temporary_file_of_a_failed_creation_is_no_version():
 
 def test_a_creation_that_was_interrupted_can_be_deleted():
     table = _table()
-    table.root.world.plan = on("write_if_absent", "tree/dev", Fault.CRASH_BEFORE)
-    with pytest.raises(Crash):
-        _branches(table).create("dev", Target(None, 2))
+    _interrupted(table, Target(None, 2))
     _branches(table).delete("dev")
     assert _branches(table).create("dev", Target(None, 3)).version == 3
 
@@ -391,6 +438,7 @@ def test_a_deletion_that_was_interrupted_can_be_repeated():
     table.root.world.plan = on("delete", "", Fault.CRASH_BEFORE, skip=1)
     with pytest.raises(Crash):
         branches.delete("dev")
+    table.root.world.plan = no_faults
     assert refs.branch_names(table.inner) == ["dev"]
     branches.delete("dev")
     assert table.inner.list_recursive("tree") == []

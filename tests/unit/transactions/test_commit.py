@@ -39,7 +39,7 @@ from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA, Table, file_names, fragment
-from tests.support.faulty_store import Crash, Fault, on
+from tests.support.faulty_store import Crash, Fault, no_faults, on
 from tests.support.versions import Versions
 
 READS = ("read", "read_tail")
@@ -545,6 +545,7 @@ def test_a_crash_after_the_manifest_leaves_a_committed_version():
     table.root.world.plan = on(*MANIFEST, Fault.CRASH_AFTER)
     with pytest.raises(Crash):
         table.commit(transaction)
+    table.root.world.plan = no_faults
     assert load_latest(table.inner).version == 2
     assert table.commit(transaction).version == 2
 

@@ -39,6 +39,7 @@ def test_a_crash_in_the_middle_is_mended_by_repeating(method: str, fault: Fault,
     table.root.world.plan = on(method, "", fault, skip=skip)
     with pytest.raises(Crash):
         migrate_manifest_paths_v2(table.root)
+    table.root.world.plan = no_faults
     migrate_manifest_paths_v2(table.root)
     assert [one.version for one in version_names(table.inner)] == [1, 2, 3]
     assert load_latest(table.inner).version == 3
