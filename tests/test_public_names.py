@@ -14,9 +14,9 @@ from lance_nb import errors
 
 # Loaded by Python or by the names themselves; not offered to anybody.
 SUBMODULES = {
-    "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format", "indices",
-    "magic", "shown_text", "spark", "storage", "table", "transactions", "value_classes",
-    "version", "widgets",
+    "arrow_casts", "code_lines", "dataset", "encodings", "errors", "explorer", "file", "format",
+    "indices", "magic", "shown_text", "spark", "storage", "table", "transactions",
+    "value_classes", "version", "widgets",
 }  # fmt: skip
 # Read with a default: a missing list is one failure below, not the end of the whole collection.
 NAMES = list(getattr(lance_nb, "__all__", []))

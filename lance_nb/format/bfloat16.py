@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.arrow_casts import with_items
 from lance_nb.errors import ArgumentError, InvalidInputError, MissingPackageError
 from lance_nb.format.arrow_schema import register_extension_type
 from lance_nb.format.logical_types import BFLOAT16 as _NAME
@@ -285,6 +286,8 @@ def cast(
             made = cast(values, target_type.value_type)
             mask = arr.is_null() if arr.null_count else None
             return pa.FixedSizeListArray.from_arrays(made, type=target_type, mask=mask)
+    if isinstance(target_type, pa.DataType):
+        arr = with_items(arr, target_type)
     return arr.cast(target_type, safe, options, memory_pool)
 
 

@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array, with_items
 from lance_nb.errors import InvalidInputError, NotSupportedError, SchemaMismatchError
 from lance_nb.format.arrow_schema import PRIMARY_KEY
 from lance_nb.format.blob_fields import BLOB_KEY, is_blob
@@ -165,7 +166,8 @@ def _readable(column: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        return column.cast(options=CastOptions(field.type, allow_time_truncate=True))
+        options = CastOptions(field.type, allow_time_truncate=True)
+        return with_items(column, field.type).cast(options=options)
     except pa.ArrowInvalid as error:
         raise NotSupportedError(
             f"column {field.name!r}: a value of type {column.type} is out of range in Spark: "
@@ -198,10 +200,10 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         if _is_blob(field.type):
             found = _as_blob(column, field.type)
         elif isinstance(field.type, pa.BaseExtensionType):
-            storage = column.cast(field.type.storage_type)
+            storage = cast_array(column, field.type.storage_type)
             found = pa.ExtensionArray.from_storage(field.type, storage)
         else:
-            found = column.cast(field.type)
+            found = cast_array(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatchError(
             f"column {field.name!r}: cannot cast values of type {column.type} to {field.type}: "
@@ -302,7 +304,7 @@ def _is_blob(kind: pa.DataType) -> bool:
 def _as_blob(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Convert bytes to blobs; cast a column of blobs."""
     if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
-        return column.cast(kind)
+        return cast_array(column, kind)
     parts = [column.cast(pa.large_binary()), pa.nulls(len(column), pa.string())]
     blobs = pa.StructArray.from_arrays(parts, fields=list(_stored(kind)), mask=column.is_null())
     return blobs if blobs.type == kind else pa.ExtensionArray.from_storage(kind, blobs)

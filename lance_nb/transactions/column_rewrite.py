@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
@@ -204,5 +205,5 @@ def _like(new: pa.Table, wanted: pa.Schema, schema: Schema) -> pa.Table:
         if holds_blobs(stored):
             arrays.append(fit(values.combine_chunks(), stored, field.type))
         else:
-            arrays.append(values.cast(field.type))
+            arrays.append(cast_array(values, field.type))
     return pa.Table.from_arrays(arrays, schema=wanted)

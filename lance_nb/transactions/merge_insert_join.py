@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.arrow_casts import cast_table
 from lance_nb.encodings.arrow_parts import nulls_of, one_array, taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers, to_integers
@@ -642,7 +643,7 @@ def typed(keys: pa.Table, schema: Schema) -> pa.Table:
     """Return keys of the source in the types of the dataset."""
     arrow = schema.to_arrow()
     wanted = pa.schema([pa.field(name, arrow.field(name).type) for name in keys.column_names])
-    return keys.replace_schema_metadata(None).cast(wanted)
+    return cast_table(keys.replace_schema_metadata(None), wanted)
 
 
 def _unmatched(snapshot: Snapshot, clauses: MergeClauses, matches: Matches) -> Ints:

@@ -25,6 +25,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import one_array, taken_rows
 from lance_nb.encodings.base import Ints
 from lance_nb.encodings.kernels.memory import from_integers
@@ -255,7 +256,7 @@ def _fitted(
     if new.type == type_ or is_blob(field):
         return new
     if not pa.types.is_struct(type_):
-        return new if holds_blobs(field) else new.cast(type_)
+        return new if holds_blobs(field) else cast_array(new, type_)
     children = []
     for part, arrow in zip(field.children, type_, strict=True):
         mine = _child(new, part.name)
@@ -264,7 +265,7 @@ def _fitted(
     mask = new.is_null() if new.null_count else None
     fields = [pa.field(one.name, made.type) for one, made in zip(type_, children, strict=True)]
     made = pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-    return made if made.type == type_ or holds_blobs(field) else made.cast(type_)
+    return made if made.type == type_ or holds_blobs(field) else cast_array(made, type_)
 
 
 def _child(values: pa.Array, name: str) -> pa.Array | None:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.arrow_casts import with_items
 from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.kernels.memory import to_integers
 from lance_nb.errors import ColumnNotFoundError, InvalidInputError, PredicateError
@@ -334,7 +335,7 @@ def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         for chunk in values.chunks:
             _check_integers(chunk, field.type)
-        return pc.cast(values, options=options)
+        return pc.cast(with_items(values, field.type), options=options)
     except pa.ArrowException as exc:
         raise PredicateError(f"the new value of {field.name!r} is no {field.type}: {exc}") from exc
 

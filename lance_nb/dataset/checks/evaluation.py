@@ -32,6 +32,7 @@ import pyarrow as pa
 from sqlglot import expressions
 from sqlglot.errors import SqlglotError
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset.checks.cache import CheckCache, Numbers, ResultCache, digest
 from lance_nb.dataset.checks.key_hashes import Hashes, check_key_type, key_hashes
 from lance_nb.dataset.checks.result import FRAGMENTS_MAX, CheckOutcome, CheckResult
@@ -358,7 +359,7 @@ class Checker:
             if pa.types.is_dictionary(values.type):
                 values = values.dictionary_decode()
             try:
-                values = values.cast(wanted)
+                values = cast_array(values, wanted)
             except pa.ArrowException as error:
                 raise _UnknownError(
                     f"`{one.to}` of {one.uri} is {values.type}, `{one.column}` is {type_}"

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array, cast_table
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 
@@ -66,7 +67,7 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if hasattr(data, "to_batches") and hasattr(data, "schema"):
         return pa.RecordBatchReader.from_batches(data.schema, data.to_batches())
     if isinstance(data, Mapping):
-        return pa.table(data, schema=schema).to_reader()
+        return _mapping_table(data, schema).to_reader()
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         return pa.Table.from_pylist(data, schema=schema).to_reader()
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
@@ -89,7 +90,7 @@ def fitted(rows: Any, schema: pa.Schema) -> Any:
     known = set(schema.names)
     wanted = [schema.field(one.name) if one.name in known else one for one in table.schema]
     try:
-        return table.cast(pa.schema([one.with_nullable(True) for one in wanted]))
+        return cast_table(table, pa.schema([one.with_nullable(True) for one in wanted]))
     except pa.ArrowException:
         return table
 
@@ -102,10 +103,29 @@ def is_frame(data: object, kinds: tuple[str, ...] = ("pandas", "polars")) -> boo
 
 def _pandas_table(frame: Any, schema: pa.Schema | None) -> pa.Table:
     """Return the table of a DataFrame, with its index unless the schema leaves it out."""
+    if schema is None:
+        return pa.Table.from_pandas(frame)
+    stored = [  # columns that pandas holds as Arrow arrays are cast here, not by pandas
+        field.with_type(getattr(frame.dtypes.get(field.name), "pyarrow_dtype", field.type))
+        for field in schema
+    ]
     try:
-        return pa.Table.from_pandas(frame, schema)
+        table = pa.Table.from_pandas(frame, pa.schema(stored, schema.metadata))
     except KeyError as exc:  # pyarrow's error for a column that the frame does not have
         raise SchemaMismatchError(f"the DataFrame does not fit the schema: {exc.args[0]}") from exc
+    return cast_table(table, schema.with_metadata(table.schema.metadata))
+
+
+def _mapping_table(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.Table:
+    """Return the table of columns by name; those that are Arrow arrays are cast here."""
+    if schema is None:
+        return pa.table(columns)
+    arrays = {
+        field.name: cast_array(columns[field.name], field.type)
+        for field in schema
+        if isinstance(columns.get(field.name), pa.Array | pa.ChunkedArray)
+    }
+    return pa.table({**columns, **arrays}, schema=schema)
 
 
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
@@ -204,7 +224,7 @@ def _cast_column(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
     if column.type == field.type:
         return column
     try:
-        return column.cast(field.type)
+        return cast_array(column, field.type)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
         if isinstance(field.type, pa.BaseExtensionType):
             return column  # the writer knows what can become JSON or a blob

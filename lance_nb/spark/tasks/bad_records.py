@@ -39,6 +39,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array, cast_table
 from lance_nb.errors import InvalidInputError, SchemaMismatchError
 
 BLOCK_BYTES = 8 * 1024**2  # of text; a line is at most so long
@@ -202,7 +203,7 @@ def try_cast(values: pa.Array, kind: pa.DataType, name: str) -> tuple[pa.Array, 
     Raises SchemaMismatchError if no value of the type can be cast.
     """
     try:
-        return values.cast(kind), _all(values)
+        return cast_array(values, kind), _all(values)
     except pa.ArrowNotImplementedError as error:
         raise SchemaMismatchError(f"column {name!r} cannot be cast to {kind}: {error}") from error
     except pa.ArrowInvalid:
@@ -388,7 +389,7 @@ def _parsed_block(lines: list[bytes], schema: pa.Schema, unparsed: list[str]) ->
     """Parse a block; if that fails group by group, first without the lines that cannot be right."""
     with suppress(pa.ArrowInvalid):
         if lines:
-            yield _read_lines(lines, schema).select(schema.names).cast(schema)
+            yield cast_table(_read_lines(lines, schema).select(schema.names), schema)
         return
     kinds = {one.name: _python_types(one.type) for one in schema}
     for start in range(0, len(lines), _GROUP_LINES):
@@ -442,7 +443,7 @@ def _objects(lines: list[bytes], schema: pa.Schema, unparsed: list[str]) -> Iter
     except pa.ArrowInvalid:
         found = None
     if found is not None:
-        yield found.select(schema.names).cast(schema)
+        yield cast_table(found.select(schema.names), schema)
     elif len(lines) == 1:
         unparsed.append(_line_text(lines[0]))
     else:

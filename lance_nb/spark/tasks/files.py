@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_dataset
 from lance_nb.dataset.opening import destination
@@ -190,7 +191,7 @@ class FileRows:
                 columns = []
                 for column, to in zip(batch.columns, schema, strict=True):
                     try:
-                        columns.append(column.cast(to.type))
+                        columns.append(cast_array(column, to.type))
                     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                         raise SchemaMismatchError(
                             f"column {to.name!r} cannot be cast to {to.type}: {error}"

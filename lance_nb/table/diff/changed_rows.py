@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.columns import ColumnPair
@@ -140,7 +141,7 @@ def _codes(pair: ColumnPair, left: pa.ChunkedArray, right: pa.ChunkedArray) -> I
     import pyarrow.compute as pc
 
     try:
-        both = pa.chunked_array([*left.cast(right.type).chunks, *right.chunks], right.type)
+        both = pa.chunked_array([*cast_array(left, right.type).chunks, *right.chunks], right.type)
         coded = pc.dictionary_encode(both, null_encoding="encode").combine_chunks()
     except (pa.ArrowException, NotImplementedError) as exc:
         raise InvalidInputError(

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.columns import choose_columns, find_renames, pair_columns
 from lance_nb.table.diff.compare_plan import BY_ADDRESS, Identity, choose_identity, has_row_ids
@@ -136,7 +137,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field, name: str) -> pa.Array:
     if values.type == field.type:
         return values
     try:
-        return values.cast(field.type)
+        return cast_array(values, field.type)
     except pa.ArrowException:
         return pa.nulls(batch.num_rows, field.type)
 

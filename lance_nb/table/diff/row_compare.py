@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types as pt
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.arrow_parts import one_array
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.format.blob_fields import is_blob
@@ -233,7 +234,7 @@ def values_differ(old: pa.ChunkedArray | None, new: pa.ChunkedArray | None) -> M
         return np.asarray(one.is_valid().to_numpy(), np.bool_)
     if old.type != new.type:
         try:
-            old = old.cast(new.type)
+            old = cast_array(old, new.type)
         except pa.ArrowException:
             return _split(old, new)
     return differing(one_array(old), one_array(new))

@@ -20,6 +20,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import InvalidInputError
 from lance_nb.table.diff.changed_rows import ChangedRows, Comparison, MatchedRows, match_rows
@@ -137,7 +138,7 @@ def _value(pair: ColumnPair, side: str, table: pa.Table) -> pa.Array:
     found = table.column(field.name)
     if found.type != type_:
         try:
-            found = found.cast(type_)
+            found = cast_array(found, type_)
         except pa.ArrowException:
             return pa.nulls(table.num_rows, type_)
     return _one(found)

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.table.predicate.expression import Kernel, Value, one_array, scalar_of
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -105,7 +106,7 @@ def cast_value(value: Value, type_: pa.DataType) -> Value:
         return value.cast(type_, safe=False)
     if pt.is_boolean(own) and pt.is_float16(type_):
         return value.cast(pa.float32()).cast(type_)
-    return value.cast(type_)
+    return cast_array(value, type_)
 
 
 def null_of(type_: pa.DataType) -> pa.Scalar:
@@ -136,10 +137,10 @@ def _to_list(value: Value, type_: pa.DataType) -> Value:
     """Cast lists, or put each other value into a list of its own, as arrow-rs does."""
     if is_any_list(value.type):
         if not is_any_list(type_.value_type) or is_any_list(value.type.value_type):
-            return value.cast(type_)
+            return cast_array(value, type_)
         return _by_array(value, lambda rows: _nested(rows, type_))
     if pt.is_fixed_size_list(type_) or pt.is_nested(value.type):
-        return value.cast(type_)  # an error of Arrow's
+        return cast_array(value, type_)  # an error of Arrow's, except for views
 
     def single(rows: pa.Array) -> pa.Array:
         items = cast_value(rows, type_.value_type)
@@ -157,7 +158,8 @@ def _nested(rows: pa.Array, type_: pa.DataType) -> pa.Array:
     items = one_array(cast_value(rows.flatten(), type_.value_type))
     lengths = rows.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return kind.from_arrays(pa.array(offsets), items, mask=rows.is_null()).cast(type_)
+    lists = kind.from_arrays(pa.array(offsets), items, mask=rows.is_null())
+    return cast_array(lists, type_)
 
 
 def _to_text(value: Value, type_: pa.DataType) -> Value:

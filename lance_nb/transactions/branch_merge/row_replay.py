@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.blob_fields import holds_blobs
@@ -767,7 +768,7 @@ def _converted(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if pa.types.is_null(column.type):
         return pa.chunked_array([pa.nulls(len(column), field.type)])
     try:
-        return column.cast(field.type)
+        return cast_array(column, field.type)
     except pa.ArrowException as exc:
         raise NotSupportedError(
             f"values of column {field.name!r} do not convert from {column.type} to {field.type}: "
