@@ -3068,6 +3068,7 @@ class LanceDataset(OpenedVersion):
             commit_lock=commit_lock,
             build=committing.build_options(enable_stable_row_ids),
             checks_files=True,
+            is_by_hand=True,
         )
         options = committing.within(options, commit_timeout)
         uuid = options.environment.new_uuid()
@@ -3117,6 +3118,7 @@ class LanceDataset(OpenedVersion):
             enable_v2_manifest_paths=enable_v2_manifest_paths,
             commit_lock=commit_lock,
             checks_files=True,
+            is_by_hand=True,
         )
         options = committing.within(options, commit_timeout)
         made, merged = committing.commit_batch(session, current.branch, transactions, options)
@@ -3206,7 +3208,7 @@ class LanceDataset(OpenedVersion):
 
         wanted = CompactionOptions.of(given, self._snapshot.manifest.config)
         results = [rewrite.rewritten for rewrite in rewrites]
-        how = CommitOptions(checks_files=True)
+        how = CommitOptions(checks_files=True, is_by_hand=True)
         self._snapshot, metrics = compaction.commit(
             self._session, self._snapshot.branch, results, wanted, how=how
         )

@@ -34,9 +34,19 @@ def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -
     ``first_row`` is the number of the first row in messages.
     """
     fitted = _fit(array, field, type_, field.name)
-    if _has_duties(field):
-        _check_nulls(fitted, field, field.name, np.arange(first_row, first_row + len(fitted)))
+    check_nulls(fitted, field, first_row)
     return fitted
+
+
+def check_nulls(array: pa.Array, field: Field, first_row: int = 0) -> None:
+    """Raise SchemaMismatchError for a null where ``field`` or a field below it allows none."""
+    if has_required(field):
+        _check_nulls(array, field, field.name, np.arange(first_row, first_row + len(array)))
+
+
+def has_required(field: Field) -> bool:
+    """Return whether any part of the field must not be null."""
+    return any(not one.nullable for one in field.walk())
 
 
 def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Array:
@@ -128,11 +138,6 @@ def _logical(type_: pa.DataType) -> str:
 # --- nulls where none may be --------------------------------------------------------------------
 
 
-def _has_duties(field: Field) -> bool:
-    """Tell whether any part of the field must not be null."""
-    return any(not one.nullable for one in field.walk())
-
-
 def _check_nulls(array: pa.Array, field: Field, path: str, rows: np.ndarray) -> None:
     """Refuse nulls below what is not null itself. ``rows`` numbers the slots of ``array``."""
     nulls = nulls_of(array)
@@ -140,7 +145,7 @@ def _check_nulls(array: pa.Array, field: Field, path: str, rows: np.ndarray) -> 
         raise SchemaMismatchError(
             f"column {path!r} must not be null, but row {int(rows[nulls.argmax()])} is"
         )
-    if not any(_has_duties(child) for child in field.children):
+    if not any(has_required(child) for child in field.children):
         return
     kept = None if nulls is None else np.flatnonzero(~nulls)
     if kept is not None:

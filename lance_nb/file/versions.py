@@ -18,6 +18,9 @@ from lance_nb.errors import InvalidInputError, NotSupportedError
 DEFAULT_VERSION = (2, 2)
 WRITABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
+LEGACY_VERSION = "0.1"
+KNOWN_VERSIONS = frozenset({LEGACY_VERSION, "2.0", "2.1", "2.2", "2.3"})
+
 _NAMES = {"2.0": (2, 0), "0.3": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
 _UNWRITABLE = {"legacy": "0.1", "0.1": "0.1", "2.3": "2.3", "next": "2.3"}
 
@@ -38,6 +41,13 @@ def file_version_of(name: str | None) -> tuple[int, int]:
 def version_name(file_version: tuple[int, int]) -> str:
     """Return the name, "2.2" for example."""
     return f"{file_version[0]}.{file_version[1]}"
+
+
+def recorded_version(file_version: tuple[int, int]) -> str:
+    """Return the name of what a manifest records: (0, 3) is 2.0 too, below are the files of 0.1."""
+    if file_version == (0, 3):
+        return "2.0"
+    return LEGACY_VERSION if file_version < (0, 3) else version_name(file_version)
 
 
 def stable_version() -> str:

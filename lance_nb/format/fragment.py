@@ -35,6 +35,7 @@ from lance_nb.format.frozen_list import FrozenList
 from lance_nb.format.wire import parse, unknown_bytes
 from lance_nb.value_classes import dataclass
 
+NO_FIELD = -1  # a field id in DataFile.fields that is none: some writers commit it all the same
 TOMBSTONE = -2  # a field id in DataFile.fields: the column has been replaced by another file
 
 _set = object.__setattr__  # sets the fields of a frozen value in its constructor

@@ -90,8 +90,19 @@ def data_file(
 
 def column_owners(schema: Schema, file_version: tuple[int, int]) -> dict[int, int]:
     """Map field ids to columns, in the order in which columns are written."""
-    owning = _owning(schema, every=file_version < (2, 1))
+    owning = column_fields(schema, file_version)
     return {field.id: column for column, field in enumerate(owning)}
+
+
+def column_fields(schema: Schema, file_version: tuple[int, int]) -> list[Field]:
+    """List the fields that own a column, in the order in which columns are written."""
+    return list(_owning(schema, every=file_version < (2, 1)))
+
+
+def is_whole(field: Field) -> bool:
+    """Return whether a field owns the only column of itself and of the fields below it."""
+    packed = any(field.metadata.get(key) in (b"true", b"1") for key in _PACKED_KEYS)
+    return not field.children or packed or is_blob(field)
 
 
 def _owning(schema: Schema, *, every: bool) -> Iterator[Field]:
@@ -102,9 +113,8 @@ def _owning(schema: Schema, *, every: bool) -> Iterator[Field]:
     stack = list(reversed(schema.fields))
     while stack:
         field = stack.pop()
-        packed = any(field.metadata.get(key) in (b"true", b"1") for key in _PACKED_KEYS)
-        is_whole = not field.children or packed or is_blob(field)
-        if is_whole or every:
+        whole = is_whole(field)
+        if whole or every:
             yield field
-        if not is_whole:
+        if not whole:
             stack.extend(reversed(field.children))

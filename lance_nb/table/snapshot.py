@@ -18,6 +18,7 @@ from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import NotSupportedError
+from lance_nb.file.versions import LEGACY_VERSION, recorded_version
 from lance_nb.format.feature_flags import V2_FORMAT
 from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest import Manifest
@@ -83,19 +84,15 @@ def read_transaction(snapshot: Snapshot) -> bytes | memoryview | None:
     return home.read(transaction_path(manifest.transaction_file, manifest.path))
 
 
-_LEGACY, _STABLE = "0.1", "2.2"
+_STABLE = "2.2"
 
 
 def storage_version(manifest: Manifest) -> str:
     """Return the file version of newly written data, for example "2.2"."""
     said = None if manifest.data_format is None else manifest.data_format.version
-    if said is not None and said != _LEGACY:
+    if said is not None and said != LEGACY_VERSION:
         return said
     for fragment in manifest.fragments:
         for file in fragment.files:
-            if file.is_legacy:
-                return _LEGACY
-            # Files of the first 2.0 releases are recorded as 0.3.
-            major, minor = (2, 0) if file.file_version == (0, 3) else file.file_version
-            return f"{major}.{minor}"
-    return said or (_STABLE if manifest.writer_feature_flags & V2_FORMAT else _LEGACY)
+            return recorded_version(file.file_version)
+    return said or (_STABLE if manifest.writer_feature_flags & V2_FORMAT else LEGACY_VERSION)

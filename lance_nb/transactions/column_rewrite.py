@@ -30,7 +30,7 @@ from lance_nb.file.fitting import fit
 from lance_nb.format.blob_fields import holds_blobs
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.field import Field
-from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.base import Store
 from lance_nb.table.blob_copies import BlobCopies
@@ -40,6 +40,7 @@ from lance_nb.table.projection import Projection, project
 from lance_nb.table.scan import row_addresses, window_rows
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
+from lance_nb.transactions.operations.data_replacement import with_columns_in
 from lance_nb.transactions.operations.update import Update, UpdateMode
 from lance_nb.value_classes import dataclass
 
@@ -81,13 +82,7 @@ def with_file(fragment: Fragment, new_file: DataFile | None, fields: Iterable[Fi
     """Return the fragment with one more file, which holds ``fields`` from now on."""
     if new_file is None:
         return fragment
-    replaced = {one.id for top in fields for one in top.walk()}
-    kept = []
-    for file in fragment.files:
-        left = tuple(TOMBSTONE if one in replaced else one for one in file.fields)
-        if any(one != TOMBSTONE for one in left):
-            kept.append(replace(file, fields=left))
-    return replace(fragment, files=(*kept, new_file))
+    return with_columns_in(fragment, new_file, (one.id for top in fields for one in top.walk()))
 
 
 Touched = tuple[Fragment, Ints]

@@ -70,7 +70,7 @@ from lance_nb.table.file_cache import cache_manifest
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace, Committed
 from lance_nb.transactions.deletion_files import read_deletion_file, write_deletion_file
 from lance_nb.transactions.environment import attempts
-from lance_nb.transactions.file_presence import check_new_files
+from lance_nb.transactions.file_presence import check_contents, check_new_files
 from lance_nb.transactions.manifest_migration import settle_v1
 from lance_nb.transactions.new_version import (
     NewVersion,
@@ -282,9 +282,13 @@ class _Commit:
             self._options.build,
             open_snapshot=self._place.snapshot,
         )
-        built = build(self._transaction, context, self._options.apply)
+        is_by_hand = self._options.is_by_hand
+        built = build(self._transaction, context, self._options.apply, is_by_hand=is_by_hand)
         if self._options.checks_files:
             check_new_files(self._place.home, built, context.current, context.indices)
+        if is_by_hand:
+            snapshot = self._place.snapshot(built.manifest)
+            check_contents(snapshot, self._transaction.operation, built.fresh, context.current)
         return built
 
     def _scheme(self, head: ManifestName | None) -> NamingScheme:
@@ -379,9 +383,12 @@ def commit_detached(
             replace(options.build, detached_version=number),
             open_snapshot=place.snapshot,
         )
-        built = build(transaction, context)
+        built = build(transaction, context, is_by_hand=options.is_by_hand)
         if options.checks_files:
             check_new_files(place.home, built, current.manifest, current.indices)
+        if options.is_by_hand:
+            snapshot = place.snapshot(built.manifest)
+            check_contents(snapshot, transaction.operation, built.fresh, current.manifest)
         name = ManifestName(number, NamingScheme.V2)
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)

@@ -93,7 +93,8 @@ class CommitOptions:
     is recorded beside it. ``is_exact``: the change fits its read version only; any other commit
     since is a retryable conflict. ``read_manifest``: the version that the change was made for;
     it may have been cleaned up since. ``checks_files``: the files were written elsewhere, so check
-    that they are there (file_presence.py).
+    that they are there. ``is_by_hand``: the operation was put together by a caller, so check also
+    that its fragments say what their files hold (file_presence.py).
     """
 
     max_retries: int = MAX_RETRIES
@@ -110,6 +111,7 @@ class CommitOptions:
     is_exact: bool = False
     read_manifest: Manifest | None = None
     checks_files: bool = False
+    is_by_hand: bool = False
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:

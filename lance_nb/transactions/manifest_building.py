@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lance_nb.errors import DatasetNotFoundError, InvalidInputError, NotSupportedError
+from lance_nb.file.versions import recorded_version
 from lance_nb.format.feature_flags import (
     BASE_PATHS,
     COVERING_INDEX_METADATA,
@@ -57,10 +58,13 @@ def flag_words(
     *,
     row_ids: bool,
     deletions: bool,
+    mixed_versions: bool,
     no_transaction_file: bool,
 ) -> tuple[int, int]:
     """Return (reader word, writer word). ``manifest`` still has the words of the version before."""
     both = 0
+    if mixed_versions:
+        both |= MIXED_FILE_VERSIONS
     if deletions:
         both |= DELETION_FILES
     if row_ids:
@@ -210,9 +214,15 @@ class Draft:
         self.manifest = replace(self.manifest, fragments=fragments)
 
     def drop_dead_files(self) -> None:
-        """Leave out files that hold no column of the schema any more, of all fragments."""
-        found = ((one, self._with_live_files(one)) for one in self.manifest.fragments)
-        changes = {one.id: kept for one, kept in found if kept is not one}
+        """Leave out files that hold no column of the schema any more, of all fragments.
+
+        Raises InvalidInputError for a fragment that could not be read.
+        """
+        changes = {}
+        for fragment in self.manifest.fragments:
+            remaining = self._with_live_files(fragment)
+            if remaining is not fragment:
+                changes[fragment.id] = remaining
         if changes:
             self.change(changes)
 
@@ -220,14 +230,29 @@ class Draft:
         """Leave out files that hold no column of the schema, which pylance would call damage.
 
         Replaced columns leave such files behind; so does a column dropped by somebody else while
-        this fragment was being changed.
+        this fragment was being changed. Of a fragment that holds no column of the schema the files
+        stay: only they say how many rows there are, all of whose values are null. A file of which
+        every column was replaced cannot stand for them, as nobody reads such a fragment.
+
+        Raises InvalidInputError for a fragment without any other file.
         """
-        known = self.manifest.schema.field_by_id
+        field_by_id = self.manifest.schema.field_by_id
         files = tuple(
-            one
-            for one in fragment.files
-            if any(field < TOMBSTONE or known(field) is not None for field in one.fields)
+            file
+            for file in fragment.files
+            if any(field < TOMBSTONE or field_by_id(field) is not None for field in file.fields)
+        ) or tuple(
+            file for file in fragment.files if any(field != TOMBSTONE for field in file.fields)
         )
+        if not files:
+            dead = [file.path for file in fragment.files]
+            reason = f"every column in {dead} has been replaced" if dead else "it has no file"
+            raise InvalidInputError(
+                f"fragment {fragment.id} of version {self.version} could not be read: {reason}, "
+                "and a fragment needs a data file that holds at least one column. Nothing was "
+                "committed; leave the fragment out, or give its files with the fields that they "
+                "hold"
+            )
         return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
     def _data_format(self) -> DataStorageFormat | None:
@@ -256,6 +281,17 @@ class Draft:
             return before or any(one.deletion_file for one in self._fresh.values())
         return bool(self.manifest.fragments.counts().num_deletion_files.any())
 
+    def _has_other_versions(self, data_format: DataStorageFormat | None) -> bool:
+        """Return whether new data files are of another version than the dataset.
+
+        pylance reads these only where it is announced; once it is, it stays so (``STICKY``).
+        """
+        return data_format is not None and any(
+            recorded_version(file.file_version) != data_format.version
+            for fragment in self._fresh.values()
+            for file in fragment.files
+        )
+
     # --- the end ----------------------------------------------------------------------------------
 
     def finish(self) -> Built:
@@ -269,16 +305,18 @@ class Draft:
         writers = self._writers()
         if any(map(may_need_repair, writers)):  # a restored version may not say which ids it has
             self.use_fragment_ids(self.manifest.fragments.counts().ids.tolist())
+        data_format = self._data_format()
         reader, writer = flag_words(
             self.manifest,
             self.indices,
             row_ids=self.has_row_ids,
             deletions=self._has_deletions(),
+            mixed_versions=self._has_other_versions(data_format),
             no_transaction_file=self.ctx.options.no_transaction_file,
         )
         manifest = replace(
             self.manifest,
-            data_format=self._data_format(),
+            data_format=data_format,
             version=self.version,
             timestamp_ns=self.ctx.timestamp_ns,
             max_fragment_id=self._max_fragment_id,

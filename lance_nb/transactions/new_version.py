@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from lance_nb.errors import CorruptFileError, InternalError, LanceError
+from lance_nb.errors import CorruptFileError, InternalError, InvalidInputError, LanceError
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.feature_flags import DELETION_FILES, FLAGS, STABLE_ROW_IDS
@@ -43,14 +43,17 @@ def build(
     transaction: Transaction,
     ctx: ApplyContext,
     apply: Callable[[ApplyContext], Built] | None = None,
+    *,
+    is_by_hand: bool = False,
 ) -> Built:
     """Apply a transaction and check the outcome; ``apply`` makes it instead of the operation.
 
     What old releases left wrong in the version before is repaired.
 
     Raises what the operation raises; CorruptFileError where a version that the new one is made of
-    is damaged, and InternalError for any other outcome that no dataset may have: such a version is
-    never written.
+    is damaged, and for any other outcome that no dataset may have InternalError, or
+    InvalidInputError if the operation was put together by a caller (``is_by_hand``): such a version
+    is never written.
     """
     sources: list[Snapshotted] = []
 
@@ -67,17 +70,24 @@ def build(
     if any(map(may_need_repair, built.writers)):
         is_clone = transaction.operation.arm == "clone"
         built = repaired(built, ctx.open_snapshot, is_clone=is_clone)
-    check_invariants(built, ctx, sources)
+    check_invariants(built, ctx, sources, is_by_hand=is_by_hand)
     return built
 
 
 # --- check ----------------------------------------------------------------------------------------
 
 
-def check_invariants(built: Built, ctx: ApplyContext, sources: Sequence[Snapshotted] = ()) -> None:
+def check_invariants(
+    built: Built,
+    ctx: ApplyContext,
+    sources: Sequence[Snapshotted] = (),
+    *,
+    is_by_hand: bool = False,
+) -> None:
     """Check a version before it is written; ``sources`` are versions that it is made of.
 
-    Raises CorruptFileError where the current version or a source is damaged, else InternalError.
+    Raises CorruptFileError where the current version or a source is damaged, else InternalError, or
+    InvalidInputError for an operation of a caller.
     """
     problems = [
         *_version_problems(built.manifest, ctx),
@@ -94,7 +104,8 @@ def check_invariants(built: Built, ctx: ApplyContext, sources: Sequence[Snapshot
         if damage:
             expected = "a version that a change can be made of"
             raise CorruptFileError(manifest.path, None, expected, "; ".join(damage[:5]))
-    raise InternalError(
+    error = InvalidInputError if is_by_hand else InternalError
+    raise error(
         f"version {built.manifest.version} would be broken and is not written: "
         + "; ".join(problems[:5])
     )

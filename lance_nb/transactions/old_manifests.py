@@ -294,4 +294,5 @@ def _with_fields(fragment: Fragment, ids: dict[int, int]) -> Fragment:
 
 
 def _live_files(fragment: Fragment, live: set[int]) -> tuple[DataFile, ...]:
-    return tuple(one for one in fragment.files if not live.isdisjoint(one.fields))
+    files = tuple(one for one in fragment.files if not live.isdisjoint(one.fields))
+    return files or fragment.files  # without a file, nobody could read its rows

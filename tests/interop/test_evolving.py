@@ -158,6 +158,39 @@ def test_a_change_does_what_it_does_in_pylance(source: Path, tmp_path: Path, nam
     assert ours[1:] == theirs[1:]
 
 
+AFTER_A_DROP: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda _: None,
+    "delete": lambda one: one.delete("n IS NULL AND _rowaddr % 2 = 0"),
+    "update": lambda one: one.update({"n": "7"}),
+    "add columns": lambda one: one.add_columns({"m": "1"}),
+    "compact": lambda one: one.optimize.compact_files(),
+    "append": lambda one: one.insert(pa.table({"n": pa.array([5], pa.int32())})),
+    "restore": lambda one: one.restore(),
+}
+
+
+@pytest.mark.parametrize("name", AFTER_A_DROP)
+def test_rows_of_which_no_column_is_stored_any_more_can_be_read(tmp_path: Path, name: str) -> None:
+    lance = require_pylance()
+    rows = pa.table({"n": pa.array([1, 2, 3], pa.int32()), "a": [1, 2, 3]})
+    uri = str(tmp_path / "dropped")
+    dataset = lance_nb.write_dataset(rows, uri, enable_stable_row_ids=True)
+    dataset.insert(rows.select(["a"]))
+    dataset.drop_columns(["a"])  # pylance leaves a version that nobody can read
+    nulls = pa.array([None] * 3, pa.int32())
+    expected = pa.table({"n": pa.chunked_array([rows["n"].chunk(0), nulls])})
+    outcomes = []
+    for engine in (lance, lance_nb):
+        place = str(tmp_path / engine.__name__)
+        shutil.copytree(uri, place)
+        assert engine.dataset(place).to_table() == expected
+        AFTER_A_DROP[name](engine.dataset(place))
+        table = lance.dataset(place).to_table()
+        assert lance_nb.dataset(place).to_table().equals(table)
+        outcomes.append(table)
+    assert outcomes[0].equals(outcomes[1])
+
+
 UNUSUAL_PATHS = [
     ("a b", "a b"), ("select", "select"), ("it's", "it's"), ('say "x"', '`say "x"`'),
     ("x-y", "x-y"), ("null", "null"), ("データ", "データ"), ("1st", "1st"), ("a\\b", "a\\b"),

@@ -656,6 +656,7 @@ DAMAGES = (
     Damage("fragment without files", "fragment-without-files", _one_fragment(_no_files)),
     Damage("field in two files", "fields-repeated", _one_fragment(_fields_twice)),
     Damage("field that never was", "fields-unknown", _everywhere(_fields([0, 99]))),
+    Damage("field -1", "fields-unknown", _everywhere(_fields([0, -1]))),
     Damage("column that cannot be null", "field-not-stored", _everywhere(_drop_column)),
     Damage("pages", "values-damaged", _one_column),
     # checksums

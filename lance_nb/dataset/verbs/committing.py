@@ -7,14 +7,6 @@ version after a retryable conflict.
 Settings (configuration, table, schema and field metadata) are all changed the same way: keys with a
 value are set, keys with None are removed, and with ``replace`` all other keys go.
 
-The data files of a ``LanceOperation.Merge`` are checked first: fragments get their new columns one
-by one, in other processes too. A data file gives field ids in its manifest entry, names and types
-in itself; where a function named the column otherwise, or made another type, for one of the
-fragments, a commit would mix the values of two columns or make a fragment unreadable. pylance
-commits such fragments.
-
-Limits: files of 0.1 do not describe themselves. Of extension types and dictionaries only the names
-are compared.
 Source: ``LanceDataset.commit``, ``commit_batch``, ``read_transaction`` of pylance 14.0.2; message
 ``Transaction.UpdateConfig`` of lance.table.
 """
@@ -25,7 +17,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Any, TypeVar
 
 from lance_nb.dataset import provenance
@@ -34,15 +25,10 @@ from lance_nb.dataset.session import Session
 from lance_nb.errors import (
     ArgumentError,
     InvalidInputError,
-    SchemaMismatchError,
     VersionNotFoundError,
 )
-from lance_nb.file.reader import FileReader
-from lance_nb.format.field import Field
-from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.schema import Schema
 from lance_nb.storage.sync_later import synced_together
-from lance_nb.storage.threads import run_all
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import INTERVAL
 from lance_nb.table.snapshot import Snapshot
@@ -51,7 +37,6 @@ from lance_nb.transactions.commit import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.environment import Environment, retrying
 from lance_nb.transactions.operation import BaseOperation, BuildOptions, Operation
-from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
@@ -193,57 +178,6 @@ def restore_to(version: int) -> Restore:
     return Restore(version)
 
 
-_DICTIONARY = "dict:"
-
-
-def check_merged_files(current: Snapshot, operation: Merge) -> None:
-    """Raise SchemaMismatchError for a new file that does not have the columns of the schema."""
-    before = {file.path for one in current.manifest.fragments for file in one.files}
-    added = [
-        (fragment, file)
-        for fragment in operation.fragments
-        for file in fragment.files
-        if file.path not in before and not file.is_legacy
-    ]
-    schema = operation.schema.tree
-    run_all([partial(_check, current, fragment, file, schema) for fragment, file in added])
-
-
-def _check(current: Snapshot, fragment: Fragment, file: DataFile, schema: Schema) -> None:
-    store, path = current.locations.locate(file.location(), file.base_id)
-    reader = current.files.get(store, path, file.file_size_bytes or 0)
-    if not isinstance(reader, FileReader):
-        return
-    wanted = schema.project_by_ids(file.fields)
-    problem = next(_differences(wanted.fields, reader.schema.fields, ""), None)
-    if problem is not None:
-        raise SchemaMismatchError(
-            f"fragment {fragment.id}: {problem} in its new file {file.path!r}; add the same "
-            "columns to every fragment, and commit the schema that this call returned"
-        )
-
-
-def _differences(wanted: Sequence[Field], found: Sequence[Field], above: str) -> Iterator[str]:
-    by_name = {one.name: one for one in found}
-    for field in wanted:
-        path = above + field.name
-        other = by_name.get(field.name)
-        if other is None:
-            names = ", ".join(repr(above + one.name) for one in found) or "none"
-            yield f"column {path!r} of the schema is not among the columns ({names})"
-        elif _is_compared(field, other) and field.logical_type != other.logical_type:
-            yield f"column {path!r} is {field.logical_type} in the schema, but {other.logical_type}"
-        elif field.children and other.children:
-            yield from _differences(field.children, other.children, f"{path}.")
-
-
-def _is_compared(field: Field, other: Field) -> bool:
-    return not any(
-        one.extension_name or one.logical_type.startswith(_DICTIONARY) or one.metadata
-        for one in (field, other)
-    )
-
-
 _FILE_NAME_PART = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -305,8 +239,6 @@ def commit(
     if not is_pinned and current is not None:
         transaction = replace(transaction, read_version=current.version)
     branch = None if current is None else current.branch
-    if current is not None and isinstance(transaction.operation, Merge):
-        check_merged_files(current, transaction.operation)
     return commit_transaction(session, branch, transaction, options)
 
 

@@ -21,16 +21,22 @@ RowDatasetVersionSequence of lance.table.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.errors import CorruptFileError, LanceError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.fitting import check_nulls
+from lance_nb.file.metadata import parse_descriptor
+from lance_nb.file.reader import FileReader
+from lance_nb.format.blob_fields import holds_blobs, is_blob
 from lance_nb.format.deletion_vector import DeletionVector
-from lance_nb.format.fragment import DataFile, Fragment, InlineSequence
+from lance_nb.format.field import Field
+from lance_nb.format.fragment import NO_FIELD, DataFile, Fragment, InlineSequence
+from lance_nb.format.logical_types import is_nested, leaf_to_arrow
 from lance_nb.format.row_sequences import (
     Range,
     RangeWithHoles,
@@ -38,6 +44,7 @@ from lance_nb.format.row_sequences import (
     RowVersionSequence,
     Segment,
 )
+from lance_nb.format.schema import Schema
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.fragment_reader import (
     Column,
@@ -49,10 +56,17 @@ from lance_nb.table.fragment_reader import (
 from lance_nb.table.projection import Projection, project
 from lance_nb.table.row_ids import created_at_versions, fragment_row_ids, last_updated_at_versions
 from lance_nb.table.scan import one_range, window_rows
+from lance_nb.table.single_file import column_fields, is_whole
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
 PAIRS_MAX = 1_000_000
+NO_COLUMN = -1  # of a field that has none of its own, where it is listed all the same
+ALIKE_IN_2_0 = (  # both have 64-bit offsets
+    {"string", "large_string"},
+    {"binary", "large_binary"},
+)  # 64-bit offsets, both
+DICTIONARY = "dict:"  # begins the logical type of a dictionary
 _ROWS_PER_HOLE = 64  # above, holes cut a range into ranges instead of being written out
 U64s = npt.NDArray[np.uint64]
 
@@ -77,14 +91,16 @@ def cheap_checks(snapshot: Snapshot, fragment: Fragment) -> Iterator[Check]:
         yield Check("fragment-without-files", "", partial(_no_files, fragment))
         return
     yield Check("fields-repeated", "", partial(_check_fields, fragment))
-    yield Check("field-not-stored", "", partial(_check_stored, snapshot, fragment))
+    yield Check("field-not-stored", "", partial(check_stored, snapshot, fragment))
     for file in fragment.files:
         path = f"data/{file.path}"
+        if NO_FIELD in file.fields:
+            yield Check("fields-unknown", path, partial(_no_field, fragment, file))
         for code, run in (
             ("data-file-size", _check_size),
             ("data-file-damaged", _check_open),
-            ("data-file-rows", _check_rows),
-            ("data-file-columns", _check_columns),
+            ("data-file-rows", check_rows),
+            ("data-file-columns", check_columns),
         ):
             yield Check(code, path, partial(run, snapshot, fragment, file), file.path)
     if fragment.deletion_file is not None:
@@ -106,12 +122,18 @@ def cheap_checks(snapshot: Snapshot, fragment: Fragment) -> Iterator[Check]:
 def value_checks(snapshot: Snapshot, fragment: Fragment) -> Iterator[Check]:
     """Yield a check per column that decodes all of its values."""
     for field in snapshot.manifest.schema:
-        run = partial(_check_column, snapshot, fragment, field.name)
+        run = partial(check_values, snapshot, fragment, field.name)
         yield Check("values-damaged", f"column {field.name!r}", run)
 
 
 def _no_files(fragment: Fragment) -> int:
     raise CorruptFileError(_name(fragment), None, "at least one data file", "none")
+
+
+def _no_field(fragment: Fragment, file: DataFile) -> int:
+    place = f"data file {file.path!r}"
+    found = f"{NO_FIELD}, which is none: nobody reads that column"
+    raise CorruptFileError(_name(fragment), None, "field ids of the schema", found, place)
 
 
 def _name(fragment: Fragment) -> str:
@@ -134,7 +156,7 @@ def _repeats(fields: list[int]) -> bool:
     return len(set(fields)) < len(fields)
 
 
-def _check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
+def check_stored(snapshot: Snapshot, fragment: Fragment) -> int:
     """Check that a column that cannot be null is in one of the files."""
     stored = {one for file in fragment.files for one in columns_of(fragment, file)}
     for field in snapshot.manifest.schema:
@@ -166,7 +188,8 @@ def _check_open(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
     return 0
 
 
-def _check_rows(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
+def check_rows(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
+    """Check that a file has the rows of its fragment, which 0 leaves to the file."""
     reader = open_file(snapshot, fragment, file)
     expected = fragment.physical_rows
     if expected not in (0, reader.num_rows):
@@ -175,16 +198,59 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
     return 0
 
 
-def _check_columns(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
-    """Check that the columns that the manifest names are in the file."""
+def check_columns(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int:
+    """Check that a file has the columns that the manifest names, each of the type of its field."""
     reader = open_file(snapshot, fragment, file)
-    known = {page.column for page in reader.list_pages()}
-    owners = columns_of(fragment, file)
-    lost = [field for field, column in owners.items() if known and column > max(known)]
-    if lost and not file.is_legacy and reader.num_rows:
-        expected_columns = f"a column for field {lost[0]}"
-        raise CorruptFileError(reader.path, None, expected_columns, f"{max(known) + 1} columns")
+    if not isinstance(reader, FileReader):
+        return 0  # a 0.1 file finds its pages by field id and does not describe itself
+    stored = _described_columns(bytes(reader.global_buffer(0)), reader.file_version)
+    if len(stored) != reader.num_columns:
+        stored = ()  # the first 2.0 files have two columns for a text
+    for field_id, column in columns_of(fragment, file).items():
+        field = snapshot.manifest.schema.field_by_id(field_id)
+        if field is None:
+            continue
+        place = f"column {field.name!r}"
+        if file.file_version >= (2, 1) and not is_whole(field):
+            if column != NO_COLUMN:
+                expected = f"no column for field {field_id}, whose fields have their own"
+                raise CorruptFileError(reader.path, None, expected, str(column), place)
+        elif not 0 <= column < reader.num_columns:
+            expected = f"a column number below {reader.num_columns} for field {field_id}"
+            raise CorruptFileError(reader.path, None, expected, str(column), place)
+        elif column < len(stored) and not is_described_as(
+            field, stored[column], reader.file_version
+        ):
+            found = f"{stored[column].logical_type} in column {column}"
+            expected = f"{field.logical_type}, the type in the schema"
+            raise CorruptFileError(reader.path, None, expected, found, place)
     return 0
+
+
+@lru_cache(maxsize=4)
+def _described_columns(descriptor: bytes, file_version: tuple[int, int]) -> Sequence[Field]:
+    """Return the fields of a file that own a column; files written together describe the same."""
+    described, _ = parse_descriptor(memoryview(descriptor))
+    return column_fields(Schema.from_pb(described.fields, described.metadata), file_version)
+
+
+def is_described_as(field: Field, stored: Field, file_version: tuple[int, int]) -> bool:
+    """Return whether types are stored alike, as far as the descriptor of a file tells."""
+    if any(
+        one.extension_name or one.logical_type.startswith(DICTIONARY) or is_blob(one)
+        for one in (field, stored)
+    ):
+        return True
+    if is_nested(field.logical_type):
+        return is_nested(stored.logical_type)  # lists of structs have had two names
+    try:
+        leaf_to_arrow(field.logical_type)
+    except NotSupportedError:
+        return True  # a type of a newer writer
+    types = {field.logical_type, stored.logical_type}
+    if file_version < (2, 1) and types in ALIKE_IN_2_0:
+        return True
+    return len(types) == 1
 
 
 def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> int:
@@ -193,7 +259,8 @@ def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> int:
     return 0
 
 
-def _check_column(snapshot: Snapshot, fragment: Fragment, name: str) -> int:
+def check_values(snapshot: Snapshot, fragment: Fragment, name: str) -> int:
+    """Decode every value of a column and check it; returns the number of rows."""
     projection = project(snapshot.manifest.schema, [name])
     return sum(
         _check_values(snapshot, fragment, column, projection) for column in projection.columns
@@ -209,6 +276,7 @@ def _check_values(
         rows = one_range(start, min(start + step, num_rows))
         for array in read_rows(snapshot, fragment, [column], rows):
             _validate(array, fragment, column)
+            _check_required(array, fragment, column, start)
     return num_rows
 
 
@@ -219,6 +287,20 @@ def _validate(array: pa.ChunkedArray, fragment: Fragment, column: Column) -> Non
         where = f"fragment {fragment.id}"
         place = f"column {column.field.name!r}"
         raise CorruptFileError(where, None, "values of its type", str(error), place) from error
+
+
+def _check_required(array: pa.ChunkedArray, fragment: Fragment, column: Column, row: int) -> None:
+    """Check that a column has no null where its schema allows none: pylance cannot read it."""
+    if holds_blobs(column.field):
+        return  # their descriptions are values of another shape
+    for chunk in array.chunks:
+        try:
+            check_nulls(chunk, column.field, row)
+        except SchemaMismatchError as error:
+            place = f"column {column.field.name!r}"
+            expected = "values where the schema allows no null"
+            raise CorruptFileError(_name(fragment), None, expected, str(error), place) from error
+        row += len(chunk)
 
 
 # --- stable row ids -------------------------------------------------------------------------------

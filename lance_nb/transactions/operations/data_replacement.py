@@ -1,23 +1,23 @@
 """DataReplacement: other files for columns of some fragments; rows stay where they are.
 
-A new file takes the place of the one with the same fields and file version. Where no file holds
-these fields (a column that is null so far) it is added. Indices on the fields no longer cover the
-fragment; with stable row ids, all its rows count as updated.
+A new file takes the place of the one with the same fields and file version. Else it is added, and
+the fields become tombstones in the files that hold them; a column that was null so far is in none.
+Indices on the fields no longer cover the fragment; with stable row ids, all its rows count as
+updated.
 
-Limits: all new files hold the same fields; a file that holds some of them and others is not taken
-apart.
+Limits: all new files hold the same fields.
 Source: message ``Transaction.DataReplacement`` of lance.table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions.index_upkeep import prune_fields
 from lance_nb.transactions.manifest_building import Draft
@@ -78,7 +78,7 @@ class DataReplacement(BaseOperation):
         return message
 
     def apply(self, ctx: ApplyContext) -> Built:
-        """Return the version with the files. Raises InvalidInputError if a file does not fit."""
+        """Return the version with the files. Raises InvalidInputError."""
         draft = Draft.of(ctx, self)
         if len({one.new_file.fields for one in self.replacements}) > 1:
             raise InvalidInputError("all files of a data replacement hold the same fields")
@@ -110,22 +110,28 @@ class DataReplacement(BaseOperation):
         )
 
 
-def _with_file(fragment: Fragment, new: DataFile) -> Fragment:
+def with_columns_in(fragment: Fragment, new: DataFile, field_ids: Iterable[int]) -> Fragment:
+    """Return the fragment with one more file, which alone holds these fields from now on."""
+    replaced = set(field_ids)
     files = []
-    found = False
-    for one in fragment.files:
-        same = one.fields == new.fields and one.file_version == new.file_version
-        found |= same
-        moved = replace(
-            one, path=new.path, file_size_bytes=new.file_size_bytes, base_id=new.base_id
-        )
-        files.append(moved if same else one)
-    held = {field for one in fragment.files for field in one.fields}
-    if not found and held.isdisjoint(new.fields):
-        return replace(fragment, files=(*fragment.files, new))
-    if not found:
-        raise InvalidInputError(
-            f"no file of fragment {fragment.id} holds exactly the fields {list(new.fields)} in file"
-            f" version {new.file_version[0]}.{new.file_version[1]}: the new file cannot replace one"
-        )
-    return replace(fragment, files=tuple(files))
+    for file in fragment.files:
+        fields = tuple(TOMBSTONE if field in replaced else field for field in file.fields)
+        if any(field != TOMBSTONE for field in fields):
+            files.append(file if fields == file.fields else replace(file, fields=fields))
+    return replace(fragment, files=(*files, new))
+
+
+def _with_file(fragment: Fragment, new: DataFile) -> Fragment:
+    alike = [
+        file.fields == new.fields and file.file_version == new.file_version
+        for file in fragment.files
+    ]
+    if not any(alike):
+        return with_columns_in(fragment, new, (field for field in new.fields if field >= 0))
+    files = tuple(
+        replace(file, path=new.path, file_size_bytes=new.file_size_bytes, base_id=new.base_id)
+        if is_alike
+        else file
+        for file, is_alike in zip(fragment.files, alike, strict=True)
+    )
+    return replace(fragment, files=files)

@@ -9,6 +9,7 @@ Source: message ``Transaction.Delete`` of lance.table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
@@ -62,11 +63,29 @@ class Delete(BaseOperation):
         return message
 
     def apply(self, ctx: ApplyContext) -> Built:
-        """Return the version without the rows. Raises InvalidInputError for unknown fragments."""
+        """Return the version without the rows. Raises InvalidInputError for unknown fragments.
+
+        Of a fragment that is changed only the deletion file counts, as in pylance: its data files
+        are those of the version that is there.
+        """
         draft = Draft.of(ctx, self)
-        draft.change_known(self.updated_fragments, self.deleted_fragment_ids)
+        draft.change_known(self._with_deletions(draft), self.deleted_fragment_ids)
         retain_useful(draft)
         return draft.finish()
+
+    def _with_deletions(self, draft: Draft) -> list[Fragment]:
+        current = draft.current.fragments.with_ids(one.id for one in self.updated_fragments)
+        return [
+            fragment
+            if fragment.id not in current
+            else replace(
+                current[fragment.id],
+                deletion_file=fragment.deletion_file,
+                # Old releases did not record the number; who deletes has counted the rows.
+                physical_rows=current[fragment.id].physical_rows or fragment.physical_rows,
+            )
+            for fragment in self.updated_fragments
+        ]
 
     def footprint(self) -> Footprint:
         """Return the fragments it changes and removes."""

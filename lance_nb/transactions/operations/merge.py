@@ -95,6 +95,13 @@ class Merge(BaseOperation):
                 f"a Merge lists every fragment, but fragment {min(missing)} is not among its "
                 f"{len(self.fragments)}"
             )
+        for fragment in self.fragments:
+            old = before.get(fragment.id)
+            if old is not None and 0 < old.physical_rows != fragment.physical_rows > 0:
+                raise InvalidInputError(
+                    f"a Merge keeps the rows of every fragment, but fragment {fragment.id} has "
+                    f"{old.physical_rows} of them and is to have {fragment.physical_rows}"
+                )
         metadata = self.schema.tree.metadata or draft.current.schema.metadata
         draft.set_schema(Schema(self.schema.tree.fields, metadata))
         merged = draft.assign_row_ids(list(self.fragments))

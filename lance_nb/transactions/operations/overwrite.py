@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lance_nb._pb import transaction as pb
 from lance_nb.errors import InvalidInputError
+from lance_nb.file.versions import recorded_version
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.frozen_list import FrozenList
@@ -152,7 +153,7 @@ def storage_format(
     fragments: Iterable[Fragment], wanted: str | None, before: Manifest
 ) -> DataStorageFormat:
     """Return the format to record. Raises InvalidInputError for files of other versions."""
-    found = {version_text(one.file_version) for part in fragments for one in part.files}
+    found = {recorded_version(one.file_version) for part in fragments for one in part.files}
     if len(found) > 1 or (wanted is not None and found - {wanted}):
         versions = ", ".join(sorted(found))
         expected = "of one version" if wanted is None else f"of version {wanted}"
@@ -160,12 +161,3 @@ def storage_format(
     if found or wanted is not None:
         return DataStorageFormat(FILE_FORMAT, wanted or found.pop())
     return before.data_format or DataStorageFormat(FILE_FORMAT, DEFAULT_FILE_VERSION)
-
-
-def version_text(file_version: tuple[int, int]) -> str:
-    """Return "2.2" for (2, 2)."""
-    if file_version == (0, 3):
-        return "2.0"
-    if file_version < (0, 3):
-        return "0.1"
-    return f"{file_version[0]}.{file_version[1]}"

@@ -9,7 +9,6 @@ Source: message ``Transaction.Project`` of lance.table (schema metadata is not p
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -66,14 +65,7 @@ class Project(BaseOperation):
         """Return the version with the schema."""
         draft = Draft.of(ctx, self)
         draft.set_schema(Schema(self.schema.tree.fields, draft.current.schema.metadata))
-        left = {one.id for one in self.schema.tree.walk()}
-        changes = {}
-        for one in draft.current.fragments:
-            files = tuple(file for file in one.files if not left.isdisjoint(file.fields))
-            if len(files) != len(one.files):
-                changes[one.id] = replace(one, files=files)
-        if changes:
-            draft.change(changes)
+        draft.drop_dead_files()
         retain_useful(draft)
         return draft.finish()
 

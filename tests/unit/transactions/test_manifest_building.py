@@ -7,20 +7,22 @@ from dataclasses import replace
 import pytest
 
 import lance_nb
-from lance_nb.errors import NotSupportedError
+from lance_nb.errors import InvalidInputError, NotSupportedError
 from lance_nb.format.feature_flags import (
     BASE_PATHS,
     COVERING_INDEX_METADATA,
     DELETION_FILES,
     FIELD_IDS_NOT_REUSED,
+    MIXED_FILE_VERSIONS,
     NO_TRANSACTION_FILES,
     SPILLED_ROW_LINEAGE,
     STABLE_ROW_IDS,
     TABLE_CONFIG,
 )
-from lance_nb.format.fragment import DataFile
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.format.schema import Schema
 from lance_nb.transactions.manifest_building import (
     STICKY,
     WRITER,
@@ -30,6 +32,8 @@ from lance_nb.transactions.manifest_building import (
 )
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.delete import Delete
+from lance_nb.transactions.operations.project import Project
+from lance_nb.transactions.operations.update import Update
 from tests.support.versions import SCHEMA, Versions, deleted, index, minimal_manifest, new_fragment
 
 
@@ -72,9 +76,48 @@ def test_a_file_of_a_column_that_was_dropped_meanwhile_is_left_out() -> None:
     gone = DataFile("gone.lance", (7,), (0,), 2, 2)
     hidden = DataFile("hidden.lance", (-3,), (0,), 2, 2)
     old = versions.fragment(0)
-    stale = deleted(replace(old, files=(*old.files, gone, hidden)), 1)
-    versions.apply(Delete((stale,)))
+    stale = replace(old, files=(*old.files, gone, hidden))
+    versions.apply(Update(updated_fragments=(stale,)))
     assert [one.path for one in versions.fragment(0).files] == ["first0.lance", "hidden.lance"]
+
+
+def with_fields(fragment: Fragment, *ids: int) -> Fragment:
+    return replace(fragment, files=[replace(fragment.files[0], fields=ids)])
+
+
+@pytest.mark.parametrize("ids", [(-1, -1, -1), (7, 8, 9), (-2, -2, 9)])
+def test_the_last_file_of_a_fragment_stays(ids: tuple[int, ...]) -> None:
+    versions = Versions(1)
+    odd = with_fields(new_fragment("x"), *ids)
+    versions.apply(Append((odd,)))
+    versions.apply(Project(Schema(SCHEMA.fields[1:]), True))
+    assert versions.fragment(1).files == odd.files
+
+
+def test_a_fragment_without_a_file_that_is_read_is_refused() -> None:
+    versions = Versions(1)
+    dead = with_fields(new_fragment("x"), -2, -2, -2)
+    for odd, reason in ((dead, "has been replaced"), (replace(dead, files=()), "it has no file")):
+        for change in (Append((odd,)), Update(updated_fragments=(replace(odd, id=0),))):
+            with pytest.raises(InvalidInputError, match=reason):
+                versions.apply(change)
+
+
+def test_a_delete_takes_the_deletion_file_only() -> None:
+    versions = Versions(1)
+    old = versions.fragment(0)
+    versions.apply(Delete((deleted(with_fields(old, -1, -1, -1), 1),)))
+    assert versions.fragment(0) == deleted(old, 1)
+
+
+def test_files_of_another_version_are_announced() -> None:
+    versions = Versions(1)
+    other = new_fragment("x")
+    other = replace(other, files=[replace(other.files[0], file_minor_version=1)])
+    for change in (Append((other,)), Delete(deleted_fragment_ids=(1,))):  # it stays so
+        versions.apply(change)
+        flags = versions.manifest.reader_feature_flags, versions.manifest.writer_feature_flags
+        assert flags == (MIXED_FILE_VERSIONS, MIXED_FILE_VERSIONS)
 
 
 def test_a_detached_version_has_the_number_it_was_given() -> None:
@@ -104,7 +147,13 @@ def test_flags_and_fields_we_do_not_know_forbid_writing() -> None:
 
 
 def words(manifest: Manifest, *indices: object, **given: bool) -> tuple[int, int]:
-    known = {"row_ids": False, "deletions": False, "no_transaction_file": False, **given}
+    known = {
+        "row_ids": False,
+        "deletions": False,
+        "mixed_versions": False,
+        "no_transaction_file": False,
+        **given,
+    }
     return flag_words(manifest, list(indices), **known)
 
 

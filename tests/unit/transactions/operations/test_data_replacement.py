@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.format.fragment import DataFile
+from lance_nb.format.fragment import TOMBSTONE, DataFile
 from lance_nb.format.row_sequences import RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.conflict_grid import check
@@ -52,10 +52,16 @@ def test_a_column_that_was_null_gets_its_first_file() -> None:
     assert versions.fragment(1).files[-1] == FILE
 
 
-def test_a_file_that_fits_no_other_is_refused() -> None:
+def test_a_file_with_some_fields_of_another_leaves_tombstones_there() -> None:
     versions = Versions(1)
-    with pytest.raises(InvalidInputError, match="exactly the fields"):
-        versions.apply(replacement())
+    versions.apply(replacement())
+    before, after = versions.fragment(0).files
+    assert before.fields == (0, 1, TOMBSTONE)
+    assert after == FILE
+
+
+def test_a_file_for_no_fragment_or_of_other_fields_is_refused() -> None:
+    versions = Versions(1)
     with pytest.raises(InvalidInputError, match="fragment 9"):
         versions.apply(replacement(9))
     two = (*replacement(0).replacements, DataReplacementGroup(0, replace(FILE, fields=(1,))))

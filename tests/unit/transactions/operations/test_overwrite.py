@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lance_nb.errors import InvalidInputError
+from lance_nb.file.versions import recorded_version
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.manifest import BasePath, DataStorageFormat
 from lance_nb.transactions.operations.create_index import CreateIndex
-from lance_nb.transactions.operations.overwrite import Overwrite, storage_format, version_text
+from lance_nb.transactions.operations.overwrite import Overwrite, storage_format
 from lance_nb.transactions.operations.update_config import UpdateConfig, UpdateMap
 from tests.support.versions import SCHEMA, Versions, index, minimal_manifest, new_fragment
 
@@ -93,7 +94,7 @@ def test_asked_for_found_kept_or_default() -> None:
     ("stored", "text"), [((0, 3), "2.0"), ((2, 0), "2.0"), ((0, 1), "0.1"), ((2, 2), "2.2")]
 )
 def test_names_of_versions(stored: tuple[int, int], text: str) -> None:
-    assert version_text(stored) == text
+    assert recorded_version(stored) == text
 
 
 def test_files_of_several_versions_are_refused() -> None:
