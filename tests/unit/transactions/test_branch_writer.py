@@ -218,16 +218,15 @@ def test_ctrl_c_in_a_creation_leaves_no_name_without_versions(parent: str | None
                 break
             table.root.world.plan = no_faults
             names = refs.branch_names(table.inner)
-            assert not [name for name in names if refs.unfinished_problem(table.inner, name)], (
-                number
-            )
+            problems = [refs.unfinished_problem(table.inner, name) for name in names]
+            assert not any(problems), f"{fault} at {number}: {problems}"
             if "dev" in names:
                 assert load_latest(table.inner.child("tree/dev")).branch == "dev"
                 with pytest.raises(RefConflictError, match="already exists"):
                     _branches(table).create("dev", Target(parent, 2))
             else:
                 assert _branches(table).create("dev", Target(parent, 2)).version == 2
-    assert interrupts > 20
+    assert interrupts >= 18
 
 
 def test_a_creation_that_is_interrupted_on_a_full_disk_leaves_what_can_be_completed():
