@@ -22,21 +22,25 @@ Vector          ``auxiliary.idx``               ``_rowid``; rows without a vecto
 
 Every live row is in a zone too. A zone covers the rows ``start`` to ``start + length`` of a
 fragment, and every value of these lies between its ``min`` and ``max``. The set of a key holds the
-rows that have the value, in a list anywhere. Both are compared with the column.
+rows that have the value, in a list anywhere, and no others. Both are compared with the column.
+
+The work grows with the rows and not with the keys: all sets of a part of the file are decoded at
+once, and pairs of row and key are compared as sorted numbers.
 
 Limits: of other kinds the files are opened, and values are not compared. Columns at the top level
 are compared, by the fragments that the index covers; zones only of numbers, dates and times, and
 neither NaN nor null. Memory: at most ``ROWS_AT_ONCE`` rows of the dataset are held as numbers, and
-keys of more rows are not compared.
+``PAIRS_AT_ONCE`` pairs of these with a key: lists of more items are not compared. A file is read
+once for each part of so many rows.
 Source: files that pylance 14.0.2 writes.
 """
 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,13 +59,15 @@ from lance_nb.file.columns import assemble, leaves_of
 from lance_nb.file.reader import FileReader
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
+from lance_nb.format.fragment_reuse import REUSE_INDEX
 from lance_nb.format.index_metadata import IndexMetadata
-from lance_nb.format.roaring import check_portable
+from lance_nb.format.tree_maps import parse_tree_maps
 from lance_nb.storage.base import Store
 from lance_nb.table.deletions import read_deletions
 from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.indices import read_indices, remap_row_addrs
+from lance_nb.table.index_search import different
+from lance_nb.table.indices import follow_addresses, read_indices
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
@@ -71,6 +77,7 @@ from lance_nb.table.verification.findings import Finding
 from lance_nb.value_classes import dataclass
 
 ROWS_AT_ONCE = 4_000_000
+PAIRS_AT_ONCE = 16_000_000
 _WINDOW_ROWS = 1 << 18
 _WINDOW_BYTES = 8 * 1024 * 1024
 _VERSIONS_KNOWN = {"BTree": 1, "Bitmap": 0, "LabelList": 1, "ZoneMap": 0, "BloomFilter": 0}
@@ -87,21 +94,27 @@ _DOCUMENTS = re.compile(r"(?:part_\d+_)?docs\.lance")
 _COMPLETE = ("BTree", "Bitmap")  # each live row once
 _KEYED = ("Bitmap", "LabelList")
 _READABLE = (".lance", ".idx")
-_COUNT, _ENTRY = struct.Struct("<I"), struct.Struct("<II")
 _ZONE = ("min", "max", "fragment_id", "zone_start", "zone_length")
 _SHIFT = np.uint64(32)
 _OFFSET = np.uint64(0xFFFFFFFF)
 U64s = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+_NO_ROWS: U64s = np.zeros(0, np.uint64)
 Values = tuple[pa.Array, U64s]
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment, in the version in which it is checked, and the fragments that it covers."""
+    """One segment, in the version in which it is checked, and the fragments that it covers.
+
+    ``reuse`` is the fragment-reuse index of the version.
+    """
 
     snapshot: Snapshot
     index: IndexMetadata
     fragments: tuple[Fragment, ...]
+    reuse: IndexMetadata | None = None
 
     @property
     def by_address(self) -> bool:
@@ -125,13 +138,16 @@ def index_findings(
     Where ``contents`` is False for a uuid, its files are opened, and the rows in them not read.
     Raises CorruptFileError for an index section that cannot be read.
     """
-    by_id = {one.id: one for one in snapshot.manifest.fragments}
-    for index in read_indices(snapshot):
-        if not wanted(index.uuid) or index.is_system:
-            continue
+    fragments, every = snapshot.manifest.fragments, read_indices(snapshot)
+    indices = [index for index in every if wanted(index.uuid) and not index.is_system]
+    reuse = next((index for index in every if index.name == REUSE_INDEX), None)
+    if not indices:
+        return
+    positions = {number: place for place, number in enumerate(fragments.counts().ids.tolist())}
+    for index in indices:
         numbers = index.fragment_ids(snapshot.manifest.path) or BitMap()
-        mine = tuple(by_id[one] for one in numbers if one in by_id)
-        segment = Segment(snapshot, index, mine)
+        covered = tuple(fragments[positions[number]] for number in numbers if number in positions)
+        segment = Segment(snapshot, index, covered, reuse)
         found = list(_file_findings(segment))
         yield from found
         if not found and contents(index.uuid):
@@ -190,11 +206,9 @@ def _content_findings(segment: Segment, name: str) -> Iterator[Finding]:
             else:
                 yield from _zone_findings(segment, reader, name)
             return
-        found = list(_set_findings(segment, reader, name))
-        yield from found
-        if not found and segment.index.kind in _KEYED:
-            yield from _key_findings(segment, reader, name)
-        elif not found and segment.index.kind == "BTree":
+        findings = list(_set_findings(segment, reader, name))
+        yield from findings
+        if not findings and segment.index.kind == "BTree":
             yield from _sorted_value_findings(segment, reader, name)
     except NotSupportedError:
         return
@@ -203,30 +217,43 @@ def _content_findings(segment: Segment, name: str) -> Iterator[Finding]:
 
 
 def _set_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
-    """Compare the rows that are in the file with those that should be."""
-    for row in _unknown_rows(segment, reader):
-        yield _finding(segment, "index-rows-unknown", _row_text(segment, row, "never was"), name)
-        break
-    if segment.index.kind not in _COMPLETE:
-        return
-    for expected in _expected(segment):
-        times = np.zeros(len(expected), np.uint8)
-        for rows in _rows(segment, reader):
-            at = np.minimum(np.searchsorted(expected, rows), len(expected) - 1)
-            at = at[expected[at] == rows]
-            again = at[times[at] > 0]
-            unique, counts = np.unique(at, return_counts=True)
-            times[unique] = np.minimum(times[unique] + counts, 2)
-            times[again] = 2
-        missing = np.flatnonzero(times == 0)
-        if missing.size:
-            more = f" ({missing.size:,} rows are missing)" if missing.size > 1 else ""
-            text = _row_text(segment, int(expected[missing[0]]), "is not in it") + more
-            yield _finding(segment, "index-rows-missing", text, name)
-        again = np.flatnonzero(times > 1)
-        if again.size and segment.by_address:
-            text = _row_text(segment, int(expected[again[0]]), "is in it several times")
-            yield _finding(segment, "index-rows-repeated", text, name)
+    """Compare the rows that are in the file with those that should be, and sets with values."""
+    keys = _keys_of(segment, reader)
+    has_parts = segment.index.kind in _COMPLETE or keys is not None
+    is_whole = True
+    for number, part in enumerate(_parts(segment) if has_parts else [Part((), _NO_ROWS)]):
+        entries = PartEntries(part.rows, keys)
+        unknown: list[int] = []
+        for sets, rows in _entries(segment, reader, None if number == 0 else part):
+            if number == 0 and not unknown:
+                unknown = _unknown_rows(segment, rows)
+            if has_parts:
+                entries.add(sets, rows)
+        for row in unknown[:1]:
+            is_whole = False
+            text = _row_text(segment, row, "never was")
+            yield _finding(segment, "index-rows-unknown", text, name)
+        if segment.index.kind in _COMPLETE:
+            for code, text in _times_findings(segment, entries):
+                is_whole = False
+                yield _finding(segment, code, text, name)
+        if keys is not None and is_whole:
+            text = _key_problem(segment, keys, part, entries)
+            if text:
+                yield _finding(segment, "index-values-wrong", text, name)
+                return
+
+
+def _times_findings(segment: Segment, entries: PartEntries) -> Iterator[tuple[str, str]]:
+    """Find live rows that are in the file not at all, or several times."""
+    missing = entries.rows[entries.times == 0]
+    if missing.size:
+        more = f" ({missing.size:,} rows are missing)" if missing.size > 1 else ""
+        yield "index-rows-missing", _row_text(segment, int(missing[0]), "is not in it") + more
+    repeated = entries.rows[entries.times > 1]
+    if repeated.size and segment.by_address:
+        text = _row_text(segment, int(repeated[0]), "is in it several times")
+        yield "index-rows-repeated", text
 
 
 def _row_text(segment: Segment, row: int, what: str) -> str:
@@ -235,33 +262,33 @@ def _row_text(segment: Segment, row: int, what: str) -> str:
     return f"row {row & 0xFFFFFFFF} of fragment {row >> 32} {what}"
 
 
-def _expected(segment: Segment) -> Iterator[U64s]:
-    """Yield the live rows that the segment covers, ascending, in bounded parts.
+class Part(NamedTuple):
+    """Some of the fragments that a segment covers, and their live rows, ascending."""
+
+    fragments: tuple[Fragment, ...]
+    rows: U64s
+
+
+def _parts(segment: Segment) -> Iterator[Part]:
+    """Yield the live rows that the segment covers in bounded parts, at least one.
 
     Fragments that cannot be read are skipped: their own checks report them.
     """
+    fragments: list[Fragment] = []
     parts: list[U64s] = []
     held = 0
     for fragment in segment.fragments:
         try:
-            part = _live_rows(segment, fragment)
+            rows = _live_rows(segment, fragment)
         except LanceError:
             continue
-        if parts and held + len(part) > ROWS_AT_ONCE:
-            yield _ascending(parts)
-            held = 0
-        parts.append(part)
-        held += len(part)
-    if held:
-        yield _ascending(parts)
-
-
-def _ascending(parts: list[U64s]) -> U64s:
-    """Return all parts in one sorted array, and clear the list."""
-    found = np.concatenate(parts)
-    parts.clear()
-    found.sort()
-    return found
+        if parts and held + len(rows) > ROWS_AT_ONCE:
+            yield Part(tuple(fragments), np.sort(np.concatenate(parts)))
+            fragments, parts, held = [], [], 0
+        fragments.append(fragment)
+        parts.append(rows)
+        held += len(rows)
+    yield Part(tuple(fragments), np.sort(np.concatenate([_NO_ROWS, *parts])))
 
 
 def _live_rows(segment: Segment, fragment: Fragment) -> U64s:
@@ -274,52 +301,75 @@ def _live_rows(segment: Segment, fragment: Fragment) -> U64s:
     return ids if vector is None else ids[~vector.to_mask(count)]
 
 
-def _unknown_rows(segment: Segment, reader: FileReader) -> Iterator[int]:
-    """Yield rows that no version can have had."""
+def _unknown_rows(segment: Segment, rows: U64s) -> list[int]:
+    """Return those of the rows that no version can have had."""
     manifest = segment.snapshot.manifest
     if not segment.by_address:
         limit = manifest.next_row_id
-        for rows in _rows(segment, reader):
-            yield from rows[rows >= limit].tolist() if limit else ()
-        return
-    highest = manifest.max_fragment_id
-    known = sorted(segment.fragments, key=lambda one: one.id)
-    ids = np.array([one.id for one in known], np.uint64)
-    sizes = np.array([one.physical_rows or 1 << 32 for one in known], np.uint64)
-    for rows in _rows(segment, reader):
-        numbers, offsets = rows >> _SHIFT, rows & _OFFSET
-        wrong = np.zeros(len(rows), np.bool_)
-        if highest is not None:
-            wrong = numbers > highest
-        if len(ids):
-            at = np.minimum(np.searchsorted(ids, numbers), len(ids) - 1)
-            wrong |= (ids[at] == numbers) & (offsets >= sizes[at])
-        yield from rows[wrong].tolist()
+        return rows[rows >= np.uint64(limit)].tolist() if limit else []
+    covered = sorted(segment.fragments, key=lambda fragment: fragment.id)
+    ids = np.array([fragment.id for fragment in covered], np.uint64)
+    sizes = np.array([fragment.physical_rows or 1 << 32 for fragment in covered], np.uint64)
+    numbers, offsets = rows >> _SHIFT, rows & _OFFSET
+    wrong = np.zeros(len(rows), np.bool_)
+    if manifest.max_fragment_id is not None:
+        wrong = numbers > manifest.max_fragment_id
+    if len(ids):
+        places = np.minimum(np.searchsorted(ids, numbers), len(ids) - 1)
+        wrong |= (ids[places] == numbers) & (offsets >= sizes[places])
+    unknown: list[int] = rows[wrong].tolist()
+    return unknown
 
 
-def _rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
-    """Yield the rows in the file at their present addresses, in pieces."""
-    found = _stored_rows(segment, reader)
-    if not segment.by_address:
-        yield from found
-        return
-    for rows in found:
-        yield _present_addresses(segment, rows)
+def _entries(
+    segment: Segment, reader: FileReader, part: Part | None
+) -> Iterator[tuple[Ints, U64s]]:
+    """Yield the rows in the file at their present addresses, each with the number of its key.
 
-
-def _stored_rows(segment: Segment, reader: FileReader) -> Iterator[U64s]:
+    With a part, sets that have none of its rows are left out. Of files without keys the numbers
+    are 0.
+    """
     match segment.index.kind:
         case "BTree":
             columns = _column(reader, "ids")
         case "Vector" | "Inverted":
             columns = _column(reader, "_rowid")
         case _:
-            for sets in _column(reader, "bitmaps"):
-                for data in sets.to_pylist():
-                    yield from _rows_of_set(segment, data or _COUNT.pack(0), reader.path)
+            yield from _set_entries(segment, reader, part)
             return
     for column in columns:
-        yield column.drop_null().to_numpy().astype(np.uint64, copy=False)
+        rows = column.drop_null().to_numpy().astype(np.uint64, copy=False)
+        yield _present(segment, np.zeros(len(rows), np.int64), rows)
+
+
+def _set_entries(
+    segment: Segment, reader: FileReader, part: Part | None
+) -> Iterator[tuple[Ints, U64s]]:
+    low, high = 0, (1 << 64) - 1
+    if part is not None and segment.reuse is None and part.rows.size:
+        low, high = int(part.rows[0]), int(part.rows[-1])
+    first = 0
+    for column in _column(reader, "bitmaps"):
+        bitmaps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        sets = parse_tree_maps(bitmaps, reader.path)
+        for numbers, rows in sets.rows(low, high):
+            yield _present(segment, first + numbers, rows)
+        for number, key in zip(sets.whole_sets.tolist(), sets.whole_keys.tolist(), strict=True):
+            for fragment in segment.fragments:
+                if fragment.id == key:
+                    size = confirmed_rows(segment.snapshot, fragment)
+                    rows = np.arange(size, dtype=np.uint64) | np.uint64(key << 32)
+                    yield _present(segment, np.full(size, first + number), rows)
+        first += len(bitmaps)
+
+
+def _present(segment: Segment, numbers: Ints, rows: U64s) -> tuple[Ints, U64s]:
+    """Return the addresses of rows after compactions that the index has not followed."""
+    if segment.reuse is None or not segment.by_address:
+        return numbers, rows
+    addresses, is_deleted = rows.copy(), np.zeros(len(rows), np.bool_)
+    follow_addresses(segment.reuse, addresses, is_deleted, segment.snapshot.manifest.path)
+    return numbers[~is_deleted], addresses[~is_deleted]
 
 
 def _column(reader: FileReader, name: str) -> Iterator[pa.ChunkedArray]:
@@ -340,64 +390,27 @@ def _column(reader: FileReader, name: str) -> Iterator[pa.ChunkedArray]:
         yield assemble(field, kind, parts, stop - start)
 
 
-def _rows_of_set(segment: Segment, data: bytes, path: str) -> Iterator[U64s]:
-    """Yield the rows of a set, fragment by fragment. Raises CorruptFileError."""
-    if len(data) < _COUNT.size:
-        raise CorruptFileError(path, None, "a set of rows", f"{len(data)} bytes")
-    (count,) = _COUNT.unpack_from(data)
-    at = _COUNT.size
-    for number in range(count):
-        if at + _ENTRY.size > len(data):
-            raise CorruptFileError(path, None, f"{count} entries in a set of rows", f"{number}")
-        key, size = _ENTRY.unpack_from(data, at)
-        at += _ENTRY.size
-        if at + size > len(data):
-            found = f"{len(data) - at} bytes"
-            raise CorruptFileError(path, None, f"a bitmap of {size} bytes", found)
-        if size:
-            bitmap = data[at : at + size]
-            check_portable(bitmap, path)
-            try:
-                offsets = BitMap.deserialize(bitmap)
-            except ValueError as error:
-                raise CorruptFileError(path, None, "a Roaring bitmap", str(error)) from error
-            yield from _in_pieces(offsets, key)
-        else:  # all rows of the fragment
-            for fragment in segment.fragments:
-                if fragment.id == key:
-                    rows = confirmed_rows(segment.snapshot, fragment)
-                    yield np.arange(rows, dtype=np.uint64) | np.uint64(key << 32)
-        at += size
-
-
-def _in_pieces(offsets: BitMap, key: int) -> Iterator[U64s]:
-    for start in range(0, len(offsets), _WINDOW_ROWS):
-        piece = np.frombuffer(offsets[start : start + _WINDOW_ROWS].to_array(), np.uint32)
-        yield piece.astype(np.uint64) | np.uint64(key << 32)
-
-
-def _key_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
-    """Find a row that is not in the set of its value."""
+def _keys_of(segment: Segment, reader: FileReader) -> Keys | None:
+    """Return the keys of a file of sets, None where they are not compared with a column."""
     column = column_of(segment.snapshot, segment.index)
-    if column is None:
-        return
-    parts: dict[Any, list[U64s]] = {}
-    held = 0
-    for keys, sets in zip(_column(reader, "keys"), _column(reader, "bitmaps"), strict=True):
-        for key, data in zip(keys.to_pylist(), sets.to_pylist(), strict=True):
-            for rows in _rows_of_set(segment, data or _COUNT.pack(0), reader.path):
-                parts.setdefault(key, []).append(_present_addresses(segment, rows))
-                held += len(rows)
-                if held > ROWS_AT_ONCE:
-                    return
-    # Row ids map to addresses in any order, and 0.0 is the key of -0.0 too.
-    known = {key: np.sort(np.concatenate(mine)) for key, mine in parts.items()}
-    for values, rows in _values(segment, column):
-        row = row_under_other_key(known, values, rows)
+    if segment.index.kind not in _KEYED or column is None:
+        return None
+    return Keys.of(_whole(reader, "keys"), column, of_lists=segment.index.kind == "LabelList")
+
+
+def _key_problem(segment: Segment, keys: Keys, part: Part, entries: PartEntries) -> str:
+    """Return what is wrong with the sets of the rows of a part, "" if nothing."""
+    if not entries.has_pairs:
+        return ""
+    compared = replace(segment, fragments=part.fragments)
+    for values, rows in _values(compared, keys.column):
+        row = entries.row_under_other_key(values, rows)
         if row is not None:
-            text = _row_text(segment, row, "is not under the value that it has")
-            yield _finding(segment, "index-values-wrong", text, name)
-            return
+            return _row_text(segment, row, "is not under the value that it has")
+    surplus = entries.surplus_row() if segment.by_address else None
+    if surplus is not None:
+        return _row_text(segment, surplus, "is under a value that it has not")
+    return ""
 
 
 def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[Finding]:
@@ -407,9 +420,8 @@ def _sorted_value_findings(segment: Segment, reader: FileReader, name: str) -> I
         return
     rows = _whole(reader, "ids").to_numpy(zero_copy_only=False).astype(np.uint64, copy=False)
     held = _whole(reader, "values")
-    moved = remap_row_addrs(segment.snapshot, pa.array(rows)) if segment.by_address else None
-    if moved is not None:
-        held, rows = held.filter(moved.is_valid()), moved.drop_null().to_numpy()
+    places, rows = _present(segment, np.arange(len(rows)), rows)
+    held = held if len(places) == len(held) else held.take(pa.array(places))
     order = np.argsort(rows, kind="stable")
     rows = rows[order]
     for values, present in _values(segment, column):
@@ -448,10 +460,10 @@ def _zone_findings(segment: Segment, reader: FileReader, name: str) -> Iterator[
     """Find a live row in no zone, or with a value outside of the bounds of its zone."""
     wanted = [one for one in reader.schema.names if one in _ZONE]
     zones = Zones.of({one: _whole(reader, one) for one in wanted})
-    if remap_row_addrs(segment.snapshot, pa.array(zones.starts)) is not None:
+    if segment.reuse is not None:
         return  # compactions have moved rows, and zones do not follow
-    for expected in _expected(segment):
-        missing = expected[zones.at(expected) < 0]
+    for part in _parts(segment):
+        missing = part.rows[zones.at(part.rows) < 0]
         if missing.size:
             text = _row_text(segment, int(missing[0]), "is in no zone")
             yield _finding(segment, "index-rows-missing", text, name)
@@ -489,12 +501,6 @@ def _values(segment: Segment, column: str) -> Iterator[tuple[pa.Array, U64s]]:
             )
         except LanceError:
             continue
-
-
-def _present_addresses(segment: Segment, rows: U64s) -> U64s:
-    """Return the addresses of rows after compactions that the index has not followed."""
-    moved = remap_row_addrs(segment.snapshot, pa.array(rows)) if segment.by_address else None
-    return rows if moved is None else moved.drop_null().to_numpy()
 
 
 def _wrong_zone(segment: Segment, reader: FileReader) -> str | None:
@@ -563,28 +569,141 @@ class Zones(NamedTuple):
         return int(found[0]) if found.size else None
 
 
-def row_under_other_key(keys: Mapping[Any, U64s], values: pa.Array, rows: U64s) -> int | None:
-    """Return a row that is not in the set of its value, None if each is; ``keys`` sorted sets."""
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return values in a form in which Arrow finds them; -0.0 becomes 0.0."""
     import pyarrow.compute as pc
 
-    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
-        rows = rows[pc.list_parent_indices(values).to_numpy(zero_copy_only=False)]
-        values = pc.list_flatten(values)
-    encoded = values.dictionary_encode()
-    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    nothing = np.empty(0, np.uint64)
-    # Rows are grouped once: a comparison of all rows for each key is quadratic.
-    order = np.argsort(indices, kind="stable")
-    rows, grouped = rows[order], indices[order]
-    starts = np.searchsorted(grouped, np.arange(len(encoded.dictionary) + 1))
-    for number, key in enumerate(encoded.dictionary.to_pylist()):
-        of_key, expected = rows[starts[number] : starts[number + 1]], keys.get(key, nothing)
-        places = np.searchsorted(expected, of_key)
-        is_lost = places == expected.size
-        is_lost[~is_lost] = expected[places[~is_lost]] != of_key[~is_lost]
-        if is_lost.any() and key == key:  # noqa: PLR0124 (NaN is not equal to itself)
-            return int(of_key[is_lost][0])
-    return None
+    if isinstance(values.type, pa.BaseExtensionType):
+        values = values.storage
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0, values.type))
+    return values
+
+
+def _has_value(values: pa.Array) -> Mask:
+    """Tell which values are neither null nor NaN."""
+    import pyarrow.compute as pc
+
+    mask: Mask = pc.invert(values.is_null(nan_is_null=True)).to_numpy(zero_copy_only=False)
+    return mask
+
+
+class Keys(NamedTuple):
+    """The keys of a file of sets: the column, the different keys, and which one each set has.
+
+    ``is_compared`` is False for NaN, and for the null key of lists.
+    """
+
+    column: str
+    different: pa.Array
+    of_sets: Ints
+    is_compared: Mask
+
+    @classmethod
+    def of(cls, keys: pa.Array, column: str, *, of_lists: bool) -> Keys:
+        """Take the keys of a file, two of which may be equal in a damaged one."""
+        encoded = _comparable(keys).dictionary_encode("encode")
+        numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        is_null = encoded.dictionary.is_null().to_numpy(zero_copy_only=False)
+        is_compared = _has_value(encoded.dictionary) | (is_null & (not of_lists))
+        return cls(column, encoded.dictionary, numbers, is_compared)
+
+    def numbers_of(self, values: pa.Array) -> tuple[Ints, Mask] | None:
+        """Return the number of the key of each value, -1 for none, and which are compared.
+
+        None for values of another type: the column was cast since, and its index is not used.
+        """
+        import pyarrow.compute as pc
+
+        values = _comparable(values)
+        if values.type != self.different.type:
+            return None
+        places = pc.index_in(values, value_set=self.different).fill_null(-1)
+        numbers = places.to_numpy(zero_copy_only=False).astype(np.int64)
+        is_compared = _has_value(values)
+        is_key = numbers >= 0
+        is_compared[is_key] = self.is_compared[numbers[is_key]]
+        return numbers, is_compared
+
+
+class PartEntries:
+    """What an index has of the rows of a part: how often it has each, and under which keys.
+
+    ``rows`` are ascending. Above ``PAIRS_AT_ONCE`` pairs of row and key these are not kept.
+    """
+
+    def __init__(self, rows: U64s, keys: Keys | None) -> None:
+        self.rows = rows
+        self.times = np.zeros(len(rows), np.uint8)  # 2 for more
+        self._keys = keys
+        self.has_pairs = keys is not None
+        self._parts: list[Ints] = []
+        self._num_pairs = 0
+        self._num_compared = 0
+        self._pairs: Ints | None = None
+        self._is_confirmed = np.zeros(0, np.bool_)
+
+    def add(self, sets: Ints, rows: U64s) -> None:
+        """Take rows of the file, in any order, and the number of the set that each is in."""
+        if not self.rows.size:
+            return
+        inside = (rows >= self.rows[0]) & (rows <= self.rows[-1])
+        places = np.searchsorted(self.rows, rows[inside])
+        chosen = np.flatnonzero(inside)[self.rows[places] == rows[inside]]
+        places = places[self.rows[places] == rows[inside]]
+        ordered = np.sort(places)
+        self.times[places[self.times[places] == 1]] = 2
+        self.times[places] = np.maximum(self.times[places], 1)
+        self.times[ordered[1:][ordered[1:] == ordered[:-1]]] = 2
+        if self._keys is None or not self.has_pairs:
+            return
+        self._parts.append(places * len(self._keys.different) + self._keys.of_sets[sets[chosen]])
+        self._num_pairs += places.size
+        if self._num_pairs > PAIRS_AT_ONCE:
+            self.has_pairs, self._parts = False, []
+
+    def row_under_other_key(self, values: pa.Array, rows: U64s) -> int | None:
+        """Return a row that is not in the set of its value, None if each is."""
+        import pyarrow.compute as pc
+
+        if self._keys is None:
+            return None
+        self._num_compared += len(rows)
+        if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+            rows = rows[pc.list_parent_indices(values).to_numpy(zero_copy_only=False)]
+            values = pc.list_flatten(values)
+        numbered = self._keys.numbers_of(values)
+        if numbered is None:
+            self.has_pairs = False
+            return None
+        numbers, is_compared = numbered
+        pairs = np.searchsorted(self.rows, rows) * len(self._keys.different) + numbers
+        if self._pairs is None:
+            self._pairs = different(np.concatenate([np.zeros(0, np.int64), *self._parts]))
+            self._is_confirmed = np.zeros(self._pairs.size, np.bool_)
+            self._parts = []
+        places = np.searchsorted(self._pairs, pairs)
+        is_held = (numbers >= 0) & (places < self._pairs.size)
+        is_held[is_held] = self._pairs[places[is_held]] == pairs[is_held]
+        self._is_confirmed[places[is_held]] = True
+        lost = rows[is_compared & ~is_held]
+        return int(lost[0]) if lost.size else None
+
+    def surplus_row(self) -> int | None:
+        """Return a row in the set of a value that it has not.
+
+        None where there is none, or where the values of some rows could not be read.
+        """
+        if self._keys is None or self._pairs is None or self._num_compared < self.rows.size:
+            return None
+        surplus = self._pairs[~self._is_confirmed]
+        rows, numbers = np.divmod(surplus, max(len(self._keys.different), 1))
+        wrong = rows[self._keys.is_compared[numbers]]
+        return int(self.rows[wrong[0]]) if wrong.size else None
 
 
 def column_of(snapshot: Snapshot, index: IndexMetadata) -> str | None:

@@ -190,11 +190,13 @@ def change_findings(
 
 
 def step_findings(
-    before: Step, snapshot: Snapshot, effects: TransactionEffects | None
+    before: Step, after: Step, snapshot: Snapshot, effects: TransactionEffects | None
 ) -> Iterator[Finding]:
-    """Compare a version with the one before it. Raises CorruptFileError."""
-    after = Step.of(snapshot)
-    if after is None or effects is None or effects.is_whole:
+    """Compare a version (``after``, ``snapshot``) with the one before it.
+
+    Raises CorruptFileError.
+    """
+    if effects is None or effects.is_whole:
         return
 
     def finding(code: str, text: str, number: int | None) -> Finding:

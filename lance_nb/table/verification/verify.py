@@ -25,7 +25,7 @@ import numpy as np
 
 from lance_nb.errors import LanceError, NotSupportedError, ObjectNotFoundError
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
-from lance_nb.format.fragment import TOMBSTONE, Fragment
+from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.layout import DETACHED_BIT
 from lance_nb.format.manifest_history import (
     DATA,
@@ -201,9 +201,10 @@ def _history_findings(
             found += [each for each in more if one.version == newest or each.code != _FILE_ONLY]
             follows = before is not None and before.version + 1 == one.version
             found += change_findings(before if follows else None, snapshot, effects)
-            if before is not None and follows:
-                found += step_findings(before, snapshot, effects)
-            before = Step.of(snapshot)
+            step = Step.of(snapshot)
+            if before is not None and step is not None and follows:
+                found += step_findings(before, step, snapshot, effects)
+            before = step
         except LanceError as error:
             unreadable.append(_unreadable(branch, one.version, one.path, error))
             before = None
@@ -230,10 +231,12 @@ class _Fields:
     """The field ids that any version ever had, if all versions exist.
 
     A data file may hold columns that have been dropped. It cannot hold one that never existed.
+    Most fragments are the same in many versions: each description is decoded once.
     """
 
     def __init__(self, known: set[int] | None) -> None:
         self._known = known
+        self._lost: dict[int, tuple[DataFile, ...]] = {}  # by the hash of a description
 
     @classmethod
     def of(cls, dataset: Dataset, folder: str) -> _Fields:
@@ -255,13 +258,18 @@ class _Fields:
         """Find data files that name a field that never existed."""
         if self._known is None:
             return
-        for fragment in snapshot.manifest.fragments:
-            for file in fragment.files:
-                lost = sorted(set(file.fields) - self._known - {TOMBSTONE})
-                if lost and lost[-1] >= 0:
-                    text = f"it holds field {lost[-1]}, which no version has"
-                    path = f"data/{file.path}"
-                    yield Finding("fields-unknown", text, path, None, snapshot.version, fragment.id)
+        fragments = snapshot.manifest.fragments
+        for position, raw in enumerate(fragments.raw):
+            key = hash(raw)
+            if key not in self._lost:
+                self._lost[key] = tuple(filter(self._names_unknown, fragments[position].files))
+            for file in self._lost[key]:
+                text = f"it holds field {max(set(file.fields) - self._known)}, which no version has"
+                path, fragment_id = f"data/{file.path}", fragments[position].id
+                yield Finding("fields-unknown", text, path, None, snapshot.version, fragment_id)
+
+    def _names_unknown(self, file: DataFile) -> bool:
+        return max(set(file.fields) - (self._known or set()), default=-1) >= 0
 
 
 # --- files, the newest version first --------------------------------------------------------------

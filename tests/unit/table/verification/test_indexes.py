@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import struct
+import sys
+from collections import Counter
+from collections.abc import Callable
 from itertools import count
+from types import FrameType
 from uuid import uuid4
 
 import numpy as np
@@ -15,7 +19,8 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.format.index_metadata import IndexFile, IndexMetadata
 from lance_nb.table.verification import indexes
-from lance_nb.table.verification.indexes import U64s, Zones, row_under_other_key
+from lance_nb.table.verification.findings import Verification
+from lance_nb.table.verification.indexes import Keys, PartEntries, U64s, Zones
 from lance_nb.transactions.operations.create_index import CreateIndex
 from tests.support.damages import row_set, write_index_file
 
@@ -182,15 +187,6 @@ def test_what_this_release_does_not_know_is_not_judged(dataset: LanceDataset) ->
     assert told(dataset, "BTree", rows, index_version=2) == []
 
 
-def test_pieces_of_sets_keep_their_fragment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexes, "_WINDOW_ROWS", 3)
-    parts = list(indexes._in_pieces(BitMap([1, 5, 6, 7]), 2))
-    assert [part.tolist() for part in parts] == [
-        [2 << 32 | 1, 2 << 32 | 5, 2 << 32 | 6], [2 << 32 | 7],
-    ]  # fmt: skip
-    assert parts[0].dtype == np.uint64
-
-
 def test_row_ids_that_were_never_given_out_are_unknown() -> None:
     made = lance_nb.write_dataset(
         pa.table({"n": range(10)}), f"memory://index-checks/{next(_NUMBERS)}.lance",
@@ -248,31 +244,97 @@ def test_only_numbers_and_times_of_the_same_type_are_compared(zones: Zones) -> N
     assert not Zones(u64(), u64()).compares(pa.int64())
 
 
+def entries(keys: pa.Array, rows: U64s, *sets: U64s, of_lists: bool = False) -> PartEntries:
+    """Return what an index has of some live rows, with a set of rows for each key."""
+    held = PartEntries(rows, Keys.of(keys, "x", of_lists=of_lists))
+    for number, members in enumerate(sets):
+        held.add(np.full(members.size, number), members)
+    return held
+
+
 @pytest.mark.parametrize(
-    ("values", "found"),
+    ("values", "lost", "surplus"),
     [
-        (pa.array(["a", "b", "a"]), None),
-        (pa.array(["a", "a", "a"]), 8),
-        (pa.array(["a", None, "a"]), None),
-        (pa.array(["a", "b", "new"]), 9),
-        (pa.array([["a"], ["b", "b"], ["a"]]), None),
-        (pa.array([["a"], [], ["a", "b"]]), 9),
-        (pa.array([["a"], None, [None]]), None),
+        (pa.array(["a", "b", "a"]), None, None),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), None, None),
+        (pa.array(["a", "a", "a"]), 8, 8),
+        (pa.array(["a", None, "a"]), None, 8),
+        (pa.array(["a", "b", "new"]), 9, 9),
+        (pa.array([["a"], ["b", "b"], ["a"]]), None, None),
+        (pa.array([["a"], [], ["a", "b"]]), 9, 8),
+        (pa.array([["a"], None, [None]]), None, 8),
+        (pa.array([1, 2, 1]), None, None),
     ],
 )
-def test_a_row_that_is_not_in_the_set_of_its_value_is_found(
-    values: pa.Array, found: int | None
+@pytest.mark.parametrize("has_null_key", [False, True])
+def test_sets_are_compared_with_values(
+    values: pa.Array, lost: int | None, surplus: int | None, has_null_key: bool
 ) -> None:
-    keys = {"a": u64(7, 9), "b": u64(8), "gone": u64(1)}
+    keys = [None, "a", "b", "gone"] if has_null_key else ["a", "b", "gone"]
+    sets = [u64(7, 9), u64(8), u64(1)]
+    if has_null_key:
+        sets.insert(0, u64())
+    is_list = pa.types.is_list(values.type)
+    held = entries(pa.array(keys), u64(7, 8, 9), *sets, of_lists=is_list)
+    if has_null_key and not is_list and values.null_count:
+        lost = 8  # a null that is not in the set of null
 
-    assert row_under_other_key(keys, values, u64(7, 8, 9)) == found
+    assert held.row_under_other_key(values, u64(7, 8, 9)) == lost
+    assert held.surplus_row() == surplus
 
 
-def test_nan_is_equal_to_nothing_and_left_alone() -> None:
-    values = pa.array([float("nan"), 1.0])
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_nan_is_left_alone_and_zeros_are_equal(kind: pa.DataType) -> None:
+    keys = pa.array([np.nan, -0.0, 1.0], pa.float32()).cast(kind)
+    values = pa.array([np.nan, 1.0, 0.0], pa.float32()).cast(kind)
+    held = entries(keys, u64(3, 4, 5), u64(5), u64(5), u64(4))
 
-    assert row_under_other_key({1.0: u64(4)}, values, u64(3, 4)) is None
-    assert row_under_other_key({1.0: u64(3)}, values, u64(3, 4)) == 4
+    assert held.row_under_other_key(values, u64(3, 4, 5)) is None
+    assert held.surplus_row() is None
+    assert entries(keys, u64(3, 4, 5), u64(), u64(5), u64(3)).row_under_other_key(
+        values, u64(3, 4, 5)
+    ) == 4  # fmt: skip
+
+
+def test_rows_are_counted_up_to_two() -> None:
+    held = PartEntries(u64(3, 4, 5, 9), None)
+    for rows in (u64(9, 4, 4, 7), u64(1, 9, 3), *[u64(3)] * 300):
+        held.add(np.zeros(rows.size, np.int64), rows)
+    assert held.times.tolist() == [2, 2, 0, 2]
+
+
+@pytest.mark.parametrize("kind", ["BITMAP", "LABEL_LIST"])
+def test_the_work_does_not_grow_with_the_keys(kind: str) -> None:
+    """Count calls and reads: a loop over keys makes more of both, on any machine."""
+    costs = {}
+    for num_keys in (200, 4000):
+        words = pa.array([f"word{number % num_keys}" for number in range(8000)])
+        column = words
+        if kind == "LABEL_LIST":
+            column = pa.ListArray.from_arrays(pa.array(range(0, 8001, 2), pa.int32()), words)
+        uri = f"memory://index-checks/{next(_NUMBERS)}.lance"
+        made = lance_nb.write_dataset(pa.table({"w": column}), uri, max_rows_per_file=1000)
+        made.create_scalar_index("w", kind)
+        costs[num_keys] = calls_and_reads(lambda uri=uri: lance_nb.dataset(uri).verify())
+    for few, more in zip(*costs.values(), strict=True):
+        assert more < 1.5 * few, costs
+
+
+def calls_and_reads(verify: Callable[[], Verification]) -> tuple[int, int]:
+    """Return how many Python functions are called, and how often a file is read."""
+    calls: Counter[str] = Counter()
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls[frame.f_code.co_name] += 1
+
+    sys.setprofile(profile)
+    try:
+        report = verify()
+    finally:
+        sys.setprofile(None)
+    assert report.ok, report
+    return calls.total(), calls["read_range"] + calls["read_ranges"] + calls["read"]
 
 
 @pytest.mark.parametrize("kind", ["ZoneMap", "BloomFilter"])

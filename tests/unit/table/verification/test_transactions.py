@@ -42,10 +42,12 @@ def snapshot(version: int, fragment: Fragment | None) -> Snapshot:
 def found(
     old: Fragment, new: Fragment | None, arm: str = "delete", **effects: object
 ) -> list[tuple[str, str]]:
-    before = Step.of(snapshot(1, old))
+    present = snapshot(2, new)
+    before, after = Step.of(snapshot(1, old)), Step.of(present)
     assert before is not None
+    assert after is not None
     done = TransactionEffects(1, "u", arm, **effects)  # type: ignore[arg-type]
-    findings = list(step_findings(before, snapshot(2, new), done))
+    findings = list(step_findings(before, after, present, done))
     assert all((one.version, one.fragment) == (2, 0) for one in findings)
     return [(one.code, one.message) for one in findings]
 

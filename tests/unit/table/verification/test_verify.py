@@ -12,6 +12,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format.fragment import Fragment
 
 
 @pytest.fixture
@@ -175,3 +176,27 @@ def test_damage_is_found_in_every_version_that_has_it(two_fragments) -> None:
     assert {
         (number, f"data/{file.path}") for number, file in zip(numbers, files, strict=True)
     } <= found
+
+
+def test_fragments_are_decoded_once_whatever_the_number_of_versions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Count decoded descriptions: versions times fragments of them would be quadratic."""
+    uri = "memory://verified/many_versions.lance"
+    dataset = lance_nb.write_dataset(pa.table({"n": range(30)}), uri, max_rows_per_file=1)
+    decoded: list[object] = []
+    from_bytes = Fragment.from_bytes
+    monkeypatch.setattr(
+        Fragment, "from_bytes", lambda *given: (decoded.append(given[0]), from_bytes(*given))[1]
+    )
+    counts = []
+    for _ in range(2):
+        for number in range(20):
+            dataset.update_config({"k": str(number)})
+        decoded.clear()
+        report = lance_nb.dataset(uri).verify()
+        assert (report.verdict, report.num_fragments) == ("whole", 30)
+        counts.append(len(decoded))
+    assert report.num_versions == 41
+    # The newest version is decoded once more as a whole, and no other one.
+    assert counts[0] == counts[1] <= 3 * 30
