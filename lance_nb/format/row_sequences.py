@@ -27,6 +27,10 @@ comment says that bitmaps are most significant bit first; the files are not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -35,6 +39,8 @@ from lance_nb.errors import CorruptFileError, describe_order
 from lance_nb.format.wire import U64_MAX, parse
 from lance_nb.value_classes import dataclass
 
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 U64s = npt.NDArray[np.uint64]
 
 
@@ -274,9 +280,15 @@ def _check_ascending(values: U64s, path: str) -> None:
 
 # --- writing segments -----------------------------------------------------------------------------
 
+_FORMS = RANGE, RANGE_WITH_HOLES, RANGE_WITH_BITMAP, SORTED_ARRAY, ARRAY = (
+    "range", "range_with_holes", "range_with_bitmap", "sorted_array", "array",
+)  # fmt: skip
 _GAPS = (1, 16, 256, 4096, 1 << 62)
 """Gaps between ascending ids that are tried as the widest inside of a segment."""
 _SEGMENT_BYTES = 12  # bounds, base and lengths of a segment, about
+_FRAME_BYTES = 4  # tag and length of a segment in the list, at most
+_VARINT_LIMITS = np.array([1 << bits for bits in range(7, 64, 7)], np.uint64)
+_MANY = np.uint64(1 << 50)  # more bytes than any array
 
 
 def choose_segments(values: U64s) -> list[Segment]:
@@ -285,13 +297,15 @@ def choose_segments(values: U64s) -> list[Segment]:
     Updated rows lie behind the rows that kept their place, and after a compaction in one fragment
     with them: as one segment such a sequence is an array of all its ids, as segments it is ranges
     with holes. Sequences are cut where ids descend and at gaps that are wide; what is too short to
-    pay for a segment of its own is joined into an array. Several widths are tried.
+    pay for a segment of its own is joined into an array. Several widths are tried. All parts
+    between cuts are measured at once, and only those of the best width become segments.
     """
     whole = choose_segment(values)
     if isinstance(whole, Range) or len(values) < 2:
         return [whole]
-    best: list[Segment] = [whole]
-    size = _num_bytes(best) - _SEGMENT_BYTES  # a few bytes less do not pay for more lookups
+    best: Parts | None = None
+    # A few bytes less do not pay for more lookups.
+    size = segment_to_pb(whole).ByteSize() + _FRAME_BYTES - _SEGMENT_BYTES
     is_descent = values[1:] <= values[:-1]
     gaps = values[1:] - values[:-1]  # without meaning where ids descend
     previous: U64s | None = None
@@ -300,15 +314,15 @@ def choose_segments(values: U64s) -> list[Segment]:
         if previous is not None and len(cuts) == len(previous):
             continue
         previous = cuts
-        segments = [choose_segment(part) for part in _parts(values, cuts)]
-        num_bytes = _num_bytes(segments)
+        parts = Parts.between(values, _joined_small(values, cuts))
+        num_bytes = int(parts.num_bytes().sum())
         if num_bytes < size:
-            best, size = segments, num_bytes
-    return best
+            best, size = parts, num_bytes
+    return [whole] if best is None else best.segments()
 
 
-def _parts(values: U64s, cuts: U64s) -> list[U64s]:
-    """Cut ``values``, and join neighbours that are smaller as values of one array."""
+def _joined_small(values: U64s, cuts: U64s) -> Ints:
+    """Return the cuts without those between neighbours that are smaller as values of one array."""
     starts = np.concatenate(([0], cuts)).astype(np.int64)
     stops = np.append(starts[1:], len(values))
     counts = stops - starts
@@ -318,13 +332,156 @@ def _parts(values: U64s, cuts: U64s) -> list[U64s]:
     as_segment[holes == 0] = _SEGMENT_BYTES
     width = _offset_width(int(values.max() - values.min()) + 1)
     is_small = as_segment + _SEGMENT_BYTES >= counts * width
-    is_joined = is_small[1:] & is_small[:-1]
-    bounds = starts[1:][~is_joined]
-    return np.split(values, bounds)
+    cuts_left: Ints = starts[1:][~(is_small[1:] & is_small[:-1])]
+    return cuts_left
 
 
-def _num_bytes(segments: list[Segment]) -> int:
-    return sum(segment_to_pb(segment).ByteSize() + 4 for segment in segments)
+class Parts(NamedTuple):
+    """The parts of a sequence between cuts: where each starts and stops, and its form.
+
+    ``forms`` are places in ``_FORMS``. ``lows`` and ``highs`` are the least and greatest value,
+    ``jumps`` the places of the sequence behind which values are left out.
+    """
+
+    values: U64s
+    starts: Ints
+    stops: Ints
+    forms: Ints
+    lows: U64s
+    highs: U64s
+    jumps: Ints
+
+    @classmethod
+    def between(cls, values: U64s, cuts: Ints) -> Parts:
+        """Choose the smallest form for each part, as ``choose_segment`` does for one."""
+        starts = np.concatenate(([0], cuts)).astype(np.int64)
+        stops = np.append(starts[1:], len(values))
+        is_descent = values[1:] <= values[:-1]
+        jumps = np.flatnonzero((values[1:] - values[:-1] > np.uint64(1)) & ~is_descent)
+        descents = np.flatnonzero(is_descent)
+        lows = np.minimum.reduceat(values, starts)
+        highs = np.maximum.reduceat(values, starts)
+        counts = stops - starts
+        holes = highs - lows - (counts - 1).astype(np.uint64)  # wraps where values descend
+        spans = highs - lows + np.uint64(1)
+        widths = _offset_widths(spans)
+        in_holes = np.minimum(holes, _MANY).astype(np.int64) * widths
+        in_bits = np.minimum(spans // np.uint64(8), _MANY).astype(np.int64) + (spans % 8 > 0)
+        in_array = counts * widths
+        forms = np.argmin([in_holes, in_bits, in_array], axis=0) + _FORMS.index(RANGE_WITH_HOLES)
+        forms[holes == 0] = _FORMS.index(RANGE)
+        descends = np.searchsorted(descents, starts) < np.searchsorted(descents, stops - 1)
+        forms[descends | (highs == np.uint64(U64_MAX))] = _FORMS.index(ARRAY)
+        return cls(values, starts, stops, forms, lows, highs, jumps)
+
+    def num_bytes(self) -> Ints:
+        """Return the serialized size of each part, with what frames it in the list."""
+        sizes = np.zeros(self.starts.size, np.int64)
+        ends = self.highs + np.uint64(1)
+        bounds = _field_bytes(self.lows) + _field_bytes(ends)
+        spans, counts = ends - self.lows, self.stops - self.starts
+        for number, form in enumerate(_FORMS):
+            mine = self.forms == number
+            if not mine.any():
+                continue
+            inner = bounds[mine]
+            if form == RANGE_WITH_HOLES:
+                inner += _message_bytes(self._holes_bytes(mine))
+            elif form == RANGE_WITH_BITMAP:
+                num_bytes = spans[mine] // np.uint64(8) + (spans[mine] % 8 > 0).astype(np.uint64)
+                inner += _message_bytes(num_bytes.astype(np.int64))
+            elif form in (SORTED_ARRAY, ARRAY):
+                inner = _array_bytes(self.lows[mine], spans[mine], counts[mine])
+            sizes[mine] = _message_bytes(inner) + _FRAME_BYTES
+        return sizes
+
+    def _holes_bytes(self, mine: Mask) -> Ints:
+        """Return the serialized sizes of the holes of some parts."""
+        starts, stops = self.starts[mine], self.stops[mine]
+        first = self.values[self.jumps[np.searchsorted(self.jumps, starts)]] + np.uint64(1)
+        last_jump = self.jumps[np.searchsorted(self.jumps, stops - 1) - 1]
+        last = self.values[last_jump + 1] - np.uint64(1)
+        holes = (
+            self.highs[mine] - self.lows[mine] + np.uint64(1) - (stops - starts).astype(np.uint64)
+        )
+        return _array_bytes(first, last - first + np.uint64(1), holes.astype(np.int64))
+
+    def segments(self) -> list[Segment]:
+        """Return the segments; what they hold is computed for all parts of a form at once."""
+        segments: list[Segment] = [Range(0, 0)] * self.starts.size
+        for number, form in enumerate(_FORMS):
+            mine = self.forms == number
+            lows, ends = self.lows[mine].tolist(), (self.highs[mine] + np.uint64(1)).tolist()
+            arrays = zip(self.starts[mine].tolist(), self.stops[mine].tolist(), strict=True)
+            built: Iterable[Segment]
+            if form == RANGE:
+                built = map(Range, lows, ends)
+            elif form == RANGE_WITH_HOLES:
+                built = map(RangeWithHoles, lows, ends, self._holes(mine))
+            elif form == RANGE_WITH_BITMAP:
+                built = map(RangeWithBitmap, lows, ends, self._bitmaps(mine))
+            else:
+                is_sorted = form == SORTED_ARRAY
+                built = (Values(self.values[start:stop], is_sorted) for start, stop in arrays)
+            for place, segment in zip(np.flatnonzero(mine).tolist(), built, strict=True):
+                segments[place] = segment
+        return segments
+
+    def _presence(self, mine: Mask, spans: Ints) -> tuple[Mask, Ints]:
+        """Return for some parts which values of their spans they have, and where each begins."""
+        firsts = np.cumsum(spans) - spans
+        counts = (self.stops - self.starts)[mine]
+        owners = np.repeat(np.arange(counts.size), counts)
+        within = np.arange(owners.size) - (np.cumsum(counts) - counts)[owners]
+        offsets = self.values[self.starts[mine][owners] + within] - self.lows[mine][owners]
+        present = np.zeros(int(spans.sum()), np.bool_)
+        present[firsts[owners] + offsets.astype(np.int64)] = True
+        return present, firsts
+
+    def _bitmaps(self, mine: Mask) -> Iterator[bytes]:
+        spans = (self.highs[mine] - self.lows[mine]).astype(np.int64) + 1
+        present, firsts = self._presence(mine, -(-spans // 8) * 8)
+        data = np.packbits(present, bitorder="little").tobytes()
+        bounds = [*(firsts // 8).tolist(), len(data)]
+        return (data[start:stop] for start, stop in pairwise(bounds))
+
+    def _holes(self, mine: Mask) -> list[U64s]:
+        spans = (self.highs[mine] - self.lows[mine]).astype(np.int64) + 1
+        present, firsts = self._presence(mine, spans)
+        places = np.flatnonzero(~present)
+        bounds = np.searchsorted(places, firsts)
+        owners = np.repeat(np.arange(firsts.size), np.diff(np.append(bounds, places.size)))
+        holes = (places - firsts[owners]).astype(np.uint64) + self.lows[mine][owners]
+        return np.split(holes, bounds[1:])
+
+
+def _varint_bytes(numbers: npt.NDArray[Any]) -> Ints:
+    lengths: Ints = np.searchsorted(_VARINT_LIMITS, numbers.astype(np.uint64), "right") + 1
+    return lengths
+
+
+def _field_bytes(numbers: U64s) -> Ints:
+    """Return the size of a field of a number, which is left out where it is 0."""
+    return np.where(numbers == 0, 0, 1 + _varint_bytes(numbers))
+
+
+def _message_bytes(sizes: Ints) -> Ints:
+    """Return the size of a field of so many bytes, with its tag and length."""
+    return 1 + _varint_bytes(sizes) + sizes
+
+
+def _array_bytes(bases: U64s, spans: U64s, counts: Ints) -> Ints:
+    """Return the sizes of ``EncodedU64Array`` messages of at least one value."""
+    widths = _offset_widths(spans)
+    return _message_bytes(
+        _message_bytes(counts * widths) + np.where(widths == 8, 0, _field_bytes(bases))
+    )
+
+
+def _offset_widths(spans: U64s) -> Ints:
+    """Return what ``_offset_width`` does; a span of 2**64 is 0 here."""
+    is_wide = (spans > np.uint64(2**32)) | (spans == 0)
+    return np.where(is_wide, 8, np.where(spans <= np.uint64(2**16), 2, 4))
 
 
 def choose_segment(values: U64s) -> Segment:

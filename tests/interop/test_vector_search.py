@@ -214,7 +214,7 @@ def test_never_more_than_k_rows(tmp_path: Path) -> None:
             {"filter": "id < 133", "limit": 5, "offset": 1}, {"filter": "id < 150"},
         ):  # fmt: skip
             options = {"nearest": refined, "prefilter": True, **scan}
-            counts = [one.scanner(**options).to_table().num_rows for one in (theirs, ours)]
+            counts = [dataset.scanner(**options).to_table().num_rows for dataset in (theirs, ours)]
             assert counts[0] == counts[1], (scan, counts)
         count = ours.scanner(filter="id < 133", prefilter=True, nearest=refined).count_rows()
         assert count == 3 * (queries.shape[0] if search["q"] is queries else 1)

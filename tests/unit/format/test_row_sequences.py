@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from lance_nb._pb import rowids as pb
 from lance_nb.errors import CorruptFileError, LanceError
+from lance_nb.format import row_sequences
 from lance_nb.format.row_sequences import (
+    Parts,
     Range,
     RangeWithBitmap,
     RangeWithHoles,
@@ -17,6 +19,8 @@ from lance_nb.format.row_sequences import (
     RowVersionSequence,
     Values,
     choose_segment,
+    choose_segments,
+    segment_to_pb,
 )
 from tests.support.manifests import flipped
 
@@ -113,6 +117,52 @@ def test_kinds_are_compared_by_their_bytes(span: int, count: int, kind: type):
     built = choose_segment(ids + np.uint64(7))
     assert type(built) is kind
     assert built.to_numpy().tolist() == (ids + np.uint64(7)).tolist()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0, 1, 100, 2**20, 2**33, 2**62]),
+            st.sets(st.integers(0, 70) | st.integers(0, 2**33), min_size=1).map(sorted),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.sampled_from([None, 0, 2**63, 2**64 - 1]),
+    st.data(),
+)
+def test_parts_are_measured_and_built_as_each_by_itself(
+    blocks: list[tuple[int, list[int]]], last: int | None, data: st.DataObject
+):
+    ids = [first + value for first, values in blocks for value in values]
+    values = np.array([*ids, *([] if last is None else [last])], np.uint64)
+    cuts = data.draw(st.sets(st.integers(1, max(len(values) - 1, 1))).map(sorted))
+    places = np.array([cut for cut in cuts if cut < len(values)], np.int64)
+    parts = Parts.between(values, places)
+    segments = [choose_segment(part) for part in np.split(values, places)]
+
+    assert [segment_to_pb(segment) for segment in parts.segments()] == [
+        segment_to_pb(segment) for segment in segments
+    ]
+    sizes = [segment_to_pb(segment).ByteSize() + 4 for segment in segments]
+    assert parts.num_bytes().tolist() == sizes
+
+
+def test_segments_are_chosen_without_a_call_for_each(monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+    monkeypatch.setattr(
+        row_sequences,
+        "choose_segment",
+        lambda values: (calls.append(len(values)), choose_segment(values))[1],
+    )
+    blocks = np.random.default_rng(1).permutation(2000)
+    ids = (blocks[:, None] * 2**24 + np.arange(8)).ravel().astype(np.uint64)
+
+    segments = choose_segments(ids)
+
+    assert calls == [len(ids)]
+    assert len(segments) > 1900
+    assert np.concatenate([segment.to_numpy() for segment in segments]).tolist() == ids.tolist()
 
 
 @pytest.mark.parametrize("span", [71, 72, 73])
