@@ -52,9 +52,9 @@ from lance_nb.explorer.models.source import writable_dataset
 from lance_nb.explorer.session import MAX_COUNT, RequestHandlers, Session
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.undo import RestoreUndo
+from lance_nb.format.merge_record import FAST_FORWARD
 from lance_nb.transactions.branch_merge.choices import VALUE, CellChoice
 from lance_nb.transactions.branch_merge.conflicts import FAIL, KEYS, ROWS
-from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD
 from lance_nb.transactions.cell_values import hand_value
 
 MAX_MESSAGE = 2000

@@ -24,6 +24,7 @@ from lance_nb.format.layout import branch_root
 from lance_nb.format.manifest_history import DATA, INDEX, identity_of
 from lance_nb.table.cleanup_plan import DELETED_KINDS, Rule, is_left_over
 from lance_nb.table.file_references import Mask
+from lance_nb.table.merge_bases import merged_versions
 from lance_nb.table.retention import Protection, RetentionPolicy
 from lance_nb.table.survey import TEMPORARY_MANIFEST, StoredFile
 
@@ -81,6 +82,7 @@ class RetentionSimulator:
         self.numbers = survey.lines[folder].numbers
         self.tags = {name: one.version for name, one in survey.tags.items() if one.branch == branch}
         self._account, self._folder = account, folder
+        self._merged = merged_versions(survey, branch)
         self._line = account.references.lines[folder]
         self._names = survey.lines[folder].names
         known = {one.version: one.timestamp_ns for one in self._line.versions}
@@ -136,7 +138,9 @@ class RetentionSimulator:
     def protection(self, drop_tags: Collection[str] = ()) -> Protection:
         """Return the versions that are kept whatever the rule, without these tags."""
         survey = self._account.survey.without(drop_tags, ())
-        return Protection(survey.tagged_versions(self.branch), survey.fork_versions(self.branch))
+        return Protection(
+            survey.tagged_versions(self.branch), survey.fork_versions(self.branch), self._merged
+        )
 
     def simulate(self, rule: RetentionRule) -> Simulated:
         """Tell what a clean-up by the rule removes. Raises CleanupError."""
@@ -149,7 +153,7 @@ class RetentionSimulator:
             cutoff = self._now_ns - int(policy.older_than / timedelta(microseconds=1)) * 1000
             gone &= self._moments < cutoff
         protection = self.protection(rule.drop_tags)
-        stay = {*protection.tags, *protection.forks}
+        stay = {*protection.tags, *protection.forks, *protection.merged}
         gone &= ~np.isin(np.array(self.numbers, np.int64), list(stay))
         numbers = tuple(np.array(self.numbers, np.int64)[gone].tolist())
         files = self._going(numbers)

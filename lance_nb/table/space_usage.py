@@ -38,6 +38,7 @@ from lance_nb.format.layout import ManifestName, branch_path, branch_root, tag_p
 from lance_nb.format.manifest_history import TRANSACTION
 from lance_nb.table.cleanup_plan import Rule, make_plan
 from lance_nb.table.file_references import Ints, Mask, References, Spans
+from lance_nb.table.merge_bases import merged_versions
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, removable
 from lance_nb.table.survey import (
     KINDS,
@@ -241,7 +242,9 @@ class SpaceAccount:
             lambda name: (found := survey.manifest(line.folder, name)) and found.modified,
         )
         protection = Protection(
-            survey.tagged_versions(line.branch), survey.fork_versions(line.branch)
+            survey.tagged_versions(line.branch),
+            survey.fork_versions(line.branch),
+            merged_versions(survey, line.branch),
         )
         newest = line.numbers[-1] if line.names else 0
         return removable(policy, line.names, newest, age, protection)
@@ -437,8 +440,9 @@ def _tag_rows(account: SpaceAccount) -> Iterator[dict[str, Any]]:
     survey = account.survey
     fixed: dict[str, Mask] = {}
     for folder, newest in _newest_masks(account):
-        forks = survey.fork_versions(survey.lines[folder].branch)
-        fixed[folder] = newest | np.isin(account.references.lines[folder].numbers(), list(forks))
+        branch = survey.lines[folder].branch
+        bases = [*survey.fork_versions(branch), *merged_versions(survey, branch)]
+        fixed[folder] = newest | np.isin(account.references.lines[folder].numbers(), bases)
     pinned: dict[tuple[str, int], list[str]] = {}
     for name, tag in survey.tags.items():
         folder = "" if tag.branch is None else branch_root(tag.branch)

@@ -3,7 +3,7 @@
 Mark: every version that is kept is read, of every branch; of those that are deleted, only what is
 needed to tell their recent files from files of a running write. Sweep, in this order::
 
-    1  refs once more: a version that was tagged or forked meanwhile is kept
+    1  refs once more: a version that was tagged, forked or merged meanwhile is kept
     2  the manifests of the deleted versions, the oldest first
     3  versions once more: what was committed meanwhile, or could not be deleted, is read too
     4  the files that no version needs then
@@ -46,12 +46,12 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format.layout import DETACHED_BIT, VERSIONS, ManifestName
-from lance_nb.format.manifest import parse_manifest
 from lance_nb.format.manifest_history import DATA, DELETION, INDEX, TRANSACTION, ManifestFiles
 from lance_nb.storage.base import Store, remove_empty_folder, sync_folder
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
 from lance_nb.table.cleanup_plan import Candidate, CleanupPlan, Rule, make_plan
 from lance_nb.table.file_references import References, check_complete
+from lance_nb.table.merge_bases import merged_versions
 from lance_nb.table.retention import Age, Protection, RetentionPolicy, is_settled, removable
 from lance_nb.table.survey import (
     MANIFEST,
@@ -62,7 +62,6 @@ from lance_nb.table.survey import (
     refs_of,
     take_survey,
 )
-from lance_nb.transactions.branch_merge.merge_record import marks_in
 from lance_nb.transactions.checksum_records import merge_records
 from lance_nb.transactions.environment import Environment
 from lance_nb.value_classes import dataclass
@@ -405,24 +404,8 @@ class Cleanup:
         return Protection(
             survey.tagged_versions(line.branch),
             survey.fork_versions(line.branch),
-            self._merged_versions(survey, line),
+            merged_versions(survey, line.branch),
         )
-
-    def _merged_versions(self, survey: Survey, line: LineOfVersions) -> frozenset[int]:
-        """Return the versions of a branch that another one has merged last, as its newest says."""
-        merged: set[int] = set()
-        for folder, other in survey.lines.items():
-            if folder == line.folder or not other.names:
-                continue
-            newest = max(other.names, key=lambda name: name.version)
-            home = survey.store(folder)
-            config = parse_manifest(home.read(newest.path), f"{home.uri}/{newest.path}").config
-            merged |= {
-                mark.source_version
-                for mark in marks_in(config)
-                if mark.source_branch == line.branch
-            }
-        return frozenset(merged)
 
     def _age(self, survey: Survey) -> Age:
         known: dict[int, datetime | None] = {}
@@ -495,11 +478,12 @@ class Cleanup:
     def _look_at_refs(
         self, survey: Survey, references: References, plan: CleanupPlan
     ) -> CleanupPlan:
-        """Leave out versions that were tagged or forked since the survey."""
+        """Leave out versions that were tagged, forked or merged since the survey."""
         if not plan.names:
             return plan
         branches, tags = refs_of(self._root)
-        fresh = replace(survey, branches=branches, tags=tags)
+        lines = {folder: line_of(self._root, folder, []) for folder in survey.lines}
+        fresh = replace(survey, branches=branches, tags=tags, lines=lines)
         line = survey.lines[self._folder]
         protection = self._protection(fresh, line)
         stay = {*protection.tags, *protection.forks, *protection.merged}

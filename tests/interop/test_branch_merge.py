@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
-from lance_nb.transactions.branch_merge.merge_record import without_marks
+from lance_nb.format.merge_record import without_marks
 
 pytestmark = pytest.mark.interop
 

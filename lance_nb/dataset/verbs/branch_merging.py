@@ -34,6 +34,7 @@ from lance_nb.errors import (
     RetryableCommitConflictError,
     VersionNotFoundError,
 )
+from lance_nb.format.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
 from lance_nb.format.refs import Branch
 from lance_nb.format.transaction_summary import count_of
 from lance_nb.storage.base import Store
@@ -52,7 +53,6 @@ from lance_nb.transactions.branch_merge.merge_plan import (
     plan_change,
     plan_merge,
 )
-from lance_nb.transactions.branch_merge.merge_record import FAST_FORWARD, PICK, REVERT, UP_TO_DATE
 from lance_nb.transactions.branch_merge.pins import pin_name
 from lance_nb.transactions.branch_merge.row_replay import ConflictCells
 from lance_nb.transactions.commit_options import CommitOptions

@@ -80,6 +80,7 @@ def _reasons(simulator: RetentionSimulator, rule: RetentionRule, gone: Sequence[
         version: f"branch {', '.join(map(text.name, names[:MAX_KEEPERS]))} started here"
         for version, names in protection.forks.items()
     }
+    merged = dict.fromkeys(protection.merged, "the next merge of this branch starts here")
     numbers, keep = simulator.numbers, rule.retain_versions
     first_kept = len(numbers) if keep is None else len(numbers) - keep
     newest = "the newest version" if keep in (None, 1) else f"one of the newest {keep:,}"
@@ -91,7 +92,8 @@ def _reasons(simulator: RetentionSimulator, rule: RetentionRule, gone: Sequence[
         elif at >= first_kept or at == len(numbers) - 1:
             found.append(newest)
         else:
-            found.append(tags.get(number) or forks.get(number) or young or "kept")
+            reason = tags.get(number) or forks.get(number) or merged.get(number)
+            found.append(reason or young or "kept")
     return found
 
 

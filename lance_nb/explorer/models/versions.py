@@ -41,7 +41,7 @@ from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_list import pin_label
 from lance_nb.explorer.models.schema_tree import SchemaTree, schema_tree
 from lance_nb.explorer.models.source import Source, TransactionInfo, VersionInfo
-from lance_nb.transactions.branch_merge.merge_record import (
+from lance_nb.format.merge_record import (
     FAST_FORWARD,
     MAIN_ID,
     MERGE,

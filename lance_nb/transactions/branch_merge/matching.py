@@ -31,6 +31,7 @@ from lance_nb.format.fragment import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
+from lance_nb.format.merge_record import LEFT_OUT, REVERT
 from lance_nb.format.row_sequences import RowIdSegments, RowVersionSequence
 from lance_nb.format.schema import Schema
 from lance_nb.transactions.branch_merge.merge_base import (
@@ -41,7 +42,6 @@ from lance_nb.transactions.branch_merge.merge_base import (
     Side,
     Step,
 )
-from lance_nb.transactions.branch_merge.merge_record import LEFT_OUT, REVERT
 from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.row_lineage import CREATED_UNKNOWN, all_row_ids, versions_of
 from lance_nb.value_classes import dataclass

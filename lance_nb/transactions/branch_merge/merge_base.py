@@ -34,12 +34,7 @@ from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.manifest import Manifest
-from lance_nb.format.refs import Branch
-from lance_nb.table.deletions import read_deletions
-from lance_nb.table.diff.fragments import Places
-from lance_nb.table.fragment_reader import confirmed_rows
-from lance_nb.table.snapshot import Snapshot
-from lance_nb.transactions.branch_merge.merge_record import (
+from lance_nb.format.merge_record import (
     MAIN_ID,
     MERGE,
     MergeRecord,
@@ -47,6 +42,11 @@ from lance_nb.transactions.branch_merge.merge_record import (
     marks_in,
     record_of,
 )
+from lance_nb.format.refs import Branch
+from lance_nb.table.deletions import read_deletions
+from lance_nb.table.diff.fragments import Places
+from lance_nb.table.fragment_reader import confirmed_rows
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 

@@ -23,6 +23,14 @@ import pyarrow as pa
 from lance_nb.errors import CommitStateUnknownError, InvalidInputError, LanceError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.field import Field
+from lance_nb.format.merge_record import (
+    FAST_FORWARD,
+    MERGE,
+    REPLAY,
+    UP_TO_DATE,
+    MergeRecord,
+    mark_of,
+)
 from lance_nb.storage.base import Store
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import storage_version
@@ -60,14 +68,6 @@ from lance_nb.transactions.branch_merge.merge_base import (
     shared_since,
     steps_from,
     uuids_of,
-)
-from lance_nb.transactions.branch_merge.merge_record import (
-    FAST_FORWARD,
-    MERGE,
-    REPLAY,
-    UP_TO_DATE,
-    MergeRecord,
-    mark_of,
 )
 from lance_nb.transactions.branch_merge.outcome import Outcome
 from lance_nb.transactions.branch_merge.pins import create_pin

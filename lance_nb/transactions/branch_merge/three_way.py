@@ -18,6 +18,7 @@ from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.deletion_vector import DeletionVector
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.merge_record import LEFT_OUT, without_marks
 from lance_nb.transactions.branch_merge.choices import CellChoice
 from lance_nb.transactions.branch_merge.conflicts import FRAGMENTS, Findings, MergeConflict
 from lance_nb.transactions.branch_merge.file_locations import FileLocations, translated_files
@@ -39,7 +40,6 @@ from lance_nb.transactions.branch_merge.matching import (
     without_fields,
 )
 from lance_nb.transactions.branch_merge.merge_base import Ends, History, Renumbered, Shared, Side
-from lance_nb.transactions.branch_merge.merge_record import LEFT_OUT, without_marks
 from lance_nb.transactions.branch_merge.outcome import (
     IndexFacts,
     Outcome,

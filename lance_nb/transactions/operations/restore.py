@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from lance_nb._pb import transaction as pb
+from lance_nb.format.merge_record import only_marks, without_marks
 from lance_nb.format.wire import unknown_bytes
-from lance_nb.transactions.branch_merge.merge_record import only_marks, without_marks
 from lance_nb.transactions.manifest_building import Draft, check_changeable
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint
 from lance_nb.value_classes import dataclass

@@ -50,6 +50,33 @@ def test_every_rule_comes_true(grown: LanceDataset) -> None:
         assert shown == (len(plan.candidate_files), plan.stats.bytes_removed), (keep, age)
 
 
+@pytest.mark.parametrize("branch", [None, "dev"])
+def test_the_version_that_the_next_merge_starts_from_is_kept(
+    make: Callable[..., LanceDataset], rows: Any, branch: str | None
+) -> None:
+    main = make()
+    sides = {None: main, "dev": main.create_branch("dev")}
+    for side in (*sides.values(), *sides.values()):
+        side.insert(rows)
+    source, target = sides[branch], sides["dev" if branch is None else None]
+    merged = source.version
+    target.branches.merge(branch or "main", copy=True)
+    for _ in range(2):
+        source.insert(rows)
+    space = source.space()
+
+    freed = space.freed_if(retain_versions=1, branch=branch)
+    simulated = space.simulator(branch).simulate(RetentionRule(1, None))
+    explained = source.explain_cleanup_old_versions(retain_versions=1, older_than=NOW)
+    real = source.cleanup_old_versions(retain_versions=1, older_than=NOW)
+
+    assert merged in source.version_numbers()
+    assert merged not in simulated.numbers
+    assert len(simulated.numbers) == real.old_versions == explained.stats.old_versions
+    assert (simulated.size_bytes, freed.size_bytes) == (real.bytes_removed,) * 2
+    assert freed.num_versions == real.old_versions
+
+
 def test_tags_that_are_dropped_keep_nothing(grown: LanceDataset) -> None:
     simulator = grown.space().simulator()
     rule = RetentionRule(1, None, frozenset({"first"}))

@@ -10,6 +10,7 @@ import pytest
 
 from lance_nb.errors import InvalidInputError, RefNotFoundError, VersionNotFoundError
 from lance_nb.format.fragment import DataFile, Fragment
+from lance_nb.format.merge_record import PICK, MergeRecord
 from lance_nb.format.refs import Branch
 from lance_nb.transactions.branch_merge.merge_base import (
     Base,
@@ -26,7 +27,6 @@ from lance_nb.transactions.branch_merge.merge_base import (
     steps_from,
     uuids_of,
 )
-from lance_nb.transactions.branch_merge.merge_record import PICK, MergeRecord
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.transaction import Transaction
 from tests.support.committing import SCHEMA

@@ -13,8 +13,8 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import branch_merging
+from lance_nb.format.merge_record import without_marks
 from lance_nb.transactions.branch_merge import merge_plan
-from lance_nb.transactions.branch_merge.merge_record import without_marks
 from lance_nb.transactions.branch_merge.row_merge import NOWHERE, ConflictingRows, conflict_table
 
 Make = Callable[..., LanceDataset]

@@ -13,6 +13,7 @@ from lance_nb.format.field import Field
 from lance_nb.format.fragment import DataFile, Fragment, RowIdMeta
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.manifest import Manifest
+from lance_nb.format.merge_record import MergeRecord
 from lance_nb.format.row_sequences import RowIdSegments
 from lance_nb.format.schema import Schema
 from lance_nb.storage.memory import MemoryStore
@@ -35,7 +36,6 @@ from lance_nb.transactions.branch_merge.merge_base import (
     Side,
     Step,
 )
-from lance_nb.transactions.branch_merge.merge_record import MergeRecord
 from lance_nb.transactions.branch_merge.schemas import (
     MergedSchema,
     SchemaMerge,

@@ -102,40 +102,42 @@ class MergeRecord:
         if self.key is not None:
             values["key"] = json.dumps(self.key)
         if self.fields is not None and len(self.fields) <= FIELDS_MAX:
-            values["fields"] = json.dumps({str(one): self.fields[one] for one in self.fields})
+            values["fields"] = json.dumps(
+                {str(field): place for field, place in self.fields.items()}
+            )
         return {PREFIX + name: value for name, value in values.items()}
 
 
 def record_of(properties: Mapping[str, str]) -> MergeRecord | None:
     """Read the record of a merge from properties; None if there is none that makes sense."""
-    found = {
+    values = {
         name.removeprefix(PREFIX): value
         for name, value in properties.items()
         if name.startswith(PREFIX)
     }
     numbers = [
-        _number(found.get(name, ""))
+        _number(values.get(name, ""))
         for name in ("source_version", "base_version", "target_version")
     ]
-    if found.get("kind") not in (MERGE, PICK, REVERT) or any(one is None for one in numbers):
+    if values.get("kind") not in (MERGE, PICK, REVERT) or None in numbers:
         return None
-    source, base, target = (one or 0 for one in numbers)
+    source, base, target = (number or 0 for number in numbers)
     return MergeRecord(
-        found["kind"],
-        _branch(found.get("source_branch", MAIN)),
-        found.get("source_id", ""),
+        values["kind"],
+        _branch(values.get("source_branch", MAIN)),
+        values.get("source_id", ""),
         source,
-        _branch(found.get("base_branch", MAIN)),
+        _branch(values.get("base_branch", MAIN)),
         base,
         target,
-        found.get("strategy", ""),
-        found.get("on_conflict"),
-        found.get("copied") == "true",
-        found.get("pin"),
-        _ids(found.get("transactions", "")),
-        _texts(found.get("choices", "[]")),
-        _texts(found["key"]) if "key" in found else None,
-        _numbers(found["fields"]) if "fields" in found else None,
+        values.get("strategy", ""),
+        values.get("on_conflict"),
+        values.get("copied") == "true",
+        values.get("pin"),
+        _ids(values.get("transactions", "")),
+        _texts(values.get("choices", "[]")),
+        _texts(values["key"]) if "key" in values else None,
+        _numbers(values["fields"]) if "fields" in values else None,
     )
 
 
@@ -182,12 +184,12 @@ def only_marks(config: Mapping[str, str]) -> dict[str, str]:
 
 def _texts(text: str) -> tuple[str, ...]:
     try:
-        found = json.loads(text)
+        texts = json.loads(text)
     except (ValueError, RecursionError):
         return ()
-    if not isinstance(found, list):
+    if not isinstance(texts, list):
         return ()
-    return tuple(one for one in found[:CHOICES_MAX] if isinstance(one, str))
+    return tuple(text for text in texts[:CHOICES_MAX] if isinstance(text, str))
 
 
 def _numbers(text: str) -> Mapping[int, int] | None:

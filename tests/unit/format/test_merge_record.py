@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lance_nb.transactions.branch_merge import merge_record
-from lance_nb.transactions.branch_merge.merge_record import (
+from lance_nb.format import merge_record
+from lance_nb.format.merge_record import (
     FIELDS_MAX,
     IDS_MAX,
     PREFIX,
