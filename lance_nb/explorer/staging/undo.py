@@ -1,4 +1,4 @@
-"""How an act is undone: by restoring a version, or by putting a tag, a branch or a note back.
+"""How an act is undone: by the inverse change, by restoring a version, or by putting a ref back.
 
 Each way says in ``label`` what it would do, in ``reason`` why it cannot be done now (empty if it
 can), and does it in ``run``, which returns ``Undone``: what was done, the place to go to, the code,
@@ -12,15 +12,24 @@ Limits: what a clean-up has removed, and the versions of a deleted branch, canno
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lance_nb.code_lines import PYTHON_ONLY, Python, magic, offered
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import InvalidInputError, LanceError
+from lance_nb.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    LanceError,
+    NotFoundError,
+    NotSupportedError,
+)
 from lance_nb.explorer.messages import Progress
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.ref_list import NOTE, Place
 from lance_nb.explorer.models.ref_preview import Code, change_code
+
+if TYPE_CHECKING:
+    from lance_nb.dataset.verbs.branch_merging import MergePlan
 
 
 class Undo(Protocol):
@@ -61,7 +70,12 @@ class NoUndo:
 
 @dataclass(frozen=True, slots=True)
 class RestoreUndo:
-    """A version of a branch is undone by restoring the one before it."""
+    """A version of a branch is undone: the rows, columns and settings before it are back.
+
+    The inverse change is committed where it brings back everything: a merge of branches sees which
+    rows it changed, and writers beside it are in its way only where they changed the same. Else the
+    version before is restored, which replaces the whole content.
+    """
 
     branch: str | None
     version: int
@@ -89,19 +103,33 @@ class RestoreUndo:
         """Commit the version before as a new one. Raises LanceError."""
         newest = dataset.checkout_version((self.branch, None))
         message = f"Undo version {self.version}" + (f": {self.what}" if self.what else "")
-        stage = newest.stage().restore(self.version - 1)
-        version = stage.commit(message)
-        place = self.branch, version
         restored = text.ref_label(self.branch, self.version - 1)
-        there = self.branch, None
-        opened = Python("ds") if self.branch is None else Python("ds.checkout_version").call(there)
-        python = opened.attribute("stage").call().attribute("restore").call(self.version - 1)
-        code = offered(
-            python.attribute("commit").call(message), magic("restore", str(self.version - 1))
-        )
+        opened = Python("ds")
+        if self.branch is not None:
+            opened = Python("ds.checkout_version").call((self.branch, None))
+        plan = self._inverse(newest)
+        if plan is not None:
+            version = plan.commit(message, progress=progress).version or newest.version
+            python = opened.attribute("revert").call(self.version, message=message)
+            code = offered(python, magic("revert", str(self.version)))
+        else:
+            version = newest.stage().restore(self.version - 1).commit(message)
+            python = opened.attribute("stage").call().attribute("restore").call(self.version - 1)
+            code = offered(
+                python.attribute("commit").call(message), magic("restore", str(self.version - 1))
+            )
+        place = self.branch, version
         words = f"{restored} was restored as {text.ref_label(*place)}."
         undo = RestoreUndo(self.branch, version, f"restore {restored}")
         return Undone(words, place, code, undo, version)
+
+    def _inverse(self, newest: LanceDataset) -> MergePlan | None:
+        """Plan the inverse change; None if it would leave something as it is now."""
+        try:
+            plan = newest.revert(self.version, dry_run=True)
+        except (InvalidInputError, CommitConflictError, NotSupportedError, NotFoundError):
+            return None  # an overwrite, a compaction, another file version, a cleaned version
+        return None if plan.conflicts or plan.notes else plan
 
 
 @dataclass(frozen=True, slots=True)
