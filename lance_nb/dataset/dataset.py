@@ -1823,7 +1823,7 @@ class LanceDataset(OpenedVersion):
             where: SQL text or a pyarrow expression; every row by default.
             conflict_retries: how often to start over from the newest version after a conflict.
             retry_timeout: how long to keep starting over; the first attempt is always made.
-            data_storage_version: the dataset's own, or None.
+            data_storage_version: of the new files; the dataset's own by default.
             mode: "rows" moves the rows to new files, as pylance does (stable row ids stay);
                 "columns" writes the columns anew for all rows of the fragments and moves none, but
                 gives way to every concurrent change of them; "auto" takes columns where that saves
@@ -1839,8 +1839,6 @@ class LanceDataset(OpenedVersion):
         """
         from lance_nb.dataset.verbs import updating
 
-        if data_storage_version is not None:
-            updating.check_file_version(self._snapshot, data_storage_version)
         self._snapshot, count = updating.update(
             self._session,
             self._snapshot,
@@ -1848,6 +1846,7 @@ class LanceDataset(OpenedVersion):
             where,
             mode=mode,
             progress=progress,
+            version=data_storage_version,
             max_retries=conflict_retries,
             timeout_s=retry_timeout.total_seconds(),
         )

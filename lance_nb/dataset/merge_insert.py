@@ -175,21 +175,21 @@ class MergeInsertBuilder(MergeClauseBuilder):
         return self
 
     def data_storage_version(self, version: str) -> Self:
-        """Name the version of the files that are written: only the dataset's own.
+        """Name the version of the files that are written, by default the dataset's own.
 
         Args:
-            version: such as "2.2".
+            version: "2.0", "2.1", "2.2" or "stable"; files of several versions stand side by side.
 
-        Raises InvalidInputError, NotSupportedError for another one, which pylance allows.
+        Raises InvalidInputError, NotSupportedError for one that cannot be written.
 
         Examples:
             >>> upsert = ds.merge_insert("id").when_matched_delete().data_storage_version("2.2")
         """
-        from lance_nb.dataset.verbs import updating
+        from lance_nb.dataset.verbs import writing
 
         _, snapshot = self._dataset.opened
-        updating.check_file_version(snapshot, version)
-        return self
+        writing.own_options(snapshot, version)  # refuses at once
+        return self._with(file_version=version)
 
     def use_index(self, use_index: bool) -> Self:
         """Do nothing: keys are read from the dataset whether there is an index or not."""

@@ -88,13 +88,13 @@ class DatasetOptimizer:
             batch_size: rows read at a time.
             max_source_fragments, max_source_rows, max_source_bytes: the most that is rewritten.
             excluded_fragment_ids: fragments that stay.
-            data_storage_version: the dataset's own, or None.
+            data_storage_version: of the new files; the dataset's own by default.
             progress: called with rows done and rows in all. Not in pylance.
             max_rows_per_group, num_threads, compaction_mode, binary_copy_read_batch_bytes: tune
                 pylance's work and change nothing; a forced binary copy is refused.
 
-        Raises InvalidInputError, NotSupportedError (blob columns, files of another version, forced
-        binary copies), CommitConflictError, TooMuchWriteContentionError.
+        Raises InvalidInputError, NotSupportedError (blob columns, forced binary copies),
+        CommitConflictError, TooMuchWriteContentionError.
 
         Examples:
             >>> ds.optimize.compact_files(target_rows_per_fragment=1000).fragments_removed

@@ -19,23 +19,42 @@ DEFAULT_VERSION = (2, 2)
 WRITABLE_VERSIONS = ((2, 0), (2, 1), (2, 2))
 
 LEGACY_VERSION = "0.1"
-KNOWN_VERSIONS = frozenset({LEGACY_VERSION, "2.0", "2.1", "2.2", "2.3"})
 
-_NAMES = {"2.0": (2, 0), "0.3": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
-_UNWRITABLE = {"legacy": "0.1", "0.1": "0.1", "2.3": "2.3", "next": "2.3"}
+_NAMES = {
+    "2.0": "2.0",
+    "0.3": "2.0",
+    "2.1": "2.1",
+    "2.2": "2.2",
+    "stable": "2.2",
+    "legacy": LEGACY_VERSION,
+    LEGACY_VERSION: LEGACY_VERSION,
+    "2.3": "2.3",
+    "next": "2.3",
+}
+KNOWN_VERSIONS = frozenset(_NAMES.values())
+
+
+def version_named(name: str) -> str:
+    """Return the version that a name stands for: "2.2" for "stable". Raises InvalidInputError."""
+    if name not in _NAMES:
+        raise InvalidInputError(
+            f"data_storage_version {name!r} is not one of {', '.join(map(repr, _NAMES))}"
+        )
+    return _NAMES[name]
 
 
 def file_version_of(name: str | None) -> tuple[int, int]:
     """Return the version to write. Raises NotSupportedError, InvalidInputError for other names."""
     if name is None:
         return DEFAULT_VERSION
-    if name in _UNWRITABLE:
-        raise NotSupportedError(
-            f"data files of version {_UNWRITABLE[name]} cannot be written; use 2.0, 2.1 or 2.2"
-        )
-    if name not in _NAMES:
-        raise InvalidInputError(f"file version {name!r} is not one of {', '.join(_NAMES)}")
-    return _NAMES[name]
+    version = version_named(name)
+    for writable in WRITABLE_VERSIONS:
+        if version_name(writable) == version:
+            return writable
+    raise NotSupportedError(
+        f"data files of version {version} cannot be written; use 2.0, 2.1 or 2.2. To upgrade an "
+        "old dataset, overwrite it: write_dataset(ds, ds.uri, mode='overwrite')"
+    )
 
 
 def version_name(file_version: tuple[int, int]) -> str:
@@ -57,4 +76,4 @@ def stable_version() -> str:
         >>> lance_nb.stable_version()
         '2.2'
     """
-    return version_name(_NAMES["stable"])
+    return _NAMES["stable"]

@@ -38,7 +38,7 @@ from lance_nb.dataset.opening import destination
 from lance_nb.dataset.verbs import deleting
 from lance_nb.dataset.verbs.committing import NO_PROPERTIES
 from lance_nb.dataset.verbs.input_data import reader_of
-from lance_nb.dataset.verbs.writing import WriteRequest, check_mode
+from lance_nb.dataset.verbs.writing import WriteRequest, check_mode, version_after
 from lance_nb.errors import DatasetAlreadyExistsError, InvalidInputError, NotSupportedError
 from lance_nb.format.checksums import ALGORITHM, CONFIG_KEY
 from lance_nb.format.fragment import Fragment
@@ -52,7 +52,7 @@ from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import ROW_ADDRESS
 from lance_nb.table.refs import Target
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot, added_version
 from lance_nb.transactions.fragment_writer import (
     FragmentWriter,
     WriteOptions,
@@ -60,7 +60,7 @@ from lance_nb.transactions.fragment_writer import (
     write_fragments,
 )
 from lance_nb.transactions.input_schema import new_schema, writable_part
-from lance_nb.transactions.operation import DEFAULT_FILE_VERSION, BuildOptions
+from lance_nb.transactions.operation import BuildOptions
 from lance_nb.transactions.operations.append import Append
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.staged import Addition, Edit, StagedWrite, combine
@@ -124,9 +124,10 @@ class RowWriter:
                 "rows, or mode='overwrite' to replace its rows in a new version"
             )
         request = WriteRequest(**wanted.files)
-        kept = None if current is None else storage_version(current.manifest)
         is_new = current is None or (wanted.mode == "overwrite" and wanted.where is None)
-        asked = request.data_storage_version if is_new else None
+        version = request.data_storage_version
+        if current is not None and not is_new:
+            version = added_version(current.manifest, version)
         mode = "create" if current is None and wanted.mode == "append" else wanted.mode
         if current is not None and wanted.where is not None:
             mode = REPLACE
@@ -134,7 +135,7 @@ class RowWriter:
         config = {CONFIG_KEY: ALGORITHM} if wanted.checksums and is_new else {}
         known = NO_PROPERTIES if current is None else current.manifest.config
         options = request.write_options(
-            asked or kept or DEFAULT_FILE_VERSION, config={**known, **config}
+            version or version_after(current), config={**known, **config}
         )
         if current is None or is_new:
             own = new_schema(schema, options.file_version)

@@ -17,8 +17,8 @@ from collections.abc import Hashable
 from dataclasses import field
 from typing import Any
 
-from lance_nb.errors import NotSupportedError
-from lance_nb.file.versions import LEGACY_VERSION, recorded_version
+from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.file.versions import LEGACY_VERSION, recorded_version, version_named
 from lance_nb.format.feature_flags import V2_FORMAT
 from lance_nb.format.layout import transaction_path
 from lance_nb.format.manifest import Manifest
@@ -85,6 +85,21 @@ def read_transaction(snapshot: Snapshot) -> bytes | memoryview | None:
 
 
 _STABLE = "2.2"
+
+
+def added_version(manifest: Manifest, name: str | None = None) -> str:
+    """Return the file version of files that are added to a dataset: that of the name, or its own.
+
+    Files of 2.0 to 2.2 can stand side by side; 0.1 stands alone. Raises InvalidInputError.
+    """
+    own = storage_version(manifest)
+    version = own if name is None else version_named(name)
+    if (version == LEGACY_VERSION) != (own == LEGACY_VERSION):
+        raise InvalidInputError(
+            f"the dataset has files of version {own}: files of version {name} cannot be added to "
+            "it. Leave data_storage_version out, or overwrite the dataset"
+        )
+    return version
 
 
 def storage_version(manifest: Manifest) -> str:

@@ -56,7 +56,7 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, project
 from lance_nb.table.scan import cut, scan_windows
 from lance_nb.table.scan_tasks import plan_tasks
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot, added_version
 from lance_nb.transactions.fragment_writer import FragmentWriter, WriteOptions, copying
 from lance_nb.transactions.row_rewrite import with_row_ids
 from lance_nb.value_classes import dataclass
@@ -216,7 +216,7 @@ def plan_compaction(
 
     ``indices`` cover what they cover now (table.indices.read_indices). Raises NotSupportedError.
     """
-    _check_file_version(snapshot, options)
+    file_version_of(added_version(snapshot.manifest, options.data_storage_version))  # refuses
     on_columns = [one for one in indices if not one.is_system]
     covers = [one.fragment_ids() for one in on_columns]
     fixed = BitMap() if options.defer_index_remap is False else covered_by_graphs(on_columns)
@@ -255,15 +255,6 @@ def is_graph(index: IndexMetadata) -> bool:
     """Return whether an index holds a graph of vectors; old ones do not say, so they may."""
     kind = index_type(index)
     return "HNSW" in kind or kind == "Vector"
-
-
-def _check_file_version(snapshot: Snapshot, options: CompactionOptions) -> None:
-    wanted, is_written = options.data_storage_version, storage_version(snapshot.manifest)
-    if wanted is not None and file_version_of(wanted) != file_version_of(is_written):
-        raise NotSupportedError(
-            f"data_storage_version={wanted!r}: this dataset's files are of version {is_written}, "
-            "and a compaction keeps that; overwrite the dataset to change it"
-        )
 
 
 def _reasons(fragment: Fragment, options: CompactionOptions) -> tuple[bool, bool]:

@@ -41,7 +41,7 @@ class MergeClauses:
 
     ``on`` are the columns of the key, ``key`` the unenforced primary key if it is the same columns.
     ``logs`` are write-ahead logs that the source comes from. ``bases`` (or ``all_bases``) are base
-    paths that new rows go to, in turn.
+    paths that new rows go to, in turn. ``file_version`` names that of new files.
     """
 
     on: tuple[str, ...]
@@ -55,6 +55,7 @@ class MergeClauses:
     logs: tuple[MergedLog, ...] = ()
     bases: tuple[str, ...] = ()
     all_bases: bool | None = None
+    file_version: str | None = None
 
     @property
     def does_nothing(self) -> bool:

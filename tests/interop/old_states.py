@@ -132,7 +132,7 @@ def _fragment(one: Fragment, names: dict[str, int]) -> tuple[object, ...]:
 
 def is_unwritable(outcome: object) -> bool:
     """Tell whether lance_nb refused because it does not write 0.1 files."""
-    return isinstance(outcome, LanceError) and "cannot be written; versions 2.0" in str(outcome)
+    return isinstance(outcome, LanceError) and "cannot be written; use 2.0" in str(outcome)
 
 
 def differences(source: Path, verb: str) -> Iterator[tuple[str, object, object]]:

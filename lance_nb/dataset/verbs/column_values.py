@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.dataset.verbs.udf_columns import BatchUDF, FunctionColumns
-from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.encodings.arrow_parts import one_batch, taken_rows
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import ColumnNotFoundError, NotSupportedError, SchemaMismatchError
+from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import FileOptions
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import Fragment

@@ -23,18 +23,18 @@ from lance_nb.dataset.verbs.committing import (
     replanned,
 )
 from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
-from lance_nb.dataset.verbs.writing import file_version_of
 from lance_nb.errors import (
     InvalidInputError,
     RetryableCommitConflictError,
     TooMuchWriteContentionError,
 )
+from lance_nb.file.versions import file_version_of
 from lance_nb.format.feature_flags import STABLE_ROW_IDS
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.format.fragment_reuse import MovedGroup
 from lance_nb.table.indices import read_indices
 from lance_nb.table.refs import Target
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot, added_version
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.compaction import (
     CompactionMetrics,
@@ -82,7 +82,7 @@ def execute(
                 f"{task.read_version} is different there"
             )
     counter = ProgressCounter(task.num_rows, progress)
-    version = file_version_of(storage_version(snapshot.manifest))
+    version = file_version_of(added_version(snapshot.manifest, options.data_storage_version))
     return run_task(snapshot, task, options, version, counter.add)
 
 
@@ -115,7 +115,7 @@ def run(
     tasks = plan(snapshot, options)
     if not tasks:
         return []
-    version = file_version_of(storage_version(snapshot.manifest))
+    version = file_version_of(added_version(snapshot.manifest, options.data_storage_version))
     counter = ProgressCounter(sum(task.num_rows for task in tasks), progress)
     results: list[Rewritten] = []
     with UncommittedFiles(snapshot.locations.home) as files:

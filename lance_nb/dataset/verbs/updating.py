@@ -11,13 +11,13 @@ from typing import Any
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs.committing import commit_staged, replanned
 from lance_nb.dataset.verbs.progress import Progress, ProgressCounter
-from lance_nb.dataset.verbs.writing import file_version_of, own_options
-from lance_nb.errors import InvalidInputError, NotSupportedError
+from lance_nb.dataset.verbs.writing import own_options
+from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.indices.search import row_choice
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot
 from lance_nb.transactions.column_rewrite import ColumnRewrite
 from lance_nb.transactions.row_rewrite import (
     SAVED_BYTES_MIN,
@@ -47,10 +47,16 @@ def plan(
 
 
 def plan_in_mode(
-    snapshot: Snapshot, updates: Updates, where: Any, mode: str, progress: Progress | None = None
+    snapshot: Snapshot,
+    updates: Updates,
+    where: Any,
+    mode: str,
+    progress: Progress | None = None,
+    version: str | None = None,
 ) -> RowRewrite | ColumnRewrite:
     """Write what changes as whole rows or as columns, whatever is asked for or cheaper.
 
+    ``version`` is the name of the file version, by default the dataset's.
     Raises as ``check`` does; InvalidInputError for a mode that does not exist.
     """
     if mode not in MODES:
@@ -59,7 +65,7 @@ def plan_in_mode(
     may_be_columns = mode != "rows" and set(updates) < set(schema.names)
     by_columns = mode == "columns"
     choice = row_choice(snapshot, check(snapshot, updates, where))
-    options = own_options(snapshot)
+    options = own_options(snapshot, version)
     size_bytes = int(snapshot.manifest.fragments.counts().size_bytes.sum())
     is_small = size_bytes < SAVED_BYTES_MIN and not has_blobs(schema)  # blob files may be large
     if progress is None and not by_columns and (is_small or not may_be_columns):
@@ -85,16 +91,6 @@ def check(snapshot: Snapshot, updates: Updates, where: Any) -> Filter | None:
     return compile_filter(where, project(snapshot.manifest.schema, None).schema)
 
 
-def check_file_version(snapshot: Snapshot, version: str) -> None:
-    """Check the file version that new files shall have. Raises NotSupportedError."""
-    mine = storage_version(snapshot.manifest)
-    if file_version_of(version) != file_version_of(mine):
-        raise NotSupportedError(
-            f"the dataset has files of version {mine}: files of version {version!r} cannot be "
-            "added to it"
-        )
-
-
 def update(
     session: Session,
     snapshot: Snapshot,
@@ -105,6 +101,7 @@ def update(
     max_retries: int,
     timeout_s: float,
     progress: Progress | None = None,
+    version: str | None = None,
 ) -> tuple[Snapshot, int]:
     """Update and commit; return the new version and the number of rows that changed.
 
@@ -113,7 +110,7 @@ def update(
     """
 
     def attempt(base: Snapshot) -> tuple[Snapshot, int]:
-        planned = plan_in_mode(base, updates, where, mode, progress)
+        planned = plan_in_mode(base, updates, where, mode, progress, version)
         staged = combine(base, [planned])
         return commit_staged(session, base.branch, staged), planned.num_rows
 

@@ -23,7 +23,7 @@ from lance_nb.format.schema import Schema, primary_key
 from lance_nb.table.predicate import Filter, compile_filter
 from lance_nb.table.projection import project
 from lance_nb.table.scan_tasks import live_counts
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot, added_version
 from lance_nb.transactions.environment import new_uuid
 from lance_nb.transactions.fragment_writer import WriteOptions
 from lance_nb.transactions.merge_insert import Progress, plan_merge
@@ -129,7 +129,8 @@ def _options(snapshot: Snapshot, clauses: MergeClauses) -> WriteOptions:
     request = WriteRequest(target_bases=clauses.bases, target_all_bases=clauses.all_bases)
     places = request.places(snapshot.locations)
     manifest = snapshot.manifest
-    return request.write_options(storage_version(manifest), places, config=manifest.config)
+    version = added_version(manifest, clauses.file_version)
+    return request.write_options(version, places, config=manifest.config)
 
 
 def execute(

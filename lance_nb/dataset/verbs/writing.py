@@ -30,10 +30,10 @@ from lance_nb.errors import (
     BasePathError,
     DatasetAlreadyExistsError,
     InvalidInputError,
-    NotSupportedError,
 )
 from lance_nb.file.external_blobs import BlobBases, ExternalBlobs
 from lance_nb.file.sidecars import PACK_BYTES
+from lance_nb.file.versions import WRITABLE_VERSIONS, file_version_of, version_name
 from lance_nb.file.writer import PAGE_BYTES, FileOptions
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
@@ -41,7 +41,7 @@ from lance_nb.format.manifest import BasePath
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.locations import Locations
-from lance_nb.table.snapshot import Snapshot, storage_version
+from lance_nb.table.snapshot import Snapshot, added_version, storage_version
 from lance_nb.transactions.commit_options import CommitOptions
 from lance_nb.transactions.fragment_writer import (
     BYTES_PER_FILE,
@@ -139,7 +139,6 @@ def _place(locations: Locations, base: BasePath) -> FilePlace:
 
 MODES = ("create", "append", "overwrite")
 _BLOB_MODES = ("reference", "ingest")
-_VERSIONS = {"2.0": (2, 0), "2.1": (2, 1), "2.2": (2, 2), "stable": (2, 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,28 +222,17 @@ class WriteRequest:
     @property
     def _file_version(self) -> str | None:
         wanted = self.data_storage_version
-        return None if wanted is None else "{}.{}".format(*file_version_of(wanted))
+        return None if wanted is None else version_name(file_version_of(wanted))
 
 
-def own_options(snapshot: Snapshot) -> WriteOptions:
-    """Return how new files of a dataset are written: as its version and configuration ask."""
+def own_options(snapshot: Snapshot, version: str | None = None) -> WriteOptions:
+    """Return how new files of a dataset are written: as its configuration asks.
+
+    ``version`` is the name of a file version, by default the dataset's. Raises InvalidInputError,
+    NotSupportedError.
+    """
     manifest = snapshot.manifest
-    return WriteRequest().write_options(storage_version(manifest), config=manifest.config)
-
-
-def file_version_of(version: str) -> tuple[int, int]:
-    """Return (2, 2) for "2.2". Raises NotSupportedError, InvalidInputError."""
-    if version in _VERSIONS:
-        return _VERSIONS[version]
-    if version in ("0.1", "legacy", "2.3", "next"):
-        raise NotSupportedError(
-            f"data files of version {version!r} cannot be written; versions 2.0, 2.1 and 2.2 "
-            "can. To upgrade an old dataset, overwrite it: write_dataset(ds, ds.uri, "
-            "mode='overwrite')"
-        )
-    raise InvalidInputError(
-        f"data_storage_version {version!r} is not one of {', '.join(map(repr, _VERSIONS))}"
-    )
+    return WriteRequest().write_options(added_version(manifest, version), config=manifest.config)
 
 
 def write(
@@ -313,14 +301,9 @@ def check_mode(mode: str) -> None:
 def write_addition(
     current: Snapshot, data: Any, request: WriteRequest, schema: pa.Schema | None = None
 ) -> Addition:
-    """Write rows for the end of a dataset, in its schema and its file version."""
-    version, locations = storage_version(current.manifest), current.locations
-    wanted = request.data_storage_version
-    if wanted is not None and file_version_of(wanted) != file_version_of(version):
-        raise NotSupportedError(
-            f"the dataset has files of version {version}: rows cannot be appended as {wanted}; "
-            "leave data_storage_version out, or overwrite the dataset"
-        )
+    """Write rows for the end of a dataset, in its schema and, if none is named, file version."""
+    version = added_version(current.manifest, request.data_storage_version)
+    locations = current.locations
     reader = reader_of(data, schema, partial=True)
     fragments = write_fragments(
         reader,
@@ -343,7 +326,7 @@ def write_replacement(
     locations = session.locations(None, request.initial_bases)
     if current is not None:
         locations = current.locations
-    version = request.data_storage_version or _version_after(current)
+    version = request.data_storage_version or version_after(current)
     config = request.config if current is None else current.manifest.config
     options = request.write_options(version, request.places(locations), locations, config)
     lance_schema = new_schema(reader.schema, options.file_version)
@@ -360,7 +343,8 @@ def write_replacement(
     return Replacement(operation, fragments)
 
 
-def _version_after(current: Snapshot | None) -> str:
-    """Return the file version of an overwrite that asks for none; 0.1 is not written any more."""
-    kept = None if current is None else storage_version(current.manifest)
-    return kept if kept in _VERSIONS else DEFAULT_FILE_VERSION
+def version_after(current: Snapshot | None) -> str:
+    """Return the file version of an overwrite that names none: as it was, if that is written."""
+    version = DEFAULT_FILE_VERSION if current is None else storage_version(current.manifest)
+    is_written = version in map(version_name, WRITABLE_VERSIONS)
+    return version if is_written else DEFAULT_FILE_VERSION

@@ -24,7 +24,7 @@ def test_names_that_cannot(name: str):
 
 @pytest.mark.parametrize("name", ["", "2", "0.2", "2.4", "Stable"])
 def test_other_names(name: str):
-    with pytest.raises(InvalidInputError, match=r"2\.2, stable"):
+    with pytest.raises(InvalidInputError, match=r"'2\.2', 'stable'"):
         file_version_of(name)
 
 

@@ -79,10 +79,13 @@ def test_deleted_rows_that_a_graph_knows_stay() -> None:
     assert planned(made, index("tree", 0, covers=(0, 1, 2, 3))) == [[0, 1, 2, 3]]
 
 
-def test_files_of_another_version_are_not_made() -> None:
-    assert planned(dataset(2, 2), data_storage_version="stable") == [[0, 1]]
-    with pytest.raises(NotSupportedError, match=r"version 2\.2"):
-        planned(dataset(2, 2), data_storage_version="2.1")
+def test_versions_that_cannot_be_written_are_refused_at_once() -> None:
+    for name in ("stable", "2.1", "0.3"):
+        assert planned(dataset(2, 2), data_storage_version=name) == [[0, 1]]
+    with pytest.raises(NotSupportedError, match=r"version 2\.3"):
+        planned(dataset(2, 2), data_storage_version="next")
+    with pytest.raises(InvalidInputError, match=r"files of version 2\.2"):
+        planned(dataset(2, 2), data_storage_version="legacy")
 
 
 def test_what_is_given_comes_before_what_is_configured() -> None:

@@ -90,7 +90,7 @@ def test_progress_ends_with_all_rows(make):
         ({"target_rows_per_fragment": 0}, InvalidInputError),
         ({"materialize_deletions_threshold": 2.0}, InvalidInputError),
         ({"nonsense": 1}, TypeError),
-        ({"data_storage_version": "2.0"}, NotSupportedError),
+        ({"data_storage_version": "2.3"}, NotSupportedError),
         ({"max_source_rows": 0}, InvalidInputError),
         ({"compaction_mode": "other"}, InvalidInputError),
         ({"materialize_deletions": 1}, InvalidInputError),

@@ -146,7 +146,7 @@ def test_arguments_are_checked_where_they_are_given(make):
         (lambda: merge.target_bases([]), OSError),
         (lambda: merge.target_bases(["x"]), OSError),
         (lambda: merge.target_all_bases(include_primary=False), OSError),
-        (lambda: merge.data_storage_version("2.0"), NotSupportedError),
+        (lambda: merge.data_storage_version("2.3"), NotSupportedError),
         (lambda: merge.data_storage_version("zz"), ValueError),
         (lambda: merge.mark_sstables_as_compacted([1]), ValueError),
     ):

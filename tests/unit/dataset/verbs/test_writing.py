@@ -132,10 +132,14 @@ def test_file_versions_that_cannot_be_written_are_refused(rows, uri, version):
         lance_nb.write_dataset(rows, uri, data_storage_version=version)
 
 
-def test_rows_of_another_file_version_are_refused(make, rows, uri):
+def test_rows_of_another_file_version_stand_beside_the_others(make, rows, uri):
     make(data_storage_version="2.1")
-    with pytest.raises(NotSupportedError, match=r"files of version 2\.1"):
-        lance_nb.write_dataset(rows, uri, mode="append", data_storage_version="2.2")
+    made = lance_nb.write_dataset(rows, uri, mode="append", data_storage_version="stable")
+    assert made.data_storage_version == "2.1"
+    assert [one.metadata.files[0].file_version for one in made.get_fragments()[-1:]] == [(2, 2)]
+    assert made.count_rows() == 20
+    with pytest.raises(InvalidInputError, match=r"files of version 2\.1"):
+        lance_nb.write_dataset(rows, uri, mode="append", data_storage_version="legacy")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,34 @@ def batch(
     return write.commit_batch(written(write, 1000 + 10 * number), number, stream)
 
 
+@pytest.mark.parametrize(
+    ("mode", "name", "version"),
+    [
+        ("append", None, (2, 1)),
+        ("append", "2.1", (2, 1)),
+        ("append", "stable", (2, 2)),
+        ("append", "0.3", (2, 0)),
+        ("overwrite", None, (2, 1)),
+        ("overwrite", "2.0", (2, 0)),
+    ],
+)
+def test_rows_are_written_in_the_version_that_the_option_names(
+    tmp_path: Path, mode: str, name: str | None, version: tuple[int, int]
+) -> None:
+    dataset = lance_nb.write_dataset(rows(0, 5), tmp_path / "t.lance", data_storage_version="2.1")
+    options = SourceOptions.of({} if name is None else {"dataStorageVersion": name})
+    settings = WriteSettings(mode, files=options.files)
+    writer = RowWriter.of(dataset, rows(0, 1).schema, settings)
+    plan = writer.plan(mode, "a DataFrame")
+    written_dataset = plan.commit([writer.write(rows(5, 10))], Label())
+    files = written_dataset.get_fragments()[-1].data_files()
+    assert [file.file_version for file in files] == [version]
+    written_dataset.validate()
+    legacy = WriteSettings("append", files={"data_storage_version": "legacy"})
+    with pytest.raises(InvalidInputError, match="cannot be added"):
+        RowWriter.of(written_dataset, rows(0, 1).schema, legacy)
+
+
 def test_a_batch_is_committed_once(
     dataset: LanceDataset, caplog: pytest.LogCaptureFixture, looked_at: list[int]
 ) -> None:
