@@ -34,7 +34,7 @@ from lance_nb.indices.row_sets import (
     tree_map_rows,
     tree_maps,
 )
-from lance_nb.table.predicate.comparison import as_mask, in_set
+from lance_nb.table.predicate.comparison import as_mask, is_member
 
 if TYPE_CHECKING:
     from lance_nb.indices.building import Parameters, SegmentDetails, SegmentFiles, SegmentRows
@@ -78,7 +78,7 @@ class LabelList:
         if not isinstance(asked, HasItems):
             return Found(NO_ROWS if self._nulls is None else self._nulls, NO_ROWS)
         if not asked.every:
-            chosen = as_mask(in_set(self._keys, members=asked.members, has_null=False), 0)
+            chosen = as_mask(is_member(self._keys, asked.members), 0)
             if asked.has_null:
                 chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
             return Found(self._rows(chosen), nulls)
@@ -88,7 +88,7 @@ class LabelList:
         return Found(reduce(common, parts), nulls)
 
     def _of_items(self, members: pa.Array) -> U64s:
-        return self._rows(as_mask(in_set(self._keys, members=members, has_null=False), 0))
+        return self._rows(as_mask(is_member(self._keys, members), 0))
 
     def _rows(self, chosen: Mask) -> U64s:
         return rows_of_bitmaps(self._sets.read(chosen))

@@ -170,6 +170,9 @@ def _to_text(value: Value, type_: pa.DataType) -> Value:
         return _map_text(value.cast(pa.string()), _moment_text, type_)
     if pt.is_time(own):
         return _by_array(value, _time_text).cast(type_)
+    if pt.is_duration(own):
+        text = partial(_duration_text, per_second=10**9 // _NANOSECONDS[own.unit])
+        return _map_text(value.cast(pa.int64()), text, type_)
     return value.cast(type_)
 
 
@@ -181,6 +184,21 @@ def _time_text(rows: pa.Array) -> pa.Array:
     for _ in range(3):
         text = pc.replace_substring_regex(text, r"(\.(?:\d{3})*?)000$", r"\1")
     return pc.replace_substring_regex(text, r"\.$", "")
+
+
+def _duration_text(ticks: int, *, per_second: int) -> str:
+    """Write a duration as arrow-rs does: each part that is not 0 has the sign."""
+    sign = "-" if ticks < 0 else ""
+    seconds, fraction = divmod(abs(ticks), per_second)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [
+        f"{sign if number else ''}{number} {unit}"
+        for number, unit in ((days, "days"), (hours, "hours"), (minutes, "mins"))
+    ]
+    digits = f".{str(per_second + fraction)[1:]}" if per_second > 1 else ""
+    return " ".join([*parts, f"{sign if seconds or fraction else ''}{seconds}{digits} secs"])
 
 
 def _map_text(value: Value, function: Any, type_: pa.DataType) -> Value:

@@ -285,12 +285,16 @@ def in_set(value: Value, *, members: pa.Array, has_null: bool) -> Value:
         zeros = array_of([0.0, -0.0], members.type)
         if pc.any(pc.equal(members, zeros[0])).as_py():
             members = pa.concat_arrays([members, zeros])
-        value, members = float_bits(value), float_bits(members)
-    found = _find(value, members)
+    found = is_member(value, members)
     lost = scalar_of(None, pa.bool_())
     if has_null:
         found = pc.if_else(found, found, lost)
     return found if not value_nulls(value) else pc.if_else(pc.is_valid(value), found, lost)
+
+
+def is_member(value: Value, members: pa.Array) -> Value:
+    """Look values up in a set without nulls, zeros by their sign; a null is no member."""
+    return _find(float_bits(value), float_bits(members))
 
 
 def value_nulls(value: Value) -> int:

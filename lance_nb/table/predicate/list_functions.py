@@ -2,6 +2,7 @@
 
 Elements are counted from 1, from -1 backwards. Searches run over the flat child array, so that a
 row costs its own elements only. A null list gives null; null elements are never equal to anything.
+Floats inside of lists have the total order of IEEE 754: beside a literal, too, 0.0 is not -0.0.
 
 Limits: a list made here has at most ``ITEMS_MAX`` elements (and see ``amounts``).
 Not supported: ``array_dims`` of nested lists.
@@ -9,7 +10,8 @@ Not supported: ``array_dims`` of nested lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,8 +20,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
+from lance_nb.table.predicate.casts import cast_value
 from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain, text
-from lance_nb.table.predicate.comparison import equal, in_set, members_of
+from lance_nb.table.predicate.comparison import float_bits, identical, is_member, members_of
 from lance_nb.table.predicate.expression import (
     Expression,
     Literal,
@@ -162,9 +165,8 @@ def _has(name: str, operands: Sequence[Expression]) -> Expression:
         import pyarrow.compute as pc
 
         flat = pc.list_flatten(rows)
-        # A literal stays one, because a literal zero equals both zeros.
         other = wanted.take(pa.array(_parents(rows))) if literal is None else literal
-        hits = _hits(equal(flat, other))
+        hits = _hits(identical(flat, other))
         found = _answer(_rows_with(rows, hits) > 0, rows)
         return pc.if_else(pc.is_valid(wanted), found, scalar_of(None, pa.bool_()))
 
@@ -175,7 +177,7 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     lists = list_of(operands[0], name=name)
     every = name.endswith("_all")
     if not isinstance(operands[1], Literal):
-        other = list_of(operands[1], name=name)
+        lists, other = _alike(lists, list_of(operands[1], name=name))
         test = set.issuperset if every else (lambda one, two: not one.isdisjoint(two))
 
         def tested(one: list[Any], two: list[Any]) -> bool:
@@ -190,13 +192,24 @@ def _has_several(name: str, operands: Sequence[Expression]) -> Expression:
     lists, wanted = with_elements(lists, *literals, name=name)
     scalars = [one.scalar for one in wanted if isinstance(one, Literal)]
     members, has_null = members_of(scalars, lists.type.value_type)
-    members = members.unique()
+    members = float_bits(members).unique().view(members.type)
     is_empty = is_list(operands[1].type) and operands[1].scalar.is_valid and not wanted
 
     if is_empty:
         return call(name, _scalar_safe(partial(_constant, value=every)), lists)
     kernel = partial(has_items, members=members, has_null=has_null, every=every)
     return call(name, kernel, lists)
+
+
+def _alike(*sides: Expression) -> list[Expression]:
+    """Bring lists to one type of elements, if there is one."""
+    common = common_type(*(side.type.value_type for side in sides))
+    return [
+        side
+        if common in (None, side.type.value_type)
+        else call(f"elements as {common}", _widened(_list_like(side.type, common)), side)
+        for side in sides
+    ]
 
 
 def _constant(rows: pa.Array, *, value: bool) -> pa.Array:
@@ -212,20 +225,22 @@ def has_items(value: Value, *, members: pa.Array, has_null: bool, every: bool) -
     flat = pc.list_flatten(rows)
     nulls = _hits(pc.is_null(flat)) if has_null else np.zeros(len(flat), np.bool_)
     if not every:
-        hits = _hits(in_set(flat, members=members, has_null=False)) | nulls
+        hits = _hits(is_member(flat, members)) | nulls
         found = _answer(_rows_with(rows, hits) > 0, rows)
     else:
         mask = np.ones(len(rows), np.bool_)
         if has_null:
             mask &= _rows_with(rows, nulls) > 0
         for one in members:
-            mask &= _rows_with(rows, _hits(equal(flat, one))) > 0
+            mask &= _rows_with(rows, _hits(identical(flat, one))) > 0
         found = _answer(mask, rows)
     return only_value(found) if isinstance(value, pa.Scalar) else found
 
 
 def _hashable(value: Any) -> Any:
-    """Return an element of a list as a set can hold it: elements may be lists and structs."""
+    """Return an element as a set can hold it: lists and structs, and floats by their bits."""
+    if isinstance(value, float):
+        return _total_order(value)
     if isinstance(value, list):
         return tuple(map(_hashable, value))
     if isinstance(value, dict):
@@ -290,18 +305,70 @@ def _bound(name: str, operands: Sequence[Expression]) -> Expression:
 
     def pick(row: list[Any]) -> Any:
         values = [value for value in row if value is not None]
-        return choose(values) if values else None
+        return choose(values, key=_total_order) if values else None
 
     return call(name, per_row(pick, lists.type.value_type), lists)
 
 
+def _total_order(value: Any) -> Any:
+    """Return a float as an integer in the total order of IEEE 754, other values as they are."""
+    if not isinstance(value, float):
+        return value
+    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    return bits ^ ((1 << 63) - 1) if bits < 0 else bits
+
+
 def _to_string(name: str, operands: Sequence[Expression]) -> Expression:
+    """Bind array_to_string(list, separator, text of nulls), which joins innermost values."""
+    lists = list_of(operands[0], name=name)
+    element = lists.type.value_type
+    while is_list(element):
+        element = element.value_type
+    if pt.is_nested(element) or pt.is_duration(element):
+        raise PredicateError(f"{name} needs lists of plain values, not {lists.type}")
+
     def join(row: list[Any], separator: str, lost: str | None = None) -> str:
-        texts = [lost if value is None else str(value) for value in row]
+        texts = [lost if value is None else value for value in _leaves(row)]
         return separator.join(one for one in texts if one is not None)
 
     texts = [text(one, name=name) for one in operands[1:]]
-    return call(name, per_row(join, pa.string()), list_of(operands[0], name=name), *texts)
+    elements = call("elements as text", _element_texts, lists)
+    return call(name, per_row(join, pa.string()), elements, *texts)
+
+
+def _leaves(row: list[Any]) -> Iterator[Any]:
+    for value in row:
+        if isinstance(value, list):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
+def _element_texts(value: Value) -> Value:
+    """Write the innermost values of lists as text, lists as they are."""
+    (rows,) = aligned(value)
+    lists = opened(rows)
+    values = lists.values
+    if is_list(values.type):
+        texts = _element_texts(values)
+    elif pt.is_floating(values.type):
+        texts = _plain_decimals(values)
+    else:
+        texts = one_array(cast_value(values, pa.string()))
+    found = closed(texts, lists.lengths, lists.lost)
+    return only_value(found) if isinstance(value, pa.Scalar) else found
+
+
+def _plain_decimals(values: pa.Array) -> pa.Array:
+    """Write floats with the fewest digits that keep them apart, never with an exponent."""
+    kind = np.float64 if pt.is_float64(values.type) else np.float32
+    texts = [
+        None
+        if number is None
+        else np.format_float_positional(kind(number), trim="-").replace("nan", "NaN")
+        for number in values.to_pylist()
+    ]
+    return pa.array(texts, pa.string())
 
 
 def literal_list(values: Sequence[Literal]) -> Literal:

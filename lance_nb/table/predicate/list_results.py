@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate.coercion import cast, plain, text, unify_all
+from lance_nb.table.predicate.comparison import float_rank
 from lance_nb.table.predicate.expression import Expression, Literal, call, scalar_of
 from lance_nb.table.predicate.list_functions import (
     Binder,
@@ -264,7 +265,7 @@ def _sort(name: str, operands: Sequence[Expression]) -> Expression:
 
         lists = opened(rows)
         lost = lists.values.is_null()
-        both = pa.table({"row": lists.rows, "lost": lost, "value": lists.values})
+        both = pa.table({"row": lists.rows, "lost": lost, "value": float_rank(lists.values)})
         first = "descending" if nulls == "NULLS FIRST" else "ascending"
         keys = [("row", "ascending"), ("lost", first), ("value", f"{order.lower()}ending")]
         return lists.cut(pc.sort_indices(both, keys), lists.lengths)
