@@ -63,8 +63,9 @@ export function mountExplorer(el, ctx, tabs = TABS) {
  */
 function besideButton(ctx) {
   const open = () => {
-    const wish = new CustomEvent("lance-nb:beside", { bubbles: true, cancelable: true });
-    if (ctx.root.dispatchEvent(wish)) ctx.announce("This explorer is not in a cell of a notebook.");
+    const request = new CustomEvent("lance-nb:beside", { bubbles: true, cancelable: true });
+    if (ctx.root.dispatchEvent(request))
+      ctx.announce("This explorer is not in a cell of a notebook.");
   };
   return h(
     "button",

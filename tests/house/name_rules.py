@@ -48,7 +48,7 @@ VAGUE_NAMES = frozenset(
 # Functions (Python) and declarations (JavaScript) with a vague name, by folder. A count may only
 # fall: lower it here when it fell, so that it cannot rise again.
 VAGUE_NAMES_MAX = {
-    ".": 24, "dataset": 340, "encodings": 111, "explorer": 610, "explorer (js)": 245, "file": 63,
+    ".": 24, "dataset": 340, "encodings": 111, "explorer": 610, "explorer (js)": 0, "file": 63,
     "format": 136, "indices": 225, "magic": 112, "spark": 250, "storage": 75, "table": 610,
     "transactions": 610,
 }  # fmt: skip

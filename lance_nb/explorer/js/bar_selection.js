@@ -41,10 +41,10 @@ export function selectBars(element, profileOf, chosen, chosenOdd, moved = () => 
     let end = start;
     const ranged = profile.kind === "number" || profile.kind === "time";
     const draw = () => placeBrush(element, profile, Math.min(start, end), Math.max(start, end));
-    /** @param {PointerEvent} at */
-    const move = (at) => {
+    /** @param {PointerEvent} position */
+    const move = (position) => {
       const before = end;
-      if (ranged) end = barAt(at.clientX);
+      if (ranged) end = barAt(position.clientX);
       draw();
       if (end !== before) moved(Math.min(start, end), Math.max(start, end));
     };
@@ -87,10 +87,10 @@ export function markBars(element, profile, bars) {
 
 /**
  * The odd values whose bar is at a place.
- * @param {Lnb.Profile} profile @param {number} at of 100
+ * @param {Lnb.Profile} profile @param {number} index of 100
  */
-function oddAt({ odd = [] }, at) {
-  return odd[Math.floor((at - (100 - ODD_WIDE * odd.length)) / ODD_WIDE)] ?? null;
+function oddAt({ odd = [] }, index) {
+  return odd[Math.floor((index - (100 - ODD_WIDE * odd.length)) / ODD_WIDE)] ?? null;
 }
 
 /**

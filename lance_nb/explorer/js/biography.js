@@ -59,9 +59,9 @@ export function biographyButton(ctx, row) {
 }
 
 /** @param {Lnb.Context} ctx @param {Partial<Row> & {find?: Lnb.Args | null}} row */
-export async function openBiography(ctx, { find = null, ...given }) {
+export async function openBiography(ctx, { find = null, ...options }) {
   const title = "Biography of a row";
-  let row = /** @type {Row} */ (given);
+  let row = /** @type {Row} */ (options);
   try {
     if (find)
       row = {
@@ -84,13 +84,13 @@ function biography(ctx, row) {
   const steps = h("ol", { class: "lnb-bio-steps" });
   const problem = h("div", {});
   const status = h("p", { class: "lnb-bio-status", "aria-live": "polite" });
-  let known = 0;
+  let numLines = 0;
   /** @type {Lnb.Asked | null} */
   let running = null;
   const picker = keyPicker(ctx, {
     choose(/** @type {string[] | null} */ key) {
       row.key = key;
-      known = 0;
+      numLines = 0;
       show(steps);
       load(1);
     },
@@ -118,16 +118,16 @@ function biography(ctx, row) {
       running = null;
       label.textContent = result.label;
       reason.textContent = result.followed;
-      steps.append(...result.steps.slice(known).map(stepView));
-      known = result.steps.length;
+      steps.append(...result.steps.slice(numLines).map(stepView));
+      numLines = result.steps.length;
       if (result.whole) say();
-      else if (known < AT_ONCE) load(Math.min(AT_ONCE, known * 2 + 1));
+      else if (numLines < AT_ONCE) load(Math.min(AT_ONCE, numLines * 2 + 1));
       else
         show(
           status,
-          plural(known, "step"),
+          plural(numLines, "step"),
           " so far ",
-          button("Older steps", () => load(known + AT_ONCE)),
+          button("Older steps", () => load(numLines + AT_ONCE)),
         );
     } catch (caught) {
       const error = /** @type {Lnb.Failure} */ (caught);
@@ -135,8 +135,8 @@ function biography(ctx, row) {
       if (error.card?.kind === "CancelledError")
         show(
           status,
-          `Stopped after ${plural(known, "step")} `,
-          button("Continue", () => load(known + AT_ONCE)),
+          `Stopped after ${plural(numLines, "step")} `,
+          button("Continue", () => load(numLines + AT_ONCE)),
         );
       else {
         show(status);
@@ -147,11 +147,11 @@ function biography(ctx, row) {
 
   /** @param {number | null} upto */
   function say(upto = null) {
-    if (upto === null) show(status, `${plural(known, "step")}, the complete history`);
+    if (upto === null) show(status, `${plural(numLines, "step")}, the complete history`);
     else
       show(
         status,
-        known ? `${plural(known, "step")}, reading older steps… ` : "Reading… ",
+        numLines ? `${plural(numLines, "step")}, reading older steps… ` : "Reading… ",
         button("Stop", () => running?.cancel()),
       );
   }

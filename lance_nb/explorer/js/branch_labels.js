@@ -24,9 +24,9 @@ export function branchLabels(ctx, { map, go, hint }) {
   /** @param {number} index the lane that is pointed at, -1 for none */
   function aim(index) {
     over = index;
-    labels.forEach((label, at) => {
-      label.classList.toggle("lnb-held", Boolean(held?.moved) && held?.lane.index === at);
-      label.classList.toggle("lnb-aimed", at === index);
+    labels.forEach((label, place) => {
+      label.classList.toggle("lnb-held", Boolean(held?.moved) && held?.lane.index === place);
+      label.classList.toggle("lnb-aimed", place === index);
     });
     const target = map().lanes[index];
     if (!held?.moved) hint("");
@@ -50,7 +50,9 @@ export function branchLabels(ctx, { map, go, hint }) {
   /** @param {PointerEvent} event */
   function laneAt(event) {
     const y = event.clientY - element.getBoundingClientRect().top;
-    const lane = map().lanes.find((one) => y >= one.top && y < one.top + one.height);
+    const lane = map().lanes.find(
+      (candidate) => y >= candidate.top && y < candidate.top + candidate.height,
+    );
     return lane && lane !== held?.lane ? lane.index : -1;
   }
 
@@ -84,12 +86,15 @@ export function branchLabels(ctx, { map, go, hint }) {
 
   /** @param {number} index */
   function focus(index) {
-    const at = Math.max(0, Math.min(labels.length - 1, index));
-    labels.forEach((label, here) => label.setAttribute("tabindex", here === at ? "0" : "-1"));
-    labels[at].focus();
+    const current = Math.max(0, Math.min(labels.length - 1, index));
+    labels.forEach((label, labelIndex) =>
+      label.setAttribute("tabindex", labelIndex === current ? "0" : "-1"),
+    );
+    labels[current].focus();
     if (held) {
-      aim(map().lanes[at] === held.lane ? -1 : at);
-      const words = over < 0 ? "this is the branch itself" : `Enter merges into ${labelOf(at)}`;
+      aim(map().lanes[current] === held.lane ? -1 : current);
+      const words =
+        over < 0 ? "this is the branch itself" : `Enter merges into ${labelOf(current)}`;
       ctx.announce(words);
     }
   }
@@ -98,11 +103,11 @@ export function branchLabels(ctx, { map, go, hint }) {
   const labelOf = (index) => map().lanes[index].label;
 
   element.addEventListener("keydown", (event) => {
-    const at = labels.indexOf(/** @type {HTMLElement} */ (event.target));
-    if (at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
-    const lane = map().lanes[at];
+    const index = labels.indexOf(/** @type {HTMLElement} */ (event.target));
+    if (index < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+    const lane = map().lanes[index];
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
-      focus(at + (event.key === "ArrowDown" ? 1 : -1));
+      focus(index + (event.key === "ArrowDown" ? 1 : -1));
     } else if (event.key === "Escape" && held) {
       cancel();
       ctx.announce("not merged");
@@ -128,7 +133,7 @@ export function branchLabels(ctx, { map, go, hint }) {
         /** @type {HTMLElement} */ (element.ownerDocument.activeElement),
       );
       const drags = mergeable();
-      const how = "; drag it onto another branch to merge, or press M";
+      const hint = "; drag it onto another branch to merge, or press M";
       labels = lanes.map((lane) => {
         const label = h(
           "div",
@@ -136,7 +141,7 @@ export function branchLabels(ctx, { map, go, hint }) {
             class: `lnb-tl-name${lane.index === here.lane ? " lnb-here" : ""}`,
             role: "button",
             tabindex: lane.index === here.lane ? "0" : "-1",
-            title: `${titleOf(lane)}${drags ? how : ""}`,
+            title: `${titleOf(lane)}${drags ? hint : ""}`,
           },
           lane.label,
         );

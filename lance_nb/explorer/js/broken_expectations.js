@@ -4,9 +4,9 @@
 import { h, plural } from "./dom.js";
 import { sampleTable } from "./sample_table.js";
 
-/** @param {Lnb.Json} found see staging/card_view.py @returns {HTMLElement | null} */
-export function brokenExpectations(found) {
-  const { checking, count, problem, broken, more, closed, off } = found;
+/** @param {Lnb.Json} outcomes see staging/card_view.py @returns {HTMLElement | null} */
+export function brokenExpectations(outcomes) {
+  const { checking, count, problem, broken, more, closed, off } = outcomes;
   const all = plural(count, "expectation");
   if (checking)
     return count
@@ -31,15 +31,17 @@ export function brokenExpectations(found) {
     h(
       "ul",
       {},
-      broken.map((/** @type {Lnb.Json} */ one) =>
+      broken.map((/** @type {Lnb.Json} */ outcome) =>
         h(
           "li",
           {},
-          h("b", {}, one.name),
+          h("b", {}, outcome.name),
           " ",
-          h("code", {}, one.statement),
-          h("small", {}, ` ${one.detail}`),
-          one.sample ? sampleTable({ label: "rows that fail", sign: "✗", ...one.sample }) : null,
+          h("code", {}, outcome.statement),
+          h("small", {}, ` ${outcome.detail}`),
+          outcome.sample
+            ? sampleTable({ label: "rows that fail", sign: "✗", ...outcome.sample })
+            : null,
         ),
       ),
     ),

@@ -23,13 +23,13 @@ export function themeColours(element, names) {
   const probe = document.createElement("span");
   element.append(probe);
   /** @type {Record<string, string>} */
-  const found = {};
+  const context = {};
   for (const name of names) {
     probe.style.color = `var(--lnb-${name})`;
-    found[name] = getComputedStyle(probe).color;
+    context[name] = getComputedStyle(probe).color;
   }
   probe.remove();
-  return found;
+  return context;
 }
 
 /**

@@ -75,21 +75,21 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
     /** @type {HTMLElement | null} */
     let shown;
     let text = "";
-    let found = null;
+    let match = null;
     try {
       const { result } = await ctx.kernel.ask("cell", args);
       text = result.text;
       const words = result.marks ? markedText(text, result.marks) : [text || "empty text"];
       shown = h("pre", { class: result.null ? "lnb-look-null" : "" }, words);
-      if (result.bytes) found = await mediaOf(ctx, args);
+      if (result.bytes) match = await mediaOf(ctx, args);
     } catch (caught) {
       const error = /** @type {Lnb.Failure} */ (caught);
       shown = error.card ? errorCard(error.card) : h("p", {}, error.message);
     }
-    if (newest !== args) return found?.close();
-    if (found?.shows) shown = null; // its bytes would take the room of what they show
+    if (newest !== args) return match?.close();
+    if (match?.shows) shown = null; // its bytes would take the room of what they show
     media?.close();
-    media = found;
+    media = match;
     const button = h(
       "button",
       { class: "lnb-close", type: "button", "aria-label": "close", on: { click: close } },
@@ -104,7 +104,7 @@ export function cellPeek(ctx, grid, { columnOf, lens, similar, alike, only }) {
         actions(row, column, text),
         button,
       ),
-      ...[found, shown].filter((part) => part !== null),
+      ...[match, shown].filter((part) => part !== null),
     );
     element.hidden = false;
     getSelection()?.removeAllRanges();

@@ -30,9 +30,9 @@ export function changeChips(choose, panel) {
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const at = chips.findIndex((chip) => chip.id === active);
+    const index = chips.findIndex((chip) => chip.id === active);
     /** @type {Record<string, number>} */
-    const keys = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: chips.length - 1 };
+    const keys = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: chips.length - 1 };
     const next = keys[event.key];
     if (next === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();

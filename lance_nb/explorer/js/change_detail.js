@@ -115,8 +115,8 @@ function rowView(ctx, pair, row) {
   /** @type {HTMLElement[]} */
   const changed = [];
   row.nodes.forEach(
-    (/** @type {import("./tree.js").TreeNode} */ node, /** @type {number} */ at) => {
-      const old = row.old[at];
+    (/** @type {import("./tree.js").TreeNode} */ node, /** @type {number} */ index) => {
+      const old = row.old[index];
       const words = old?.look === "value" && node.look === "value" && wordDiff(old.text, node.text);
       if (words) {
         const cell = treeNode(node);
@@ -138,7 +138,7 @@ function rowView(ctx, pair, row) {
       else unchanged.push(treeNode(node));
     },
   );
-  const rest = changed.length
+  const remaining = changed.length
     ? h(
         "details",
         { class: "lnb-section" },
@@ -146,7 +146,7 @@ function rowView(ctx, pair, row) {
         tree(unchanged),
       )
     : tree(unchanged);
-  const here = { branch: row.branch, version: row.version };
+  const place = { branch: row.branch, version: row.version };
   return h(
     "div",
     { class: "lnb-cd" },
@@ -163,9 +163,9 @@ function rowView(ctx, pair, row) {
       ),
     ),
     acts(
-      biographyButton(ctx, { ...here, fragment: row.fragment, offset: row.offset, key: pair.key }),
+      biographyButton(ctx, { ...place, fragment: row.fragment, offset: row.offset, key: pair.key }),
       ctx.has("rows") && row.position !== null
-        ? link("Open in Rows", () => openInRows(ctx, here, row))
+        ? link("Open in Rows", () => openInRows(ctx, place, row))
         : null,
     ),
     changed.length
@@ -175,21 +175,21 @@ function rowView(ctx, pair, row) {
           changed,
         )
       : null,
-    rest,
+    remaining,
     row.hidden ? h("p", { class: "lnb-faint" }, `and ${plural(row.hidden, "more column")}`) : null,
   );
 }
 
 /**
  * Go to the row; a row that was removed is shown where it still is.
- * @param {Lnb.Context} ctx @param {Lnb.Place} here @param {Lnb.Json} row
+ * @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.Json} row
  */
-function openInRows(ctx, here, row) {
+function openInRows(ctx, place, row) {
   if (row.kind !== "-") return ctx.go("rows", { row: row.position });
   ctx.go("rows", {
     filter: `_rowaddr = ${BigInt(row.fragment) * 4294967296n + BigInt(row.offset)}`,
   });
-  return ctx.travel(here);
+  return ctx.travel(place);
 }
 
 /** @param {Lnb.Context} ctx @param {Lnb.Place} place @param {Lnb.VersionDetail} detail */

@@ -47,10 +47,10 @@ function decodeChanges(result, buffers) {
   const old = decodePage(result.old, buffers.slice(result.split));
   /** @type {Map<number, {order: number, mask: string}>} */
   const marks = new Map();
-  for (const [at, order, mask] of result.marks) marks.set(at, { order, mask });
+  for (const [index, order, mask] of result.marks) marks.set(index, { order, mask });
   // Columns are fitted to what their cells show: both values where one changed.
-  const columns = page.columns.map((column, at) => {
-    const mark = marks.get(at);
+  const columns = page.columns.map((column, index) => {
+    const mark = marks.get(index);
     if (!mark) return column;
     return {
       ...column,
@@ -178,8 +178,8 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
 
   /** @param {number} row */
   function operationOf(row) {
-    const at = store.column(1)?.name === "side" ? 2 : 1;
-    return store.cell(row, at)?.text ?? "";
+    const firstColumn = store.column(1)?.name === "side" ? 2 : 1;
+    return store.cell(row, firstColumn)?.text ?? "";
   }
 
   /** @param {Lnb.Json} result @param {Lnb.Buffer[]} buffers */
@@ -189,15 +189,15 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
     return decodeChanges(result, buffers);
   }
 
-  /** More is known of how many rows there are. @param {Lnb.Json} found */
-  function know(found) {
-    state.found = found;
-    state.cells = new Map(found.cells);
+  /** More is known of how many rows there are. @param {Lnb.Json} counts */
+  function know(counts) {
+    state.found = counts;
+    state.cells = new Map(counts.cells);
     /** @type {Record<string, number>} */
-    const number = { added: found.added, removed: found.removed, changed: found.changed };
-    const rest = found.is_finished ? number.added + number.removed : 0;
-    state.numRows = state.filter ? number[state.filter] : number.changed + rest;
-    rowsCounted(found);
+    const number = { added: counts.added, removed: counts.removed, changed: counts.changed };
+    const remaining = counts.is_finished ? number.added + number.removed : 0;
+    state.numRows = state.filter ? number[state.filter] : number.changed + remaining;
+    rowsCounted(counts);
   }
 
   /** @param {Lnb.Page} [page] */
@@ -240,12 +240,12 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
     view.paint();
   }
 
-  /** @param {Lnb.Json} found */
-  function statusWords(found) {
-    if (!isRows || !found || found.is_finished || ["added", "removed"].includes(state.filter))
+  /** @param {Lnb.Json} counts */
+  function statusWords(counts) {
+    if (!isRows || !counts || counts.is_finished || ["added", "removed"].includes(state.filter))
       return plural(state.numRows, isRows ? "row" : noun());
-    const compared = `${count(found.compared)} of ${count(found.to_compare)} rows compared`;
-    return `${count(found.changed)} changed so far · ${compared}`;
+    const compared = `${count(counts.compared)} of ${count(counts.to_compare)} rows compared`;
+    return `${count(counts.changed)} changed so far · ${compared}`;
   }
 
   function stopped() {
@@ -279,13 +279,13 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   /** @param {string} kind */
   function filter(kind) {
     state.filter = kind;
-    [...filters.children].forEach((one, at) =>
-      one.setAttribute("aria-pressed", String(FILTERS[at][0] === kind)),
+    [...filters.children].forEach((filter, index) =>
+      filter.setAttribute("aria-pressed", String(FILTERS[index][0] === kind)),
     );
     begin();
   }
 
-  const asked = () => ({
+  const currentRequest = () => ({
     ...pair(),
     ...(isRows ? {} : { level }),
     kinds: state.filter ? [state.filter] : null,
@@ -295,7 +295,7 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   function begin() {
     state.numRows = 0;
     state.stopped = false;
-    store.reset(asked(), null);
+    store.reset(currentRequest(), null);
     note.hidden = true;
     view.element.classList.remove("lnb-broken");
     view.size(1, isRows ? Math.max(1, counts().num_columns) : 1, {
@@ -349,14 +349,14 @@ export function changeGrid(ctx, { level, pair, counts, rowsCounted, code }) {
   function openRow(row) {
     const page = pageAt(row);
     if (!page) return;
-    const cells = page.columns.map((column, at) => ({
+    const cells = page.columns.map((column, index) => ({
       name: column.name,
-      ...page.cell(row, page.firstColumn + at),
+      ...page.cell(row, page.firstColumn + index),
     }));
     changeDetail(ctx, {
       level,
       pair: pair(),
-      kinds: asked().kinds,
+      kinds: currentRequest().kinds,
       row,
       place: page.place(row),
       cells,
@@ -457,10 +457,10 @@ function fillChange(cell, value, column) {
     cell.replaceChildren(h("span", { class: "lnb-words" }, wordParts(words, AROUND)));
     return { filled: true, look: "lnb-look-changed" };
   }
-  /** @param {"del" | "ins"} tag @param {Lnb.Cell} one */
-  const part = (tag, one) => {
+  /** @param {"del" | "ins"} tag @param {Lnb.Cell} value */
+  const part = (tag, value) => {
     const element = h(tag, { dir: "auto" });
-    const { look } = fillCell(element, one, column);
+    const { look } = fillCell(element, value, column);
     element.className = look;
     return element;
   };

@@ -28,10 +28,10 @@ export function checkMarks(ctx, mapNow, repaint) {
   let sight = [];
 
   const lane = () => mapNow()?.lanes[mapNow()?.here.lane ?? 0];
-  const here = () => branches.get(lane()?.branch ?? null);
-  /** @param {Known} known @param {string} status */
-  const all = (known, status) =>
-    [...known.marks].filter(([, mark]) => mark[0] === status).map(([version]) => version);
+  const currentMarks = () => branches.get(lane()?.branch ?? null);
+  /** @param {Known} marks @param {string} status */
+  const all = (marks, status) =>
+    [...marks.marks].filter(([, mark]) => mark[0] === status).map(([version]) => version);
 
   function soon() {
     if (ctx.kernel.state !== "live" || !ctx.has?.("checks")) return;
@@ -54,25 +54,26 @@ export function checkMarks(ctx, mapNow, repaint) {
 
   /** Ask for what is missing most; whether there may be more to ask for. */
   async function step() {
-    const at = lane();
-    if (!at) return false;
-    const newest = at.numbers.at(-1) ?? 0;
-    const before = branches.get(at.branch);
-    const known = before?.newest === newest ? before : await renewed(at.branch, newest, before);
-    if (!known.total || stopped) return false;
-    const numbers = missing(at, known);
+    const current = lane();
+    if (!current) return false;
+    const newest = current.numbers.at(-1) ?? 0;
+    const before = branches.get(current.branch);
+    const marks =
+      before?.newest === newest ? before : await renewed(current.branch, newest, before);
+    if (!marks.total || stopped) return false;
+    const numbers = missing(current, marks);
     if (!numbers.length) return false;
     paint(numbers.length);
     running = ctx.kernel.ask(
       "checks.marks",
-      { branch: at.branch, numbers, read: wholly },
+      { branch: current.branch, numbers, read: wholly },
       { quiet: true, progress: () => {} },
     );
     const { result } = await running;
-    if (result.key === known.key)
+    if (result.key === marks.key)
       for (const [version, status, words] of result.marks)
-        known.marks.set(version, [status, words]);
-    else known.newest = 0; // the expectations are others now
+        marks.marks.set(version, [status, words]);
+    else marks.newest = 0; // the expectations are others now
     repaint();
     return true;
   }
@@ -84,35 +85,37 @@ export function checkMarks(ctx, mapNow, repaint) {
    */
   async function renewed(branch, newest, before) {
     const { result } = await ctx.kernel.ask("checks.state", { branch }, { quiet: true });
-    const known = {
+    const storedMarks = {
       key: result.key,
       newest,
       total: result.expectations.length + result.problems.length,
       watched: Boolean(result.is_watched),
       marks: before && before.key === result.key ? before.marks : new Map(),
     };
-    branches.set(branch, known);
+    branches.set(branch, storedMarks);
     repaint();
-    return known;
+    return storedMarks;
   }
 
-  /** @param {Lnb.Lane} at @param {Known} known */
-  function missing(at, known) {
-    const unknown = (/** @type {number} */ one) =>
-      !known.marks.has(one) || (wholly && known.marks.get(one)?.[0] === "unchecked");
+  /** @param {Lnb.Lane} current @param {Known} marks */
+  function missing(current, marks) {
+    const unknown = (/** @type {number} */ versionNumber) =>
+      !marks.marks.has(versionNumber) ||
+      (wholly && marks.marks.get(versionNumber)?.[0] === "unchecked");
     const first = sight.filter(unknown);
-    const found = first.length || !(known.watched || wholly) ? first : at.numbers.filter(unknown);
-    return found.slice(-STEP).reverse();
+    const numbers =
+      first.length || !(marks.watched || wholly) ? first : current.numbers.filter(unknown);
+    return numbers.slice(-STEP).reverse();
   }
 
   function paint(under_way = 0) {
-    const known = here();
-    element.hidden = !known?.total;
-    if (!known?.total) return;
+    const marks = currentMarks();
+    element.hidden = !marks?.total;
+    if (!marks?.total) return;
     const numbers = lane()?.numbers ?? [];
-    const failed = all(known, "fail");
-    const passed = all(known, "pass").length;
-    const left = numbers.length - known.marks.size + all(known, "unchecked").length;
+    const failed = all(marks, "fail");
+    const passed = all(marks, "pass").length;
+    const left = numbers.length - marks.marks.size + all(marks, "unchecked").length;
     const bad = failed.length
       ? button(`✗ ${plural(failed.length, "version")} failed`, () => bisect(), {
           kind: " lnb-tl-failed",
@@ -150,8 +153,8 @@ export function checkMarks(ctx, mapNow, repaint) {
   }
 
   const first = () => {
-    const known = here();
-    return known ? Math.min(...all(known, "fail")) : Infinity;
+    const marks = currentMarks();
+    return marks ? Math.min(...all(marks, "fail")) : Infinity;
   };
 
   function bisect() {
@@ -168,19 +171,19 @@ export function checkMarks(ctx, mapNow, repaint) {
     /** The bars of the branch in view that are in sight. @param {number[]} numbers */
     seen(numbers) {
       sight = numbers;
-      const known = here();
+      const marks = currentMarks();
       const newest = lane()?.numbers.at(-1) ?? 0;
       if (
-        known?.newest !== newest ||
-        (known.total && missing(/** @type {Lnb.Lane} */ (lane()), known).length)
+        marks?.newest !== newest ||
+        (marks.total && missing(/** @type {Lnb.Lane} */ (lane()), marks).length)
       )
         soon();
       if (!busy) paint();
     },
     /** @param {string | null} branch @param {number} version */
     status(branch, version) {
-      const known = branches.get(branch);
-      return known?.total ? (known.marks.get(version)?.[0] ?? "unchecked") : "";
+      const marks = branches.get(branch);
+      return marks?.total ? (marks.marks.get(version)?.[0] ?? "unchecked") : "";
     },
     /** @param {string | null} branch @param {number} version */
     words: (branch, version) => branches.get(branch)?.marks.get(version)?.[1] ?? "",

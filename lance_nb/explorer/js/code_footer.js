@@ -53,11 +53,11 @@ export function codeFooter(el, ctx, lines) {
   }
   function paint() {
     /** @type {Partial<Lnb.CodeLines>} */
-    const known = { ...ctx.screen().code, ...lines() };
-    setText(code, known[language] ?? "");
+    const codes = { ...ctx.screen().code, ...lines() };
+    setText(code, codes[language] ?? "");
     code.title = code.textContent ?? "";
-    choices.forEach((choice, at) =>
-      choice.setAttribute("aria-pressed", String((at === 0) === (language === "python"))),
+    choices.forEach((choice, index) =>
+      choice.setAttribute("aria-pressed", String((index === 0) === (language === "python"))),
     );
   }
   ctx.onScreen(paint);

@@ -32,13 +32,13 @@ export function withShown(choice, names, visible) {
   const { pinned, shown, hidden } = choice ?? everyColumn();
   const some = new Set(names);
   /** @param {string[]} list */
-  const others = (list) => list.filter((name) => !some.has(name));
+  const without = (list) => list.filter((name) => !some.has(name));
   /** @param {string[]} list */
-  const joined = (list) => [...others(list), ...names];
+  const joined = (list) => [...without(list), ...names];
   return simplest({
-    pinned: visible ? pinned : others(pinned),
-    shown: shown && (visible ? joined(shown) : others(shown)),
-    hidden: shown || visible ? others(hidden) : joined(hidden),
+    pinned: visible ? pinned : without(pinned),
+    shown: shown && (visible ? joined(shown) : without(shown)),
+    hidden: shown || visible ? without(hidden) : joined(hidden),
   });
 }
 
@@ -77,27 +77,27 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
   /** @type {{element: HTMLElement, put: (known: Known) => void, of: Lnb.Place} | null} */
   let list = null;
 
-  /** @param {Lnb.ColumnChoice | null} choice @param {string} said */
-  async function choose(choice, said) {
+  /** @param {Lnb.ColumnChoice | null} choice @param {string} note */
+  async function choose(choice, note) {
     await ctx.rows.look({ choice });
-    ctx.announce(said);
+    ctx.announce(note);
     repaint();
   }
 
   function hide() {
-    const here = column(state.column);
-    if (!here) return;
+    const cell = column(state.column);
+    if (!cell) return;
     if (state.numColumns < 2) return ctx.announce("The last column cannot be hidden.");
-    return choose(withShown(current(), [here.raw], false), `${here.name} is hidden`);
+    return choose(withShown(current(), [cell.raw], false), `${cell.name} is hidden`);
   }
 
   async function pin() {
-    const here = column(state.column);
-    if (!here) return;
-    const next = withPinned(current(), here.raw);
-    const at = next?.pinned.indexOf(here.raw) ?? -1;
-    await choose(next, at < 0 ? `${here.name} is no longer pinned` : `${here.name} is pinned`);
-    if (at >= 0) moveTo(state.row, at + ctx.rows.numFound);
+    const cell = column(state.column);
+    if (!cell) return;
+    const next = withPinned(current(), cell.raw);
+    const index = next?.pinned.indexOf(cell.raw) ?? -1;
+    await choose(next, index < 0 ? `${cell.name} is no longer pinned` : `${cell.name} is pinned`);
+    if (index >= 0) moveTo(state.row, index + ctx.rows.numFound);
   }
 
   /** Show a column that is hidden. @param {string} raw */
@@ -118,8 +118,8 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
   }
 
   function open() {
-    return read((known, of) => {
-      list = { ...pane(known), of };
+    return read((groupNames, of) => {
+      list = { ...pane(groupNames), of };
       ctx.detail.show({ title: "Columns", content: list.element, focus: true });
     });
   }
@@ -129,12 +129,12 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     const { branch, version } = ctx.screen();
     if (!list?.element.isConnected || same(list.of, { branch, version })) return;
     list.of = { branch, version };
-    read((known, of) => list && same(list.of, of) && list.put(known));
+    read((groupNames, of) => list && same(list.of, of) && list.put(groupNames));
   });
 
-  /** @param {Known} known */
-  function pane(known) {
-    let { columns, groups, total } = known;
+  /** @param {Known} groupNames */
+  function pane(groupNames) {
+    let { columns, groups, total } = groupNames;
     /** @type {Set<string>} */
     const unfolded = new Set();
     const find = h("input", {
@@ -145,11 +145,11 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
       autocomplete: "off",
       on: { input: () => paint(), keydown: (event) => event.stopPropagation() },
     });
-    const said = h("p", { class: "lnb-soft", "aria-live": "polite" });
+    const note = h("p", { class: "lnb-soft", "aria-live": "polite" });
     const tools = h("p", {});
     const lists = h("ul", { class: "lnb-column-list" });
-    const wanted = () => find.value.trim().toLowerCase();
-    const found = () => columns.filter(({ name }) => name.toLowerCase().includes(wanted()));
+    const query = () => find.value.trim().toLowerCase();
+    const matching = () => columns.filter(({ name }) => name.toLowerCase().includes(query()));
 
     /** @param {string} text @param {() => unknown} click @param {boolean} disabled */
     const tool = (text, click, disabled = false) =>
@@ -209,18 +209,18 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
 
     /** @param {typeof columns} some */
     function lines(some) {
-      const rest = some.length - LONGEST;
+      const numHidden = some.length - LONGEST;
       return [
         ...some.slice(0, LONGEST).map(line),
-        rest > 0
-          ? h("li", { class: "lnb-soft" }, `and ${count(rest)} more: find them by name`)
+        numHidden > 0
+          ? h("li", { class: "lnb-soft" }, `and ${count(numHidden)} more: find them by name`)
           : null,
       ];
     }
 
-    /** @param {string} title @param {number} at */
-    function group(title, at) {
-      const members = columns.filter((one) => one.group === at);
+    /** @param {string} title @param {number} index */
+    function group(title, index) {
+      const members = columns.filter((candidate) => candidate.group === index);
       const names = members.map(({ raw }) => raw);
       const shown = names.filter(shownBy(current())).length;
       const unfold = h(
@@ -253,13 +253,13 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     }
 
     function paint() {
-      const some = found();
-      const known = columns.map(({ raw }) => raw).filter(shownBy(current())).length;
+      const some = matching();
+      const numShown = columns.map(({ raw }) => raw).filter(shownBy(current())).length;
       const { numColumns, numFound } = ctx.rows; // a distance or a score is none of them
-      const shown = total > columns.length ? numColumns - numFound : known;
-      said.textContent =
+      const shown = total > columns.length ? numColumns - numFound : numShown;
+      note.textContent =
         `${count(shown)} of ${plural(total, "column")} shown` +
-        (wanted() ? ` · ${count(some.length)} found` : "") +
+        (query() ? ` · ${count(some.length)} found` : "") +
         (total > columns.length ? ` · the first ${count(columns.length)} are listed` : "");
       const names = some.map(({ raw }) => raw);
       show(
@@ -272,17 +272,17 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
               { ...(current() ?? everyColumn()), shown: names, hidden: [] },
               `${plural(names.length, "column")} shown`,
             ),
-          !wanted() || !names.length,
+          !query() || !names.length,
         ),
       );
-      if (wanted()) show(lists, lines(some));
-      else show(lists, groups.map(group), lines(columns.filter((one) => one.group === null)));
+      if (query()) show(lists, lines(some));
+      else show(lists, groups.map(group), lines(columns.filter((item) => item.group === null)));
     }
     repaint = () => {
-      const at = /** @type {HTMLElement | null} */ (
+      const details = /** @type {HTMLElement | null} */ (
         lists.contains(document.activeElement) ? document.activeElement : null
       );
-      const place = at ? [...lists.querySelectorAll("input, button")].indexOf(at) : -1;
+      const place = details ? [...lists.querySelectorAll("input, button")].indexOf(details) : -1;
       paint();
       if (place >= 0)
         /** @type {HTMLElement | undefined} */ (
@@ -291,7 +291,7 @@ export function columnChooser(ctx, { state, column, moveTo, fail }) {
     };
     paint();
     return {
-      element: h("div", { class: "lnb-column-chooser" }, find, said, tools, lists),
+      element: h("div", { class: "lnb-column-chooser" }, find, note, tools, lists),
       /** @param {Known} next */
       put(next) {
         ({ columns, groups, total } = next);

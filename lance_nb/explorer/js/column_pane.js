@@ -33,7 +33,7 @@ export function columnPane(
   const drawn = h("div", { class: "lnb-column-drawn" });
   const words = h("p", { class: "lnb-soft" });
   const values = h("div", { class: "lnb-column-values" });
-  const said = h("p", { class: "lnb-soft", "aria-live": "polite" });
+  const note = h("p", { class: "lnb-soft", "aria-live": "polite" });
   const exact = h("button", {
     class: "lnb-button",
     type: "button",
@@ -63,7 +63,7 @@ export function columnPane(
 
   /** @param {string} text */
   const say = (text) => {
-    said.textContent = text;
+    note.textContent = text;
   };
 
   async function measure() {
@@ -118,21 +118,21 @@ export function columnPane(
         h("small", {}, count(counts[index])),
       ),
     );
-    const odd = (profile?.odd ?? []).map((one) =>
+    const odd = (profile?.odd ?? []).map((oddity) =>
       h(
         "li",
         {},
         h(
           "button",
           {
-            class: one.kind === "null" ? "lnb-link lnb-look-null" : "lnb-link",
+            class: oddity.kind === "null" ? "lnb-link lnb-look-null" : "lnb-link",
             type: "button",
             title: "only these rows",
-            on: { click: () => chosenOdd(one) },
+            on: { click: () => chosenOdd(oddity) },
           },
-          ODD_WORDS[one.kind] ?? one.label,
+          ODD_WORDS[oddity.kind] ?? oddity.label,
         ),
-        h("small", {}, `${count(one.count)} · ${share(one.count)}`),
+        h("small", {}, `${count(oddity.count)} · ${share(oddity.count)}`),
       ),
     );
     const statistics = (profile?.statistics ?? []).map(([name, value]) =>
@@ -175,10 +175,10 @@ export function columnPane(
     );
   }
 
-  /** @param {Lnb.Args} wanted */
-  async function ask(wanted) {
+  /** @param {Lnb.Args} question */
+  async function ask(question) {
     try {
-      const { result } = await ctx.kernel.ask("rows.range", { ...args(), column: at, ...wanted });
+      const { result } = await ctx.kernel.ask("rows.range", { ...args(), column: at, ...question });
       brush(result.where);
     } catch (error) {
       say(/** @type {Error} */ (error).message);
@@ -205,7 +205,7 @@ export function columnPane(
   );
   /** @param {boolean} ascending */
   function isSorted(ascending) {
-    return order.some((one) => one.column === column.raw && one.ascending === ascending);
+    return order.some((sort) => sort.column === column.raw && sort.ascending === ascending);
   }
   function paintOrder() {
     orders.forEach((button, place) =>
@@ -232,7 +232,7 @@ export function columnPane(
         "Clear filter",
       ),
     ),
-    said,
+    note,
     h(
       "p",
       {},

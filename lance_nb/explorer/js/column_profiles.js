@@ -29,7 +29,7 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
   /** @type {Lnb.Args | null} */
   let base = null; // the same without the filter
   /** @type {Map<number, Lnb.Profile | null>} */
-  let known = new Map();
+  let knownProfiles = new Map();
   /** @type {Map<number, Lnb.Profile>} */
   const over = new Map(); // of the rows that pass
   /** @type {Set<number>} */
@@ -38,7 +38,7 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
   let conditions = [];
   let filter = "";
   /** @type {Passing | null} */
-  let found = null;
+  let crossed = null;
   let rests = false; // whether the conditions are final, so that every row may be counted
   /** @type {Lnb.Asked | null} */
   let asking = null;
@@ -53,20 +53,20 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
   let watching = null; // who shows one profile
 
   /** @param {number} index */
-  const of = (index) => over.get(index) ?? known.get(index) ?? null;
+  const of = (index) => over.get(index) ?? knownProfiles.get(index) ?? null;
 
   async function look() {
     if (!sight) return;
     const { columns, numRows } = sight;
-    const missing = columns.filter((at) => !known.has(at));
+    const missing = columns.filter((index) => !knownProfiles.has(index));
     if (!missing.length || asking || !numRows || ctx.kernel.state !== "live") return;
     const first = missing[0];
-    const last = missing.filter((at) => at < first + AT_ONCE).at(-1) ?? first;
-    const wanted = last - first + 1;
-    const asked = base;
+    const last = missing.filter((index) => index < first + AT_ONCE).at(-1) ?? first;
+    const numMissing = last - first + 1;
+    const baseThen = base;
     asking = ctx.kernel.ask(
       "rows.profile",
-      { ...asked, first, count: wanted, num_rows: numRows },
+      { ...baseThen, first, count: numMissing, num_rows: numRows },
       { quiet: true },
     );
     /** @type {Lnb.Profile[]} */
@@ -79,9 +79,10 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
       // Columns whose values cannot be read have no picture; the rows themselves say why.
     }
     asking = null;
-    if (asked === base) {
-      for (let at = first; at < first + wanted; at += 1) known.set(at, null);
-      for (const profile of profiles) known.set(profile.column, profile);
+    if (baseThen === base) {
+      for (let index = first; index < first + numMissing; index += 1)
+        knownProfiles.set(index, null);
+      for (const profile of profiles) knownProfiles.set(profile.column, profile);
       tell();
       cross();
     }
@@ -90,23 +91,25 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
 
   function tell() {
     changed();
-    if (watching && known.has(watching.at)) watching.notify(of(watching.at));
+    if (watching && knownProfiles.has(watching.at)) watching.notify(of(watching.at));
   }
 
   /** Profile the sampled rows that pass, in the columns in sight. */
   function cross() {
     if (!conditions.length || !sight || ctx.kernel.state !== "live") return;
-    const columns = sight.columns.filter((at) => known.get(at) && !fresh.has(at)).slice(0, AT_ONCE);
-    if (found && !columns.length) return;
-    const asked = conditions;
+    const columns = sight.columns
+      .filter((index) => knownProfiles.get(index) && !fresh.has(index))
+      .slice(0, AT_ONCE);
+    if (crossed && !columns.length) return;
+    const conditionsThen = conditions;
     crossing(
       "rows.cross",
       { ...place, filter, columns, conditions },
       ({ result }) => {
-        if (asked !== conditions) return;
+        if (conditionsThen !== conditions) return;
         const { profiles, ...passing } = result;
-        found = passing;
-        for (const at of columns) fresh.add(at);
+        crossed = passing;
+        for (const index of columns) fresh.add(index);
         for (const profile of profiles) over.set(profile.column, profile);
         passed(passing, filter);
         tell();
@@ -119,34 +122,36 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
 
   /** Count every row that passes, column by column. */
   async function countRows() {
-    if (!found || !sight || counting) return;
-    const asked = conditions;
-    const sample = `a sample of ${count(found.sampled)} rows`;
-    const wanted = () =>
-      sight?.columns.find((at) => fresh.has(at) && over.has(at) && !over.get(at)?.exact);
-    const isSmall = found.num_rows <= COUNTED_ROWS;
-    let at = wanted();
-    if (at !== undefined)
+    if (!crossed || !sight || counting) return;
+    const conditionsThen = conditions;
+    const sample = `a sample of ${count(crossed.sampled)} rows`;
+    const nextInexact = () =>
+      sight?.columns.find(
+        (index) => fresh.has(index) && over.has(index) && !over.get(index)?.exact,
+      );
+    const isSmall = crossed.num_rows <= COUNTED_ROWS;
+    let inexact = nextInexact();
+    if (inexact !== undefined)
       say(`histograms: ${sample}${rests && isSmall ? "; counting every row…" : ""}`);
-    while (rests && isSmall && at !== undefined && asked === conditions) {
+    while (rests && isSmall && inexact !== undefined && conditionsThen === conditions) {
       counting = ctx.kernel.ask(
         "rows.exact",
-        { ...place, column: at, conditions },
+        { ...place, column: inexact, conditions },
         { quiet: true, progress: () => {} },
       );
       try {
         const { result } = await counting;
-        if (asked !== conditions) break;
-        over.set(at, result.profile);
+        if (conditionsThen !== conditions) break;
+        over.set(inexact, result.profile);
         tell();
       } catch {
         break; // what the sample says stays
       }
-      at = wanted();
+      inexact = nextInexact();
     }
     counting = null;
-    if (asked !== conditions) countRows();
-    else if (at === undefined && over.size) say("histograms: every row");
+    if (conditionsThen !== conditions) countRows();
+    else if (inexact === undefined && over.size) say("histograms: every row");
   }
 
   function stop() {
@@ -165,7 +170,7 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
     counting?.cancel();
     conditions = next;
     filter = text;
-    found = null;
+    crossed = null;
     rests = false;
     fresh.clear();
     if (next.length) return;
@@ -197,12 +202,12 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
      */
     reset(next, wanted = [], chosen = false) {
       stop();
-      const others = next && !chosen ? { ...next, filter: null, arranged: null } : next;
+      const otherArgs = next && !chosen ? { ...next, filter: null, arranged: null } : next;
       place = next;
-      if (!same(others, base)) {
+      if (!same(otherArgs, base)) {
         asking?.cancel(); // nobody waits for what the version before looks like
-        base = others;
-        known = new Map();
+        base = otherArgs;
+        knownProfiles = new Map();
         over.clear();
         fresh.clear();
       }
@@ -232,12 +237,12 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
      */
     comes(index, notify) {
       watching = { at: index, notify };
-      return !known.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
+      return !knownProfiles.has(index) && (sight?.numRows ?? 0) > 0 && ctx.kernel.state === "live";
     },
     /** Keep a profile that was made on demand. @param {Lnb.Profile} profile */
     learn(profile) {
       if (conditions.length) over.set(profile.column, profile);
-      else known.set(profile.column, profile);
+      else knownProfiles.set(profile.column, profile);
       changed();
     },
     /**
@@ -246,7 +251,7 @@ export function columnProfiles(ctx, changed, passed = () => {}, say = () => {}) 
      */
     draw(element, index) {
       const profile = of(index);
-      const all = over.has(index) ? (known.get(index) ?? null) : null;
+      const all = over.has(index) ? (knownProfiles.get(index) ?? null) : null;
       const words = profile ? profileWords(profile) : "";
       if (element.lnb?.profile === profile && element.lnb?.all === all) return words;
       element.lnb = { profile, all };
@@ -274,14 +279,14 @@ export function profilePicture(profile, all = null) {
       width: Math.max(0.5, wide - 1).toFixed(2),
       height: ((height * (HIGH - 1)) / 255).toFixed(2),
     });
-  const behind = barsBehind(profile, all).map((height, at) =>
-    bar(at * each, height, each, "lnb-profile-behind"),
+  const behind = barsBehind(profile, all).map((height, index) =>
+    bar(index * each, height, each, "lnb-profile-behind"),
   );
-  const bars = profile.bars.map((height, at) => bar(at * each, height, each, null));
+  const bars = profile.bars.map((height, index) => bar(index * each, height, each, null));
   const first = WIDE - ODD_WIDE * profile.odd.length;
-  const odd = profile.odd.map(({ kind, height }, at) =>
+  const odd = profile.odd.map(({ kind, height }, index) =>
     bar(
-      first + at * ODD_WIDE,
+      first + index * ODD_WIDE,
       height,
       ODD_WIDE,
       kind === "null" ? "lnb-profile-null" : "lnb-profile-odd",
@@ -322,14 +327,14 @@ const SAMPLES = {
 /** The same as words. @param {Lnb.Profile} profile */
 export function profileWords(profile) {
   const { kind, sampled, nulls, low, high, labels, sample, odd, indexed_range } = profile;
-  const others = odd.filter((one) => one.kind !== "null");
+  const otherBars = odd.filter((oddity) => oddity.kind !== "null");
   return [
     SAMPLES[sample]?.(count(sampled)) ?? SAMPLES.random(count(sampled)),
     nulls ? `${(nulls * 100).toFixed(1)} % null` : "no nulls",
     distinctWords(profile),
     low &&
       `${low} to ${high}${indexed_range ? " (range and nulls: all rows, from the index)" : ""}`,
-    ...others.map((one) => `${count(one.count)} ${one.label}`),
+    ...otherBars.map((oddity) => `${count(oddity.count)} ${oddity.label}`),
     labels.length &&
       (kind === "text" || kind === "bool") &&
       `commonest: ${labels.slice(0, 4).join(", ")}`,

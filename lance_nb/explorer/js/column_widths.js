@@ -67,16 +67,16 @@ export function columnWidths(measure) {
      * Fit to names and rows of a page: wider when a page needs it, never over a width set by hand.
      */
     learn(page) {
-      page.columns.forEach((column, at) => {
-        const index = page.firstColumn + at;
-        const known = widths[index];
-        const fresh = !known || known.name !== column.name;
-        if (!fresh && known.by === "hand") return;
+      page.columns.forEach((column, pageIndex) => {
+        const index = page.firstColumn + pageIndex;
+        const width = widths[index];
+        const fresh = !width || width.name !== column.name;
+        if (!fresh && width.by === "hand") return;
         const cells = Array.from({ length: Math.min(100, page.numRows) }, (_, row) =>
           column.cell(row),
         );
         const px = Math.min(300, fitting(column, cells));
-        if (!fresh && px <= known.px) return;
+        if (!fresh && px <= width.px) return;
         widths[index] = { px, by: "guess", name: column.name };
         recount(index);
       });

@@ -56,8 +56,8 @@ function narrow(value) {
  * @param {Lnb.PageColumn} column @param {Lnb.Buffer[]} buffers @returns {(row: number) => Lnb.Cell}
  */
 function reader(column, buffers) {
-  /** @param {number} at */
-  const part = (at) => buffers[column.buffers[at]];
+  /** @param {number} index */
+  const part = (index) => buffers[column.buffers[index]];
   const encoding = column.encoding;
   if (encoding === "bool") {
     const flags = bytesOf(part(0));

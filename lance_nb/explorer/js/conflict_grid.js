@@ -29,51 +29,51 @@ export function conflictGrid(grid, names) {
   );
   const wide = grid.target.length;
   const cells = grid.cells.map((verdict, index) => cell(verdict, index));
-  let at = 0;
+  let position = 0;
 
   /** @param {number} verdict @param {number} index */
   function cell(verdict, index) {
     /** @type {Verdict | undefined} */
-    const found = grid.verdicts[verdict];
+    const details = grid.verdicts[verdict];
     const [source, target] = [grid.source[Math.floor(index / wide)], grid.target[index % wide]];
     const label =
       `${source.label} ${source.operation} against ${target.label} ${target.operation}: ` +
-      (found?.words ?? "not checked");
+      (details?.words ?? "not checked");
     return h(
       "td",
       {
         role: "gridcell",
-        class: `lnb-cg-${found?.outcome ?? "unknown"}`,
+        class: `lnb-cg-${details?.outcome ?? "unknown"}`,
         tabindex: index ? "-1" : "0",
         "aria-label": label,
         title: label,
         on: {
-          focus: () => tell(index, found, label),
+          focus: () => tell(index, details, label),
           click: (event) => event.currentTarget.focus(),
         },
       },
-      GLYPHS[found?.outcome ?? ""] ?? "?",
+      GLYPHS[details?.outcome ?? ""] ?? "?",
     );
   }
 
-  /** @param {number} index @param {Verdict | undefined} found @param {string} label */
-  function tell(index, found, label) {
-    cells[at].setAttribute("tabindex", "-1");
+  /** @param {number} index @param {Verdict | undefined} details @param {string} label */
+  function tell(index, details, label) {
+    cells[position].setAttribute("tabindex", "-1");
     cells[index].setAttribute("tabindex", "0");
-    at = index;
-    show(readout, h("strong", {}, label), found && h("span", {}, found.reason));
+    position = index;
+    show(readout, h("strong", {}, label), details && h("span", {}, details.reason));
   }
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
     /** @type {Record<string, number>} */
     const keys = {
-      ArrowRight: at + 1,
-      ArrowLeft: at - 1,
-      ArrowDown: at + wide,
-      ArrowUp: at - wide,
-      Home: at - (at % wide),
-      End: at - (at % wide) + wide - 1,
+      ArrowRight: position + 1,
+      ArrowLeft: position - 1,
+      ArrowDown: position + wide,
+      ArrowUp: position - wide,
+      Home: position - (position % wide),
+      End: position - (position % wide) + wide - 1,
     };
     const next = keys[event.key];
     if (next === undefined || !cells[next]) return;
@@ -82,24 +82,24 @@ export function conflictGrid(grid, names) {
     cells[next].focus();
   }
 
-  /** @param {Step} one */
-  const step = (one) => {
-    const { family, glyph } = lookOfOperation(one.operation);
+  /** @param {Step} version */
+  const step = (version) => {
+    const { family, glyph } = lookOfOperation(version.operation);
     return [
       h("i", { class: `lnb-op-${family}`, "aria-hidden": "true" }, glyph),
-      h("b", {}, one.label),
+      h("b", {}, version.label),
       " ",
-      h("small", {}, one.operation || "unknown"),
+      h("small", {}, version.operation || "unknown"),
     ];
   };
-  const lines = grid.source.map((one, row) =>
+  const lines = grid.source.map((version, row) =>
     h(
       "tr",
       { role: "row" },
-      h("th", { scope: "row", role: "rowheader", title: one.text }, step(one)),
+      h("th", { scope: "row", role: "rowheader", title: version.text }, step(version)),
       wide
         ? cells.slice(row * wide, (row + 1) * wide)
-        : h("td", { class: "lnb-cg-text" }, one.text),
+        : h("td", { class: "lnb-cg-text" }, version.text),
     ),
   );
   const table = h(
@@ -122,8 +122,8 @@ export function conflictGrid(grid, names) {
               { role: "columnheader", class: "lnb-cg-corner" },
               `${names.source} ↓  ${names.target} →`,
             ),
-            grid.target.map((one) =>
-              h("th", { scope: "col", role: "columnheader", title: one.text }, step(one)),
+            grid.target.map((version) =>
+              h("th", { scope: "col", role: "columnheader", title: version.text }, step(version)),
             ),
           ),
         )

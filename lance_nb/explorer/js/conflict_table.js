@@ -49,7 +49,7 @@ export function conflictTable(
   /** @type {Map<string, HTMLElement>} what is in the result of a cell that is being written */
   const editors = new Map();
   /** @type {{line: number, spot: number}} the button that the tab key leads to */
-  let at = { line: 0, spot: 1 };
+  let cursor = { line: 0, spot: 1 };
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let waiting;
   const request = ctx.kernel.line();
@@ -90,10 +90,10 @@ export function conflictTable(
   function choose(choice) {
     const { row, column } = choice;
     const key = keyOf(row, column);
-    for (const [other, one] of choices) {
+    for (const [other, choice] of choices) {
       if (other === key) continue;
       const covers =
-        (row === null || one.row === row) && (column === null || one.column === column);
+        (row === null || choice.row === row) && (column === null || choice.column === column);
       if (covers) choices.delete(other);
     }
     choices.set(key, choice);
@@ -105,9 +105,9 @@ export function conflictTable(
 
   /** @param {string} label @param {string | null} row @param {string | null} column */
   function sideButtons(label, row, column) {
-    const here = choices.get(keyOf(row, column));
+    const chosen = choices.get(keyOf(row, column));
     const words = titles();
-    const [ours, theirs] = [words.ours, words.theirs].map((one) => one.replace(/:\d+$/, ""));
+    const [ours, theirs] = [words.ours, words.theirs].map((label) => label.replace(/:\d+$/, ""));
     const names = ours === theirs ? words : { ours, theirs };
     return h(
       "span",
@@ -118,7 +118,7 @@ export function conflictTable(
           {
             class: "lnb-choice",
             type: "button",
-            "aria-pressed": String(here?.take === side),
+            "aria-pressed": String(chosen?.take === side),
             title: `${label}: ${words[side]}`,
             tabindex: row === null ? "0" : "-1",
             on: { click: () => choose({ row, column, take: side }) },
@@ -150,8 +150,8 @@ export function conflictTable(
       wide,
       group("all conflicts", null),
       cells.columns.length > 1 || cells.deleted_rows
-        ? cells.columns.map((/** @type {Lnb.Json} */ one) =>
-            group(`${one.label} (${count(one.count)})`, one.name),
+        ? cells.columns.map((/** @type {Lnb.Json} */ column) =>
+            group(`${column.label} (${count(column.count)})`, column.name),
           )
         : null,
       cells.hidden ? h("small", {}, `and ${plural(cells.hidden, "more column")}`) : null,
@@ -191,7 +191,7 @@ export function conflictTable(
         h(
           "tr",
           { role: "row" },
-          head.map((one) => h("th", { scope: "col", role: "columnheader" }, one)),
+          head.map((title) => h("th", { scope: "col", role: "columnheader" }, title)),
         ),
       ),
       h(
@@ -211,19 +211,19 @@ export function conflictTable(
   function lineRow(line, index) {
     const taken = chosen(line);
     const isFirst = !index || lines[index - 1].row !== line.row;
-    const many = line.column !== null && (lines[index + 1]?.row === line.row || !isFirst);
+    const isMany = line.column !== null && (lines[index + 1]?.row === line.row || !isFirst);
     const spots = SIDES.map((side, spot) => {
-      const there = line[side];
+      const sideCell = line[side];
       const isTaken = taken?.take === side;
       const absent = side === "base" ? "absent" : "deleted";
-      const words = there ? (there.text ?? "null") : absent;
+      const words = sideCell ? (sideCell.text ?? "null") : absent;
       return h(
         "td",
         { role: "gridcell", class: isTaken ? "lnb-ct-taken" : null },
         h(
           "button",
           {
-            class: `lnb-ct-side${there && there.text !== null ? "" : " lnb-faint"}`,
+            class: `lnb-ct-side${sideCell && sideCell.text !== null ? "" : " lnb-faint"}`,
             type: "button",
             "aria-pressed": String(isTaken),
             tabindex: tabOf(index, spot),
@@ -248,7 +248,7 @@ export function conflictTable(
         "th",
         { scope: "row", role: "rowheader" },
         isFirst ? line.label : "",
-        isFirst && many ? sideButtons(`row ${line.label}`, line.row, null) : null,
+        isFirst && isMany ? sideButtons(`row ${line.label}`, line.row, null) : null,
       ),
       h("td", { role: "gridcell" }, line.name ?? "whole row"),
       spots,
@@ -347,7 +347,7 @@ export function conflictTable(
   // --- keyboard ---------------------------------------------------------------------------------
 
   /** @param {number} line @param {number} spot */
-  const tabOf = (line, spot) => (line === at.line && spot === at.spot ? "0" : "-1");
+  const tabOf = (line, spot) => (line === cursor.line && spot === cursor.spot ? "0" : "-1");
 
   /** @param {number} line @param {number} spot */
   function spotAt(line, spot) {
@@ -358,20 +358,20 @@ export function conflictTable(
 
   /** @param {number} line @param {number} spot */
   function rove(line, spot) {
-    spotAt(at.line, at.spot)?.setAttribute("tabindex", "-1");
-    at = { line, spot };
+    spotAt(cursor.line, cursor.spot)?.setAttribute("tabindex", "-1");
+    cursor = { line, spot };
     spotAt(line, spot)?.setAttribute("tabindex", "0");
   }
 
   function focusSpot() {
-    spotAt(at.line, at.spot)?.focus({ preventScroll: true });
+    spotAt(cursor.line, cursor.spot)?.focus({ preventScroll: true });
   }
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const target = /** @type {Element} */ (event.target);
-    if (!target.closest(".lnb-ct-table") || !lines[at.line]) return;
+    if (!target.closest(".lnb-ct-table") || !lines[cursor.line]) return;
     /** @type {Record<string, [number, number] | undefined>} */
     const moves = {
       ArrowDown: [1, 0],
@@ -383,16 +383,16 @@ export function conflictTable(
     };
     const move = moves[event.key];
     const side = KEYS[event.key];
-    const line = lines[at.line];
+    const line = lines[cursor.line];
     if (move) {
-      const to = Math.max(0, Math.min(lines.length - 1, at.line + move[0]));
-      rove(to, Math.max(0, Math.min(3, at.spot + move[1])));
-      const spot = spotAt(at.line, at.spot);
+      const to = Math.max(0, Math.min(lines.length - 1, cursor.line + move[0]));
+      rove(to, Math.max(0, Math.min(3, cursor.spot + move[1])));
+      const spot = spotAt(cursor.line, cursor.spot);
       spot?.focus();
     } else if (side && applies(line, side)) {
       choose({ row: line.row, column: line.column, take: side });
     } else if (event.key === "e" && line.column !== null) {
-      /** @type {HTMLElement | undefined} */ (spotAt(at.line, 3))?.click();
+      /** @type {HTMLElement | undefined} */ (spotAt(cursor.line, 3))?.click();
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -403,7 +403,7 @@ export function conflictTable(
   /** @param {number} from */
   function load(from) {
     first = from;
-    at = { line: 0, spot: 1 };
+    cursor = { line: 0, spot: 1 };
     editors.clear();
     request(
       cellsRequest,

@@ -5,17 +5,17 @@ import { h } from "./dom.js";
 /** @type {Record<string, string>} */
 const MARKS = { ok: "✓", warn: "!", stop: "✕" };
 
-/** What comes of it, line by line. @param {{level: string, text: string}[]} found */
-export function consequenceList(found) {
+/** What comes of it, line by line. @param {{level: string, text: string}[]} consequences */
+export function consequenceList(consequences) {
   return h(
     "ul",
     { class: "lnb-cq" },
-    found.map((one) =>
+    consequences.map((consequence) =>
       h(
         "li",
-        { class: `lnb-cq-${one.level}` },
-        h("i", { "aria-hidden": "true" }, MARKS[one.level]),
-        one.text,
+        { class: `lnb-cq-${consequence.level}` },
+        h("i", { "aria-hidden": "true" }, MARKS[consequence.level]),
+        consequence.text,
       ),
     ),
   );

@@ -100,13 +100,13 @@ export function deletionMap(ctx, place, fragment, numRows) {
       pen.fillRect(0, line * cells.size, wide * cells.size, cells.size - gap);
     }
     pen.fillStyle = colours.remove;
-    for (let at = 0; at < total; at += 1) {
-      const shade = shown.shades[at];
+    for (let index = 0; index < total; index += 1) {
+      const shade = shown.shades[index];
       if (!shade) continue;
       pen.globalAlpha = 0.25 + (0.75 * shade) / 255;
       pen.fillRect(
-        (at % cells.columns) * cells.size,
-        Math.floor(at / cells.columns) * cells.size,
+        (index % cells.columns) * cells.size,
+        Math.floor(index / cells.columns) * cells.size,
         cells.size - gap,
         cells.size - gap,
       );
@@ -121,23 +121,23 @@ export function deletionMap(ctx, place, fragment, numRows) {
     tell(-1);
   });
 
-  /** @param {number} at */
-  function tell(at) {
+  /** @param {number} index */
+  function tell(index) {
     if (!shown) return;
     const each = shown.rows_per_pixel;
-    if (at < 0) {
+    if (index < 0) {
       const rows = `rows ${count(shown.first)} – ${count(Math.max(shown.first, shown.stop - 1))}`;
       const unit = cells.size > 1 ? "square" : "pixel";
       const share = each > 1 ? `${count(each)} rows` : "a row";
       readout.textContent = `${rows} · each ${unit} is ${share} · red is deleted`;
       return;
     }
-    const first = shown.first + at * each;
+    const first = shown.first + index * each;
     const last = Math.min(shown.stop, first + each) - 1;
     const state =
       each > 1
-        ? `${percent(shown.shades[at], 255)} deleted`
-        : shown.shades[at]
+        ? `${percent(shown.shades[index], 255)} deleted`
+        : shown.shades[index]
           ? "deleted"
           : "live";
     readout.textContent =
@@ -149,10 +149,10 @@ export function deletionMap(ctx, place, fragment, numRows) {
   /** @param {MouseEvent} event */
   function under(event) {
     const box = canvas.getBoundingClientRect();
-    const at =
+    const index =
       Math.floor((event.clientY - box.top) / cells.size) * cells.columns +
       Math.floor((event.clientX - box.left) / cells.size);
-    return at >= 0 && at < (shown?.shades.length ?? 0) ? at : -1;
+    return index >= 0 && index < (shown?.shades.length ?? 0) ? index : -1;
   }
 
   /** Show a quarter of the rows around a share of them. @param {number} share */
@@ -171,8 +171,8 @@ export function deletionMap(ctx, place, fragment, numRows) {
   canvas.addEventListener("pointermove", (event) => shown && tell(under(event)));
   canvas.addEventListener("pointerleave", () => shown && tell(-1));
   canvas.addEventListener("click", (event) => {
-    const at = shown ? under(event) : -1;
-    if (shown && at >= 0 && shown.rows_per_pixel > 1) zoom(at / shown.shades.length);
+    const index = shown ? under(event) : -1;
+    if (shown && index >= 0 && shown.rows_per_pixel > 1) zoom(index / shown.shades.length);
   });
   ctx.onClose(onTheme(paint));
   requestAnimationFrame(() => load(0, numRows));

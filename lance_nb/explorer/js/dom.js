@@ -105,17 +105,17 @@ let soon = null;
  * @param {() => void} work
  */
 export function perFrame(work) {
-  let asked = 0;
+  let turnBefore = 0;
   const now = () => {
-    cancelAnimationFrame(asked);
-    asked = 0;
+    cancelAnimationFrame(turnBefore);
+    turnBefore = 0;
     work();
   };
   const later = () => {
     if (soon) soon.add(now);
-    else asked ||= requestAnimationFrame(now);
+    else turnBefore ||= requestAnimationFrame(now);
   };
-  later.cancel = () => cancelAnimationFrame(asked);
+  later.cancel = () => cancelAnimationFrame(turnBefore);
   return later;
 }
 
@@ -129,9 +129,9 @@ export function atOnce(work) {
   try {
     return work();
   } finally {
-    const asked = soon;
+    const turnThen = soon;
     soon = null;
-    for (const paint of asked) paint();
+    for (const paint of turnThen) paint();
   }
 }
 

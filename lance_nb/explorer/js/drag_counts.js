@@ -10,7 +10,7 @@ const MOST = 500; // pairs remembered
 /** @param {Lnb.Context} ctx @param {(counts: Lnb.Json) => void} paint */
 export function dragCounts(ctx, paint) {
   /** @type {Map<string, Lnb.Json>} */
-  const known = new Map();
+  const changedCounts = new Map();
   /** @type {WeakMap<Lnb.TimelineLane, number[]>} */
   const numbers = new WeakMap();
   const line = ctx.kernel.line();
@@ -26,7 +26,7 @@ export function dragCounts(ctx, paint) {
     if (!numbers.has(lane))
       numbers.set(
         lane,
-        lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
+        lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, index) => first + index)),
       );
     return numbers.get(lane) ?? [];
   }
@@ -40,17 +40,17 @@ export function dragCounts(ctx, paint) {
     const place = pair[end];
     const lane = ctx
       .screen()
-      .timeline?.lanes?.find((one) => (one.branch ?? null) === (place.branch ?? null));
+      .timeline?.lanes?.find((candidate) => (candidate.branch ?? null) === (place.branch ?? null));
     if (!lane) return [place.version];
     const all = versionsOf(lane);
-    const at = all.findIndex((one) => one >= place.version);
+    const index = all.findIndex((number) => number >= place.version);
     /** @param {number} reach */
     const lacking = (reach) =>
       all
-        .slice(Math.max(0, at - reach), at + reach + 1)
-        .filter((version) => !known.has(keyOf({ ...pair, [end]: { ...place, version } })));
+        .slice(Math.max(0, index - reach), index + reach + 1)
+        .filter((version) => !changedCounts.has(keyOf({ ...pair, [end]: { ...place, version } })));
     return (close && !lacking(CLOSE).length ? [] : lacking(AROUND)).sort(
-      (one, other) => Math.abs(one - place.version) - Math.abs(other - place.version),
+      (number, other) => Math.abs(number - place.version) - Math.abs(other - place.version),
     );
   }
 
@@ -64,8 +64,9 @@ export function dragCounts(ctx, paint) {
       { ...pair, end, versions },
       ({ result }) => {
         for (const { version, counts } of result.near)
-          known.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
-        while (known.size > MOST) known.delete(known.keys().next().value ?? "");
+          changedCounts.set(keyOf({ ...pair, [end]: { ...pair[end], version } }), counts);
+        while (changedCounts.size > MOST)
+          changedCounts.delete(changedCounts.keys().next().value ?? "");
         if (now !== pair || !result.near.length) return;
         if (versions[0] === pair[end].version) show(pair);
         ahead(pair, end, false);
@@ -86,7 +87,7 @@ export function dragCounts(ctx, paint) {
 
   /** @param {Lnb.Pair} pair */
   function show(pair) {
-    const counts = known.get(keyOf(pair));
+    const counts = changedCounts.get(keyOf(pair));
     if (counts) paint(counts);
     return Boolean(counts);
   }

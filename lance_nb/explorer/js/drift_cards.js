@@ -112,7 +112,7 @@ export function driftCards(ctx, { pair, names, code }) {
         if (running === mine) running = null;
       }
     }
-    if (turn === state.turn) rest();
+    if (turn === state.turn) remaining();
   }
 
   function say() {
@@ -122,12 +122,12 @@ export function driftCards(ctx, { pair, names, code }) {
         : `${count(state.found.length)} of ${plural(state.total, "column")}…`;
   }
 
-  function rest() {
+  function remaining() {
     stop.hidden = true;
     const left = (state.total ?? 0) - state.found.length;
     more.hidden = state.total !== null && left <= 0;
     const sampled = state.found.some(
-      (one) => one.before.sampled < one.before.rows || one.after.sampled < one.after.rows,
+      (drift) => drift.before.sampled < drift.before.rows || drift.after.sampled < drift.after.rows,
     );
     exact.hidden = state.exact || !sampled;
     const looked =
@@ -141,7 +141,7 @@ export function driftCards(ctx, { pair, names, code }) {
   }
 
   function paint() {
-    const order = [...state.found].sort((one, other) => moved(other) - moved(one));
+    const order = [...state.found].sort((drift, other) => moved(other) - moved(drift));
     show(cards, order.map(card));
   }
 
@@ -153,7 +153,7 @@ const moved = (column) => column.psi ?? Math.abs(column.after.nulls - column.bef
 
 /** @param {Drift} column */
 function card(column) {
-  const how =
+  const method =
     column.psi === null
       ? ["", ""]
       : column.psi >= MUCH
@@ -161,8 +161,8 @@ function card(column) {
         : column.psi >= SOME
           ? ["some", "moved"]
           : ["still", "steady"];
-  const facts = column.after.facts.map(([label, value], at) => {
-    const before = column.before.facts[at]?.[1] ?? "–";
+  const facts = column.after.facts.map(([label, value], index) => {
+    const before = column.before.facts[index]?.[1] ?? "–";
     return h(
       "tr",
       { class: before === value ? "" : "lnb-dr-differs" },
@@ -179,15 +179,15 @@ function card(column) {
       {},
       h("b", { title: column.name }, column.name),
       h("small", {}, column.type),
-      how[1]
+      method[1]
         ? h(
             "span",
             {
-              class: `lnb-dr-how lnb-dr-${how[0]}`,
+              class: `lnb-dr-how lnb-dr-${method[0]}`,
               title:
                 "Population stability index: below 0.1 is stable, above 0.25 is a large change",
             },
-            `${how[1]} ${(column.psi ?? 0).toFixed(2)}`,
+            `${method[1]} ${(column.psi ?? 0).toFixed(2)}`,
           )
         : null,
     ),
@@ -202,13 +202,18 @@ function card(column) {
 function histograms(column) {
   const { before, after, labels } = column;
   if (labels.length) {
-    /** @param {string} name @param {number} at */
-    const line = (name, at) =>
+    /** @param {string} name @param {number} index */
+    const line = (name, index) =>
       h(
         "div",
         { class: "lnb-dr-text" },
         h("span", { title: name }, name),
-        h("span", { class: "lnb-dr-bars" }, bar("a", before.bars[at]), bar("b", after.bars[at])),
+        h(
+          "span",
+          { class: "lnb-dr-bars" },
+          bar("a", before.bars[index]),
+          bar("b", after.bars[index]),
+        ),
       );
     const shown = labels.slice(0, 4).map(line);
     return h(
@@ -220,9 +225,9 @@ function histograms(column) {
   const each = 200 / Math.max(before.bars.length, after.bars.length, 8);
   /** @param {number} thousandths */
   const tall = (thousandths) => (thousandths * 46) / 1000;
-  const solid = after.bars.map((height, at) =>
+  const solid = after.bars.map((height, index) =>
     svg("rect", {
-      x: (at * each + 0.5).toFixed(2),
+      x: (index * each + 0.5).toFixed(2),
       y: (48 - tall(height)).toFixed(2),
       width: Math.max(1, each - 1).toFixed(2),
       height: tall(height).toFixed(2),
@@ -230,9 +235,9 @@ function histograms(column) {
   );
   const steps = before.bars
     .map(
-      (height, at) =>
-        `${at ? "L" : "M"}${(at * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}` +
-        `H${((at + 1) * each).toFixed(2)}`,
+      (height, index) =>
+        `${index ? "L" : "M"}${(index * each).toFixed(2)} ${(48 - tall(height)).toFixed(2)}` +
+        `H${((index + 1) * each).toFixed(2)}`,
     )
     .join("");
   return svg(

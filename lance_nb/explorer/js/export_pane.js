@@ -24,7 +24,7 @@ export function exportPane(ctx) {
   const choices = [["shown", `all that the grid shows, ${plural(numRows, "row")}`]];
   if (selection.rows) choices.unshift(["selected", `${plural(selection.rows, "selected row")}`]);
   if (isOther) choices.push(["changes", `what changed from ${placeLabel(a)}`]);
-  const what = h(
+  const subject = h(
     "select",
     { class: "lnb-input", "aria-label": "rows to export", on: { change: rename } },
     choices.map(([value, words]) => h("option", { value }, words)),
@@ -61,8 +61,8 @@ export function exportPane(ctx) {
 
   function stemNow() {
     const own = (card?.name ?? "rows").replace(/\.lance$/, "").replace(/[^\w-]+/g, "-") || "rows";
-    const at = `${branch ? `${branch.replace(/[^\w-]+/g, "-")}-` : ""}${version}`;
-    return `${own}-${at}${{ selected: "-selected", changes: "-changes" }[what.value] ?? ""}`;
+    const stem = `${branch ? `${branch.replace(/[^\w-]+/g, "-")}-` : ""}${version}`;
+    return `${own}-${stem}${{ selected: "-selected", changes: "-changes" }[subject.value] ?? ""}`;
   }
 
   async function run() {
@@ -75,10 +75,10 @@ export function exportPane(ctx) {
         version,
         ...lens,
         order: asked.order,
-        what: what.value,
+        what: subject.value,
         name: name.value.trim(),
-        ...(what.value === "selected" ? selection.wanted() : {}),
-        ...(what.value === "changes" ? { a } : {}),
+        ...(subject.value === "selected" ? selection.wanted() : {}),
+        ...(subject.value === "changes" ? { a } : {}),
       },
       words: "Writing…",
       noun: "row",
@@ -122,7 +122,7 @@ export function exportPane(ctx) {
     content: h(
       "div",
       { class: "lnb-export" },
-      h("label", {}, "Rows ", what),
+      h("label", {}, "Rows ", subject),
       h("label", {}, "Format ", format),
       h("label", {}, "File ", name),
       h(

@@ -154,11 +154,11 @@ export function pageTable(model) {
       h(
         "td",
         {},
-        column.encodings.map((/** @type {{pages: number, encoding: string}} */ one) =>
+        column.encodings.map((/** @type {{pages: number, encoding: string}} */ used) =>
           h(
             "code",
             {},
-            column.encodings.length > 1 ? `${one.pages}× ${one.encoding}` : one.encoding,
+            column.encodings.length > 1 ? `${used.pages}× ${used.encoding}` : used.encoding,
           ),
         ),
       ),

@@ -54,31 +54,34 @@ export function fragmentStrip(ctx, on) {
     const striped = hatch(pen, colours.remove);
     const most = Math.max(
       1,
-      ...columns.rows.map((rows, at) => (rows ? columns.bytes[at] / rows : 0)),
+      ...columns.rows.map((rows, index) => (rows ? columns.bytes[index] / rows : 0)),
     );
     const indexed = model.totals.indices > 0;
     const room = HEIGHT - 4 - (indexed ? STRIP + 2 : 0);
     pen.clearRect(0, 0, width, HEIGHT);
-    for (let at = 0; at < model.num_bins; at += 1) {
-      const left = lefts[at];
-      const wide = Math.max(0.6, lefts[at + 1] - left - (lefts[at + 1] - left > 3 ? 1 : 0));
+    for (let index = 0; index < model.num_bins; index += 1) {
+      const left = lefts[index];
+      const wide = Math.max(0.6, lefts[index + 1] - left - (lefts[index + 1] - left > 3 ? 1 : 0));
       const tall =
         3 +
-        (room - 3) * Math.sqrt(columns.rows[at] ? columns.bytes[at] / columns.rows[at] / most : 0);
+        (room - 3) *
+          Math.sqrt(columns.rows[index] ? columns.bytes[index] / columns.rows[index] / most : 0);
       const top = 4 + room - tall;
-      if (at === hovered) {
+      if (index === hovered) {
         pen.fillStyle = colours.hover;
         pen.fillRect(left, 0, wide, HEIGHT);
       }
-      pen.globalAlpha = at === hovered || at === chosen ? 1 : 0.78;
+      pen.globalAlpha = index === hovered || index === chosen ? 1 : 0.78;
       pen.fillStyle = colours.replace;
       pen.fillRect(left, top, wide, tall);
-      const gone = columns.rows[at] ? (tall * columns.deleted[at]) / columns.rows[at] : 0;
-      if (gone > 0) {
+      const deletedHeight = columns.rows[index]
+        ? (tall * columns.deleted[index]) / columns.rows[index]
+        : 0;
+      if (deletedHeight > 0) {
         pen.fillStyle = colours.bg;
-        pen.fillRect(left, top, wide, Math.max(1, gone));
-        pen.fillStyle = striped && gone > 3 && wide > 3 ? striped : colours.remove;
-        pen.fillRect(left, top, wide, Math.max(1.5, gone));
+        pen.fillRect(left, top, wide, Math.max(1, deletedHeight));
+        pen.fillStyle = striped && deletedHeight > 3 && wide > 3 ? striped : colours.remove;
+        pen.fillRect(left, top, wide, Math.max(1.5, deletedHeight));
       }
       pen.globalAlpha = 1;
       if (indexed) {
@@ -88,11 +91,11 @@ export function fragmentStrip(ctx, on) {
         pen.fillRect(
           left,
           HEIGHT - STRIP,
-          wide * (columns.rows[at] ? columns.covered[at] / columns.rows[at] : 1),
+          wide * (columns.rows[index] ? columns.covered[index] / columns.rows[index] : 1),
           STRIP,
         );
       }
-      if (at === chosen) {
+      if (index === chosen) {
         pen.strokeStyle = colours.ink;
         pen.lineWidth = 1.5;
         pen.strokeRect(left + 0.25, top - 0.25, Math.max(1, wide - 0.5), tall);
@@ -123,39 +126,39 @@ export function fragmentStrip(ctx, on) {
     return model?.num_bins ? Math.min(low, model.num_bins - 1) : -1;
   }
 
-  /** A bin as words. @param {number} at */
-  function words(at) {
-    if (!model || at < 0 || at >= model.num_bins) return "";
-    const many = columns.count[at] > 1;
-    const name = many
-      ? `${count(columns.count[at])} fragments from ${columns.id[at]}`
-      : `fragment ${columns.id[at]}`;
-    const rows = columns.rows[at];
+  /** A bin as words. @param {number} barIndex */
+  function words(barIndex) {
+    if (!model || barIndex < 0 || barIndex >= model.num_bins) return "";
+    const isGroup = columns.count[barIndex] > 1;
+    const name = isGroup
+      ? `${count(columns.count[barIndex])} fragments from ${columns.id[barIndex]}`
+      : `fragment ${columns.id[barIndex]}`;
+    const rows = columns.rows[barIndex];
     const parts = [
       name,
       plural(rows, "row"),
-      columns.deleted[at] && `${percent(columns.deleted[at], rows)} deleted`,
-      bytes(columns.bytes[at]),
-      rows && `${bytes(columns.bytes[at] / rows)} per row`,
-      plural(columns.files[at], "file"),
-      columns.covered[at] < rows && "not covered by every index",
+      columns.deleted[barIndex] && `${percent(columns.deleted[barIndex], rows)} deleted`,
+      bytes(columns.bytes[barIndex]),
+      rows && `${bytes(columns.bytes[barIndex] / rows)} per row`,
+      plural(columns.files[barIndex], "file"),
+      columns.covered[barIndex] < rows && "not covered by every index",
     ];
     return parts.filter(Boolean).join(" · ");
   }
 
-  /** @param {number} at */
-  function choose(at) {
-    chosen = Math.max(0, Math.min(model.num_bins - 1, at));
+  /** @param {number} index */
+  function choose(index) {
+    chosen = Math.max(0, Math.min(model.num_bins - 1, index));
     element.setAttribute("aria-valuenow", String(chosen));
     element.setAttribute("aria-valuetext", words(chosen));
     on.describe(words(chosen));
     paint();
   }
 
-  /** @param {number} at */
-  function open(at) {
-    if (columns.count[at] > 1) zoomTo(at, at + 1);
-    else on.open(columns.id[at]);
+  /** @param {number} index */
+  function open(index) {
+    if (columns.count[index] > 1) zoomTo(index, index + 1);
+    else on.open(columns.id[index]);
   }
 
   /**
@@ -163,8 +166,8 @@ export function fragmentStrip(ctx, on) {
    * @param {number} from @param {number} to
    */
   function zoomTo(from, to) {
-    const before = columns.count.slice(0, from).reduce((sum, one) => sum + one, model.first);
-    const inside = columns.count.slice(from, to).reduce((sum, one) => sum + one, 0);
+    const before = columns.count.slice(0, from).reduce((sum, number) => sum + number, model.first);
+    const inside = columns.count.slice(from, to).reduce((sum, number) => sum + number, 0);
     on.zoom(before, before + Math.max(1, inside));
   }
 
@@ -204,10 +207,10 @@ export function fragmentStrip(ctx, on) {
     act();
   });
   element.addEventListener("pointermove", (event) => {
-    const at = under(event);
-    if (at === hovered) return;
-    hovered = at;
-    on.describe(words(at));
+    const index = under(event);
+    if (index === hovered) return;
+    hovered = index;
+    on.describe(words(index));
     paint();
   });
   element.addEventListener("pointerleave", () => {
@@ -216,10 +219,10 @@ export function fragmentStrip(ctx, on) {
     paint();
   });
   element.addEventListener("click", (event) => {
-    const at = under(event);
-    if (at < 0) return;
-    choose(at);
-    open(at);
+    const index = under(event);
+    if (index < 0) return;
+    choose(index);
+    open(index);
   });
   const observer = new ResizeObserver(paint);
   observer.observe(element);
@@ -232,8 +235,8 @@ export function fragmentStrip(ctx, on) {
   return {
     element,
     zoom,
-    /** @param {Lnb.Json} found @param {Lnb.Buffer[]} buffers */
-    show(found, buffers) {
+    /** @param {Lnb.Json} model_ @param {Lnb.Buffer[]} buffers */
+    show(model_, buffers) {
       const arrays = buffers.map((buffer) => {
         const view =
           buffer instanceof ArrayBuffer
@@ -241,9 +244,9 @@ export function fragmentStrip(ctx, on) {
             : new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength);
         return Array.from(new Float64Array(view.slice().buffer));
       });
-      model = found;
-      COLUMNS.forEach((name, at) => {
-        columns[name] = arrays[at];
+      model = model_;
+      COLUMNS.forEach((name, index) => {
+        columns[name] = arrays[index];
       });
       hovered = -1;
       element.setAttribute("aria-valuemax", String(Math.max(0, model.num_bins - 1)));
@@ -252,8 +255,8 @@ export function fragmentStrip(ctx, on) {
     },
     /** Mark a fragment by its id, if it is in the span. @param {number} id */
     mark(id) {
-      const at = columns.id.findLastIndex((first) => first <= id);
-      if (at >= 0) choose(at);
+      const index = columns.id.findLastIndex((first) => first <= id);
+      if (index >= 0) choose(index);
     },
   };
 }
@@ -296,7 +299,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
   );
   const request = ctx.kernel.line();
   /** @type {number | null} */
-  let wanted = null; // a fragment to be marked when the map is here
+  let pendingFragment = null; // a fragment to be marked when the map is here
 
   /** @param {number} first @param {number} stop */
   function load(first, stop) {
@@ -307,8 +310,8 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
         failed(null);
         strip.show(result, buffers);
         paintSummary(result);
-        if (wanted !== null) strip.mark(wanted);
-        wanted = null;
+        if (pendingFragment !== null) strip.mark(pendingFragment);
+        pendingFragment = null;
       },
       failed,
     );
@@ -344,7 +347,7 @@ export function fragmentSection(ctx, { placeNow, open, failed }) {
     load: () => load(0, ALL),
     /** @param {number} id */
     mark(id) {
-      wanted = id;
+      pendingFragment = id;
       strip.mark(id);
     },
   };

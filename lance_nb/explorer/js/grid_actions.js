@@ -30,15 +30,15 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     }
   }
 
-  /** @param {number} at */
-  function openColumn(at) {
-    const column = store.column(at);
+  /** @param {number} columnIndex */
+  function openColumn(columnIndex) {
+    const column = store.column(columnIndex);
     if (!column) return;
     columnPane(ctx, {
-      at,
+      at: columnIndex,
       column,
-      profile: profiles.of(at),
-      comes: (notify) => profiles.comes(at, notify),
+      profile: profiles.of(columnIndex),
+      comes: (notify) => profiles.comes(columnIndex, notify),
       args: () => ({ ...place(), ...profiles.crossed() }),
       order: asked.order ?? [],
       sort: (order) => look({ order: order.length ? order : null, near: null }),
@@ -47,9 +47,12 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
     });
   }
 
-  /** What is drawn in the head of a column. @param {number} at @returns {Histogram | null} */
-  function histogram(at) {
-    const [profile, column] = [profiles.of(at), store.column(at)];
+  /**
+   * Return the histogram of a column, drawn in its head. @param {number} columnIndex
+   * @returns {Histogram | null}
+   */
+  function histogram(columnIndex) {
+    const [profile, column] = [profiles.of(columnIndex), store.column(columnIndex)];
     return profile && column ? { profile, column } : null;
   }
 
@@ -90,14 +93,15 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
 
   /**
    * Ascending, descending, as stored; `add`: beside the columns that are sorted by already.
-   * @param {number} at @param {boolean} add
+   * @param {number} columnIndex @param {boolean} add
    */
-  function sort(at, add = false) {
+  function sort(columnIndex, add = false) {
     // Right after another order the columns are still on their way: the same place is the same
     // column.
-    const column = store.column(at)?.raw ?? (sorted.at === at ? sorted.column : null);
+    const column =
+      store.column(columnIndex)?.raw ?? (sorted.at === columnIndex ? sorted.column : null);
     if (!column) return;
-    sorted = { at, column };
+    sorted = { at: columnIndex, column };
     look({ near: null, order: nextOrder(ctx.rows.wanted.order ?? [], column, add) });
   }
 
@@ -115,12 +119,12 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
 
   /**
    * From among neighbours it is their vector that is followed, wherever the keyboard stands.
-   * @param {number} row @param {number} here
+   * @param {number} row @param {number} cell
    */
-  function similar(row, here) {
-    if (!asked.near && store.column(here)?.look === "text") return alike(row, here);
-    const column = asked.near && store.column(here)?.look !== "vector" ? asked.near.at + 1 : here;
-    const at = column - ctx.rows.numFound;
+  function similar(row, cell) {
+    if (!asked.near && store.column(cell)?.look === "text") return alike(row, cell);
+    const column = asked.near && store.column(cell)?.look !== "vector" ? asked.near.at + 1 : cell;
+    const column_ = column - ctx.rows.numFound;
     return attempt(async () => {
       const { result } = await ctx.kernel.ask("rows.like", { ...place(), row, column });
       ctx.detail.clear();
@@ -133,7 +137,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
           metric: "l2",
           row: result.row,
           column: result.column,
-          at,
+          at: column_,
         },
       });
     });
@@ -151,8 +155,8 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   function all() {
     const most = Math.min(state.numRows, MOST_SELECTED);
     selection.all(most);
-    const rest = most < state.numRows ? `, the first of ${count(state.numRows)}` : "";
-    ctx.announce(`${plural(most, "row")} selected${rest}`);
+    const note = most < state.numRows ? `, the first of ${count(state.numRows)}` : "";
+    ctx.announce(`${plural(most, "row")} selected${note}`);
   }
 
   /** @param {string} [form] text, markdown or code */
@@ -165,14 +169,14 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       };
       const { result } = await ctx.kernel.ask(some ? "rows.text" : "cell", args);
       const done = await copyText(result.text);
-      const what =
+      const subject =
         some && form === "code"
           ? "Code copied"
           : some
             ? `${plural(result.rows, "row")} copied` +
               (result.rows < result.wanted ? ` of ${result.wanted}` : "")
             : "Cell copied";
-      ctx.announce(done ? what : "The browser does not allow this page to copy.");
+      ctx.announce(done ? subject : "The browser does not allow this page to copy.");
     });
   }
 
@@ -186,7 +190,7 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
   }
 
   /** @param {(row: number, column: number) => void} work */
-  const here = (work) => () => work(state.row, state.column);
+  const onCurrent = (work) => () => work(state.row, state.column);
   return {
     openColumn,
     sort,
@@ -203,8 +207,8 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
       c: () => openColumn(state.column),
       s: () => sort(state.column),
       S: () => sort(state.column, true),
-      "=": here(only),
-      n: here(similar),
+      "=": onCurrent(only),
+      n: onCurrent(similar),
       "/": () => bar().focus(),
       f: () => bar().search.focus(),
       "?": keys,
@@ -220,14 +224,14 @@ export function gridActions(ctx, { state, store, profiles, bar }) {
  * @returns {Lnb.SortKey[] | null}
  */
 export function nextOrder(order, column, add) {
-  const before = order.find((one) => one.column === column);
-  const others = add ? order : order.filter((one) => one === before);
+  const before = order.find((sort) => sort.column === column);
+  const otherSorts = add ? order : order.filter((sort) => sort === before);
   /** @type {Lnb.SortKey[]} */
   const next = before
-    ? others.flatMap((one) => {
-        if (one !== before) return [one];
-        return one.ascending ? [{ column, ascending: false }] : [];
+    ? otherSorts.flatMap((sort) => {
+        if (sort !== before) return [sort];
+        return sort.ascending ? [{ column, ascending: false }] : [];
       })
-    : [...others, { column, ascending: true }];
+    : [...otherSorts, { column, ascending: true }];
   return next.length ? next : null;
 }

@@ -38,8 +38,8 @@ export function retire(cell) {
  * @param {HTMLElement} cell @param {Uint8Array} spark @param {string} text
  */
 function fillSpark(cell, spark, text) {
-  const points = Array.from(spark, (shade, at) =>
-    [(at * 60) / Math.max(1, spark.length - 1), 15 - (shade * 14) / 255]
+  const points = Array.from(spark, (shade, index) =>
+    [(index * 60) / Math.max(1, spark.length - 1), 15 - (shade * 14) / 255]
       .map((pixels) => pixels.toFixed(1))
       .join(),
   ).join(" ");

@@ -122,7 +122,7 @@ export function gridEdits(ctx, { grid, store, fail }) {
       const { result } = await ctx.kernel.ask("edit.marks", args, { quiet: true });
       if (mine !== turn) return;
       const had = marks.size > 0 || summary !== null;
-      marks = new Map(result.rows.map((/** @type {Mark} */ one) => [one.at, one]));
+      marks = new Map(result.rows.map((/** @type {Mark} */ mark) => [mark.at, mark]));
       summary = result.summary;
       setText(button, summary && !isOn ? `Edit (${summary.title})` : "Edit");
       link?.editor?.changed(summary, result.added);
@@ -213,10 +213,10 @@ export function gridEdits(ctx, { grid, store, fail }) {
       const to = range?.to ?? { row, column };
       const far = commands(event) ? 1e12 : 1;
       const next = (
-        /** @type {number} */ at,
+        /** @type {number} */ index,
         /** @type {number} */ by,
         /** @type {number} */ end,
-      ) => Math.max(0, Math.min(end - 1, at + by * far));
+      ) => Math.max(0, Math.min(end - 1, index + by * far));
       return () =>
         extend({
           row: next(to.row, arrow[0], numRows),

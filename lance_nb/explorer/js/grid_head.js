@@ -73,14 +73,14 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
    * @param {{xOf: (index: number) => number, pinned: number, gutter: number, here: number}} place
    *   where each begins, how many are pinned, the column of the keyboard
    */
-  return function paintHead(columns, { xOf, pinned, gutter, here }) {
-    const wanted = columns.length;
-    while (head.children.length - 1 < wanted) head.append(titleAt());
+  return function paintHead(columns, { xOf, pinned, gutter, here: current }) {
+    const numColumns = columns.length;
+    while (head.children.length - 1 < numColumns) head.append(titleAt());
     corner.style.width = `${gutter}px`;
-    for (let at = 1; at < head.children.length; at += 1) {
-      const cell = /** @type {Lnb.Recycled} */ (head.children[at]);
-      const index = columns[at - 1];
-      cell.hidden = at > wanted;
+    for (let cellIndex = 1; cellIndex < head.children.length; cellIndex += 1) {
+      const cell = /** @type {Lnb.Recycled} */ (head.children[cellIndex]);
+      const index = columns[cellIndex - 1];
+      cell.hidden = cellIndex > numColumns;
       if (cell.hidden) {
         cell.className = "lnb-grid-column"; // a hidden cell has no mark of the chosen column
         continue;
@@ -92,7 +92,7 @@ export function gridHead(head, { store, widths, titles, isChosen, shown, paint }
       setAttribute(cell, "aria-colindex", String(index + 2));
       const chosen = isChosen(index) ? " lnb-chosen" : "";
       const stuck = index < pinned ? " lnb-pinned" : "";
-      const marks = `${index === here ? " lnb-here" : ""}${chosen}${stuck}`;
+      const marks = `${index === current ? " lnb-here" : ""}${chosen}${stuck}`;
       cell.className = `lnb-grid-column lnb-look-${column?.look ?? "text"}${marks}`;
       setText(/** @type {Element} */ (cell.firstElementChild), column?.name ?? "…");
       setText(/** @type {Element} */ (cell.querySelector("small")), column?.type ?? "");

@@ -16,17 +16,17 @@ export function gridSelection(ctx, lens, changed) {
   let end = -1; // the row that it was extended to
 
   function tell(byHand = false) {
-    ctx.kernel.ask("select", wanted()).catch((error) => ctx.announce(error.message));
+    ctx.kernel.ask("select", arguments_()).catch((error) => ctx.announce(error.message));
     changed(byHand);
   }
-  const wanted = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...lens() });
+  const arguments_ = () => ({ ranges, columns: [...columns].sort((a, b) => a - b), ...lens() });
   /** @param {number} row */
   const holds = (row) => ranges.some(([first, stop]) => row >= first && row < stop);
 
   return {
-    wanted,
+    wanted: arguments_,
     row: holds,
-    column: (/** @type {number} */ at) => columns.has(at),
+    column: (/** @type {number} */ index) => columns.has(index),
     /** Rows selected in all. */
     get rows() {
       return ranges.reduce((sum, [first, stop]) => sum + stop - first, 0);
@@ -46,8 +46,8 @@ export function gridSelection(ctx, lens, changed) {
       if (extend) {
         const start = anchor === null || (walks && end !== from) ? null : anchor;
         const first = start ?? from;
-        const others = start === null ? [] : ranges.slice(0, -1);
-        ranges = [...others, [Math.min(row, first), Math.max(row, first) + 1]];
+        const otherRanges = start === null ? [] : ranges.slice(0, -1);
+        ranges = [...otherRanges, [Math.min(row, first), Math.max(row, first) + 1]];
         anchor = first;
       } else {
         const drops = add ? holds(row) : alone;
@@ -66,9 +66,9 @@ export function gridSelection(ctx, lens, changed) {
       if (had) tell(true);
       else changed(true);
     },
-    /** @param {number} at */
-    toggleColumn(at) {
-      if (!columns.delete(at)) columns.add(at);
+    /** @param {number} index */
+    toggleColumn(index) {
+      if (!columns.delete(index)) columns.add(index);
       tell();
     },
     /** Select the first rows. @param {number} most */
@@ -78,11 +78,11 @@ export function gridSelection(ctx, lens, changed) {
       end = most - 1;
       tell(true);
     },
-    /** Select these rows, where there are any. @param {Range[]} found */
-    restore(found) {
-      if (!found.length) return;
-      ranges = found;
-      anchor = found[found.length - 1][0];
+    /** Select these rows, where there are any. @param {Range[]} selection */
+    restore(selection) {
+      if (!selection.length) return;
+      ranges = selection;
+      anchor = selection[selection.length - 1][0];
       end = -1;
       tell();
     },

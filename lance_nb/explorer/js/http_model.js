@@ -6,15 +6,15 @@ import { revive } from "./snapshot_kernel.js";
 const PAUSE_MS = 1000; // after a request that failed
 
 /**
- * @param {{session: string, token: string, state: Lnb.Json}} given
+ * @param {{session: string, token: string, state: Lnb.Json}} initialState
  * @param {typeof fetch} [load]
  * @returns {Lnb.Model & {close: () => void}}
  */
-export function httpModel({ session, token, state: given }, load = fetch.bind(globalThis)) {
+export function httpModel({ session, token, state: initialState }, load = fetch.bind(globalThis)) {
   /** @type {Map<string, ((...values: Lnb.Json[]) => void)[]>} */
   const heard = new Map();
   /** @type {Record<string, Lnb.Json>} */
-  const state = revive(given);
+  const state = revive(initialState);
   const headers = { "X-Lance-Token": token, "X-Lance-Session": session };
   let open = true;
 
@@ -52,7 +52,7 @@ export function httpModel({ session, token, state: given }, load = fetch.bind(gl
     off(name, listener) {
       heard.set(
         name,
-        (heard.get(name) ?? []).filter((known) => known !== listener),
+        (heard.get(name) ?? []).filter((heardListener) => heardListener !== listener),
       );
     },
     send(content) {

@@ -341,9 +341,9 @@ export function openKernel(model, { isVisible = null } = {}) {
     }
     /** @type {Lnb.Queue} */
     const request = (type, args, done, failed) => {
-      const wanted = { type, args, done, failed };
-      if (!busy) return run(wanted);
-      next = wanted;
+      const request = { type, args, done, failed };
+      if (!busy) return run(request);
+      next = request;
       return options.progress && current?.cancel();
     };
     request.cancel = () => {

@@ -78,12 +78,12 @@ export function keyPicker(ctx, { choose, of }) {
 
   /** @param {KeyColumn[]} columns */
   function paint(columns) {
-    const rest = [...chosen.values()].filter(
-      (one) => !columns.some((other) => other.name === one.name),
+    const others_ = [...chosen.values()].filter(
+      (chosenColumn) => !columns.some((other) => other.name === chosenColumn.name),
     );
     show(
       list,
-      [...rest, ...columns].map((column) =>
+      [...others_, ...columns].map((column) =>
         h(
           "button",
           {

@@ -73,28 +73,32 @@ export function laneMap(model, branch, version, before, sizes) {
     nearest(lane, x) {
       if (!lane.numbers.length) return null;
       const slot = Math.max(0, Math.min(numbers.length - 1, Math.floor(x / map.slot)));
-      const at = Math.min(lane.numbers.length - 1, lowerBound(lane.numbers, numbers[slot]));
-      const before = lane.numbers[Math.max(0, at - 1)];
-      return Math.abs(map.x(before) - x) < Math.abs(map.x(lane.numbers[at]) - x) &&
+      const index = Math.min(lane.numbers.length - 1, lowerBound(lane.numbers, numbers[slot]));
+      const before = lane.numbers[Math.max(0, index - 1)];
+      return Math.abs(map.x(before) - x) < Math.abs(map.x(lane.numbers[index]) - x) &&
         before < numbers[slot]
         ? before
-        : lane.numbers[at];
+        : lane.numbers[index];
     },
     /**
      * Runs of versions that were cleaned up, as pixels: [left, width, words], the newest `most`.
      */
     gaps(lane, most) {
       /** @type {[number, number, string][]} */
-      const found = [];
+      const runsFound = [];
       const { runs } = lane;
       if (!lane.index && !lane.older && runs.length && runs[0][0] > 1)
-        found.push([0, 5, gapWords(1, runs[0][0] - 1)]);
-      for (let at = Math.max(1, runs.length - most); at < runs.length; at += 1) {
-        const last = runs[at - 1][0] + runs[at - 1][1] - 1;
+        runsFound.push([0, 5, gapWords(1, runs[0][0] - 1)]);
+      for (let index = Math.max(1, runs.length - most); index < runs.length; index += 1) {
+        const last = runs[index - 1][0] + runs[index - 1][1] - 1;
         const left = map.x(last) + map.slot - 3;
-        found.push([left, map.x(runs[at][0]) + 3 - left, gapWords(last + 1, runs[at][0] - 1)]);
+        runsFound.push([
+          left,
+          map.x(runs[index][0]) + 3 - left,
+          gapWords(last + 1, runs[index][0] - 1),
+        ]);
       }
-      return found;
+      return runsFound;
     },
     /**
      * Rows added and removed by the versions after `from` up to `to` of one lane; null while
@@ -104,14 +108,14 @@ export function laneMap(model, branch, version, before, sizes) {
       const sums = { versions: 0, added: 0, removed: 0, unknown: 0, gone: 0 };
       let next = from + 1;
       for (
-        let at = lowerBound(lane.numbers, from + 1);
-        at < lane.numbers.length && lane.numbers[at] <= to;
-        at += 1
+        let index = lowerBound(lane.numbers, from + 1);
+        index < lane.numbers.length && lane.numbers[index] <= to;
+        index += 1
       ) {
-        const facts = lane.details.get(lane.numbers[at]);
+        const facts = lane.details.get(lane.numbers[index]);
         sums.versions += 1;
-        sums.gone += lane.numbers[at] - next;
-        next = lane.numbers[at] + 1;
+        sums.gone += lane.numbers[index] - next;
+        next = lane.numbers[index] + 1;
         if (facts?.orphaned) sums.gone += 1;
         else if (!facts || facts.added === null) sums.unknown += 1;
         else {
@@ -124,12 +128,12 @@ export function laneMap(model, branch, version, before, sizes) {
     /** The place that a key leads to from `from`, or null. */
     step(key, from) {
       const lane = lanes[from.lane];
-      const at = lowerBound(lane.numbers, from.version);
+      const index = lowerBound(lane.numbers, from.version);
       const by = {
-        ArrowLeft: at - 1,
-        ArrowRight: at + 1,
-        PageUp: at - 10,
-        PageDown: at + 10,
+        ArrowLeft: index - 1,
+        ArrowRight: index + 1,
+        PageUp: index - 10,
+        PageDown: index + 10,
         Home: 0,
         End: lane.numbers.length,
       }[key];
@@ -164,7 +168,9 @@ function makeLane(lane, index, tags, before) {
     fork: lane.fork,
     runs: lane.runs,
     older: lane.older,
-    numbers: lane.runs.flatMap(([first, length]) => Array.from({ length }, (_, at) => first + at)),
+    numbers: lane.runs.flatMap(([first, length]) =>
+      Array.from({ length }, (_, index) => first + index),
+    ),
     details,
     asked: old?.asked ?? new Set(),
     tags: tagsOf(lane.branch, tags),
@@ -191,10 +197,10 @@ function tagsOf(branch, tags) {
   }
   return [...byVersion]
     .sort(([a], [b]) => a - b)
-    .map(([version, there]) => ({
+    .map(([version, tags]) => ({
       version,
-      names: there.map((/** @type {Lnb.Tag} */ one) => one.name),
-      pins: there.every((/** @type {Lnb.Tag} */ one) => one.pin),
+      names: tags.map((/** @type {Lnb.Tag} */ tag) => tag.name),
+      pins: tags.every((/** @type {Lnb.Tag} */ tag) => tag.pin),
     }));
 }
 
@@ -256,10 +262,10 @@ export function rangeWords({ versions, added, removed, unknown, gone = 0 }, back
   if (compared) return `${number} · ${comparedWords(compared)}`;
   const [more, less] = back ? [removed, added] : [added, removed];
   const rows = more || less || unknown ? `+${count(more)} −${count(less)} rows` : "no rows changed";
-  const rest =
+  const suffix =
     (unknown ? ` and ${count(unknown)} not counted yet` : "") +
     (gone ? `, without ${plural(gone, "version")} that cannot be compared: cleaned up` : "");
-  return `${number} · ${rows}${rest}`;
+  return `${number} · ${rows}${suffix}`;
 }
 
 /** How many rows differ between two versions. @param {Lnb.RowCounts} counts */

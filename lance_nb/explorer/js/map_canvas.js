@@ -151,9 +151,9 @@ export function mapCanvas(ctx, hands) {
     // Of many, some stand for all.
     const marks = still === undefined ? MARKS : MARKS_MOVING;
     const stride = 4 * Math.max(1, Math.ceil(moves.length / 4 / marks));
-    for (let at = 0; at < moves.length; at += stride) {
-      pen.moveTo(...toScreen(moves[at], moves[at + 1]));
-      pen.lineTo(...toScreen(moves[at + 2], moves[at + 3]));
+    for (let index = 0; index < moves.length; index += stride) {
+      pen.moveTo(...toScreen(moves[index], moves[index + 1]));
+      pen.lineTo(...toScreen(moves[index + 2], moves[index + 3]));
     }
     pen.stroke();
     pen.globalAlpha = 0.85;
@@ -162,8 +162,8 @@ export function mapCanvas(ctx, hands) {
     pen.beginPath();
     const arm = Math.max(2, look.size * 0.8);
     const step = 2 * Math.max(1, Math.ceil(removed.length / 2 / marks));
-    for (let at = 0; at < removed.length; at += step) {
-      const [x, y] = toScreen(removed[at], removed[at + 1]);
+    for (let index = 0; index < removed.length; index += step) {
+      const [x, y] = toScreen(removed[index], removed[index + 1]);
       if (x < 0 || y < 0 || x > width() || y > height()) continue;
       pen.moveTo(x - arm, y - arm);
       pen.lineTo(x + arm, y + arm);
@@ -187,8 +187,8 @@ export function mapCanvas(ctx, hands) {
       const reach = pen.measureText(label).width / 2;
       if (left < 0 || top < 0 || left > width() || top > height()) continue;
       // Categories come with the largest first: a smaller one that would overlap has no label.
-      if (taken.some((one) =>
-        Math.abs(one[0] - left) < one[2] + reach && Math.abs(one[1] - top) < LABEL_ROOM))
+      if (taken.some(([x, y, width]) =>
+        Math.abs(x - left) < width + reach && Math.abs(y - top) < LABEL_ROOM))
         continue; // biome-ignore format: one condition
       taken.push([left, top, reach]);
       pen.strokeStyle = colours.bg;
@@ -226,13 +226,13 @@ export function mapCanvas(ctx, hands) {
       factor === 1 && !right && !down ? "" : `translate(${right}px, ${down}px) scale(${factor})`;
   }
 
-  /** Draw points, the first ones of all. @param {number} wanted how many */
-  function draw(wanted) {
+  /** Draw points, the first ones of all. @param {number} options how many */
+  function draw(options) {
     if (!cloud) return;
     renderer ??= pointRenderer(points);
     const began = performance.now();
     const { data } = cloud;
-    const drawn = Math.min(wanted, data.count);
+    const drawn = Math.min(options, data.count);
     const shown = { ...view, scale: view.scale * ratio };
     renderer.draw(data, shown, { ...look, size: look.size * ratio }, drawn);
     picture = { ...view, isWhole: drawn === data.count };
@@ -319,10 +319,10 @@ export function mapCanvas(ctx, hands) {
   const point = perFrame(() => {
     if (!cloud || !held || still) return;
     const [x, y] = toMap(held.x, held.y);
-    const found = cloud.nearest(x, y, REACH / view.scale);
-    if (found === pointed) return;
-    pointed = found;
-    hands.hover(found, found < 0 ? null : held);
+    const nearest = cloud.nearest(x, y, REACH / view.scale);
+    if (nearest === pointed) return;
+    pointed = nearest;
+    hands.hover(nearest, nearest < 0 ? null : held);
     paint();
   });
 
@@ -439,7 +439,7 @@ export function mapCanvas(ctx, hands) {
     get sight() {
       const [left, top] = toMap(0, 0);
       const [right, low] = toMap(width(), height());
-      return [left, low, right, top].map((one) => Math.max(0, Math.min(WHOLE, Math.round(one))));
+      return [left, low, right, top].map((side) => Math.max(0, Math.min(WHOLE, Math.round(side))));
     },
     /** @param {boolean} on whether a drag draws an outline */
     set lasso(on) {

@@ -21,7 +21,7 @@ export const CHANGES = [
 /** @param {string} colour "#rrggbb" or "rgb(…)" @returns {number[]} */
 export function parts(colour) {
   if (colour.startsWith("#"))
-    return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+    return [1, 3, 5].map((start) => Number.parseInt(colour.slice(start, start + 2), 16));
   return (colour.match(/[\d.]+/g) ?? ["128", "128", "128"]).slice(0, 3).map(Number);
 }
 
@@ -33,7 +33,9 @@ export function colourOf(kind, code) {
   const place = (code / 254) * (RAMP.length - 1);
   const low = Math.min(RAMP.length - 2, Math.floor(place));
   const [from, to] = [parts(RAMP[low]), parts(RAMP[low + 1])];
-  const mixed = from.map((one, at) => Math.round(one + (to[at] - one) * (place - low)));
+  const mixed = from.map((channel, index) =>
+    Math.round(channel + (to[index] - channel) * (place - low)),
+  );
   return `rgb(${mixed.join(",")})`;
 }
 
@@ -56,8 +58,8 @@ export function stateColours(root) {
   const theme = themeColours(root, ["add", "change", "schema", "remove", "upkeep"]);
   const table = new Uint8Array(1024);
   for (let state = 0; state < 256; state += 1) {
-    const known = CHANGES.find(({ bit }) => bit & state);
-    table.set([...parts(theme[known?.colour ?? "upkeep"]), known ? 255 : 46], 4 * state);
+    const change = CHANGES.find(({ bit }) => bit & state);
+    table.set([...parts(theme[change?.colour ?? "upkeep"]), change ? 255 : 46], 4 * state);
   }
   return table;
 }

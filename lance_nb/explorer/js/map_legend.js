@@ -83,21 +83,21 @@ function row(swatch, label, number, click) {
 function categories(colouring, changes, group) {
   const isChanged = Object.keys(changes).length > 0;
   // A label that only removed rows had is among the others.
-  const others = changes[OTHER] && !colouring.legend.some(
-    (/** @type {Lnb.Json} */ one) => one.code === OTHER,
+  const hasOthers = changes[OTHER] && !colouring.legend.some(
+    (/** @type {Lnb.Json} */ entry) => entry.code === OTHER,
   ); // biome-ignore format: one condition
-  const entries = others
+  const entries = hasOthers
     ? [...colouring.legend, { code: OTHER, label: "other values", count: 0 }]
     : colouring.legend;
-  /** @param {Lnb.Json} one */
-  const entry = (one) => {
-    const line = row(colourOf("category", one.code), one.label, one.count, () =>
-      group("code", one.code),
+  /** @param {Lnb.Json} entryLine */
+  const entry = (entryLine) => {
+    const line = row(colourOf("category", entryLine.code), entryLine.label, entryLine.count, () =>
+      group("code", entryLine.code),
     );
     if (isChanged)
-      CHANGES.forEach(({ kind }, at) => {
-        const number = changes[one.code]?.[kind] ?? 0;
-        line.insertBefore(h("td", {}, number ? count(number) : ""), line.children[2 + at]);
+      CHANGES.forEach(({ kind }, index) => {
+        const number = changes[entryLine.code]?.[kind] ?? 0;
+        line.insertBefore(h("td", {}, number ? count(number) : ""), line.children[2 + index]);
       });
     return line;
   };
@@ -146,17 +146,17 @@ function sizes(sizing) {
 
 /**
  * The groups that have labels, the largest first.
- * @param {Lnb.Json} found @param {(kind: string, code?: number) => void} group
+ * @param {Lnb.Json} clusters @param {(kind: string, code?: number) => void} group
  */
-function labels(found, group) {
-  const lines = found.entries.map((/** @type {Lnb.Json} */ one) =>
-    row(null, one.label, one.count, () => group("cluster", one.code)),
+function labels(clusters, group) {
+  const lines = clusters.entries.map((/** @type {Lnb.Json} */ entry) =>
+    row(null, entry.label, entry.count, () => group("cluster", entry.code)),
   );
   return h(
     "div",
     {},
-    table(`labels: ${found.column}`, lines),
-    h("p", { class: "lnb-map-note" }, found.words),
+    table(`labels: ${clusters.column}`, lines),
+    h("p", { class: "lnb-map-note" }, clusters.words),
   );
 }
 

@@ -111,7 +111,7 @@ export async function mediaOf(ctx, args) {
               await load();
               button.remove();
             } catch (error) {
-              said.textContent = /** @type {Error} */ (error).message;
+              note.textContent = /** @type {Error} */ (error).message;
               button.disabled = false;
             }
           },
@@ -119,8 +119,8 @@ export async function mediaOf(ctx, args) {
       },
       "Show",
     );
-    const said = h("small", { class: "lnb-soft", role: "status" });
-    place.append(button, said);
+    const note = h("small", { class: "lnb-soft", role: "status" });
+    place.append(button, note);
   }
   return place;
 }
@@ -130,7 +130,7 @@ export async function mediaOf(ctx, args) {
  * @param {Lnb.Buffer[]} first
  */
 async function pieces(ctx, args, { size }, first) {
-  const found = [...first];
+  const nodes = [...first];
   let have = first[0].byteLength;
   while (have < size) {
     const { buffers } = await ctx.kernel.ask(
@@ -139,8 +139,8 @@ async function pieces(ctx, args, { size }, first) {
       { quiet: true },
     );
     if (!buffers[0]?.byteLength) break;
-    found.push(buffers[0]);
+    nodes.push(buffers[0]);
     have += buffers[0].byteLength;
   }
-  return found;
+  return nodes;
 }

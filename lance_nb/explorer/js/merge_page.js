@@ -70,7 +70,7 @@ export function mergePage(ctx, tools) {
   );
   const [first, second] = [h("span", {}), h("span", {})];
   // Parts of the preview: while cells are chosen the table stays, and the others are shown anew.
-  const [head, rest, acts, checking] = ["", "", "", ""].map(() => h("div", {}));
+  const [head, body, acts, checking] = ["", "", "", ""].map(() => h("div", {}));
   const table = conflictTable(ctx, (choices) => check(choices));
   const out = h("div", { class: "lnb-mp-out" });
   let proposed = "";
@@ -109,13 +109,13 @@ export function mergePage(ctx, tools) {
     options,
     out,
   );
-  let asked = 0;
+  let turnBefore = 0;
 
   /** @param {string} kind */
   function setKind(kind) {
     state.kind = kind;
-    kinds.forEach((one, at) =>
-      one.setAttribute("aria-pressed", String(Object.keys(KINDS)[at] === kind)),
+    kinds.forEach((conflictKind, index) =>
+      conflictKind.setAttribute("aria-pressed", String(Object.keys(KINDS)[index] === kind)),
     );
     [first.textContent, second.textContent] = WORDS[kind];
     strategy.hidden = kind !== "merge";
@@ -125,7 +125,7 @@ export function mergePage(ctx, tools) {
 
   /** What is shown belongs to other words: it goes. */
   function stale() {
-    asked += 1;
+    turnBefore += 1;
     table.reset();
     show(out);
   }
@@ -145,7 +145,7 @@ export function mergePage(ctx, tools) {
   async function preview() {
     if (!source.input.value.trim()) return source.input.focus();
     stale();
-    const mine = asked;
+    const mine = turnBefore;
     const place = h("div", {});
     show(out, place);
     const plan = await longAction(ctx, place, {
@@ -154,9 +154,9 @@ export function mergePage(ctx, tools) {
       words: "Reading the changes of both sides…",
       again: preview,
     });
-    if (!plan || mine !== asked) return undefined;
+    if (!plan || mine !== turnBefore) return undefined;
     ctx.announce(plan.unresolved ? plural(plan.unresolved, "conflict") : plan.words);
-    show(out, head, plan.cells ? table.element : null, rest, acts, checking);
+    show(out, head, plan.cells ? table.element : null, body, acts, checking);
     return outcome(plan);
   }
 
@@ -165,15 +165,15 @@ export function mergePage(ctx, tools) {
    * @param {import("./conflict_table.js").Choice[]} choices
    */
   async function check(choices) {
-    asked += 1;
-    const mine = asked;
+    turnBefore += 1;
+    const mine = turnBefore;
     const plan = await longAction(ctx, checking, {
       type: "refs.plan",
       args: request(choices),
       words: "Checking the choices…",
       again: preview,
     });
-    if (!plan || mine !== asked) return;
+    if (!plan || mine !== turnBefore) return;
     const open = plan.cells?.open ?? 0;
     ctx.announce(open ? `${plural(open, "row")} to choose` : "every conflict is decided");
     outcome(plan);
@@ -185,7 +185,7 @@ export function mergePage(ctx, tools) {
     const names = { source: plan.source.label, target: plan.target.label };
     const nothing = plan.strategy === "up-to-date";
     const left = plan.conflicts.filter(
-      (/** @type {Lnb.Json} */ one) => !plan.cells || one.kind !== "rows",
+      (/** @type {Lnb.Json} */ conflict) => !plan.cells || conflict.kind !== "rows",
     );
     if (plan.cells) table.put(plan);
     show(
@@ -207,7 +207,7 @@ export function mergePage(ctx, tools) {
       plan.offers.length ? h("p", { class: "lnb-rf-acts" }, plan.offers.map(offerButton)) : null,
     );
     show(
-      rest,
+      body,
       conflictGrid(plan.grid, names),
       plan.sample.rows.length ? sample(plan.sample, names, plan.base.label) : null,
       plan.notes.length
@@ -254,10 +254,10 @@ export function mergePage(ctx, tools) {
       tools.done(result, { travel: true });
     };
     const open = plan.cells?.open ?? 0;
-    const others = plan.unresolved - (open ? 1 : 0);
+    const numOthers = plan.unresolved - (open ? 1 : 0);
     const missing = [
       open && `${plural(open, "row")} to choose first`,
-      others && `${plural(others, "conflict")} to decide first`,
+      numOthers && `${plural(numOthers, "conflict")} to decide first`,
     ];
     return h(
       "p",
@@ -293,17 +293,19 @@ function conflictList(plan, conflicts) {
   return h(
     "ul",
     { class: "lnb-cq" },
-    conflicts.map((one) =>
+    conflicts.map((conflict) =>
       h(
         "li",
-        { class: one.resolution ? "lnb-cq-warn" : "lnb-cq-stop" },
-        h("i", { "aria-hidden": "true" }, one.resolution ? "!" : "✕"),
+        { class: conflict.resolution ? "lnb-cq-warn" : "lnb-cq-stop" },
+        h("i", { "aria-hidden": "true" }, conflict.resolution ? "!" : "✕"),
         h(
           "span",
           {},
-          h("b", {}, one.kind),
-          ` ${one.text}. `,
-          one.resolution ? h("em", {}, DECIDED[one.resolution] ?? "") : `${one.remedy}.`,
+          h("b", {}, conflict.kind),
+          ` ${conflict.text}. `,
+          conflict.resolution
+            ? h("em", {}, DECIDED[conflict.resolution] ?? "")
+            : `${conflict.remedy}.`,
         ),
       ),
     ),
@@ -321,12 +323,12 @@ function figures(plan) {
   const list = h(
     "ul",
     { class: "lnb-mp-fragments" },
-    fragments.lines.map((/** @type {Lnb.Json} */ one) =>
+    fragments.lines.map((/** @type {Lnb.Json} */ line) =>
       h(
         "li",
-        { class: `lnb-mp-${one.change}` },
-        h("i", { "aria-hidden": "true" }, CHANGES[one.change]),
-        `fragment ${one.id}: ${count(one.before)} → ${plural(one.after, "row")}`,
+        { class: `lnb-mp-${line.change}` },
+        h("i", { "aria-hidden": "true" }, CHANGES[line.change]),
+        `fragment ${line.id}: ${count(line.before)} → ${plural(line.after, "row")}`,
       ),
     ),
     fragments.hidden ? h("li", {}, `and ${count(fragments.hidden)} more`) : null,
@@ -396,17 +398,18 @@ function sample({ columns, rows }, names, base) {
                 {},
                 h("th", { scope: "row" }, label),
                 row[side]
-                  ? row[side].map((/** @type {string | null} */ value, /** @type {number} */ at) =>
-                      h(
-                        "td",
-                        {
-                          class:
-                            row.base && side !== "base" && value !== row.base[at]
-                              ? "lnb-mp-cell"
-                              : null,
-                        },
-                        value ?? "null",
-                      ),
+                  ? row[side].map(
+                      (/** @type {string | null} */ value, /** @type {number} */ index) =>
+                        h(
+                          "td",
+                          {
+                            class:
+                              row.base && side !== "base" && value !== row.base[index]
+                                ? "lnb-mp-cell"
+                                : null,
+                          },
+                          value ?? "null",
+                        ),
                     )
                   : h(
                       "td",

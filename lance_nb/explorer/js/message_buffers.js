@@ -12,7 +12,7 @@ export function bytesOfText(text) {
  * @param {number | undefined} count how many were sent
  */
 export function isWhole(buffers, count = 0) {
-  const there = (/** @type {unknown} */ one) =>
-    one instanceof DataView || one instanceof ArrayBuffer;
-  return !count || (buffers?.length === count && buffers.every(there));
+  const isPresent = (/** @type {unknown} */ buffer) =>
+    buffer instanceof DataView || buffer instanceof ArrayBuffer;
+  return !count || (buffers?.length === count && buffers.every(isPresent));
 }

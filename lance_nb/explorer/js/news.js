@@ -14,7 +14,7 @@ export function watchNews(root, ctx) {
   let asking = false; // also while the kernel is busy: a reply that is lost ends it, see kernel.js
   let inSight = true;
   let mark = "";
-  let known = { latest: 0 };
+  let knownVersion = { latest: 0 };
 
   async function look() {
     const started = performance.now();
@@ -26,7 +26,7 @@ export function watchNews(root, ctx) {
     try {
       const { result } = await ctx.kernel.ask(
         "news",
-        { latest: known.latest, mark },
+        { latest: knownVersion.latest, mark },
         { quiet: true },
       );
       take(result);
@@ -49,7 +49,7 @@ export function watchNews(root, ctx) {
   function take(result) {
     const { latest, gone, timeline, card, lost, way } = result;
     // The person may have travelled there meanwhile.
-    const added = latest > known.latest ? result.added : 0;
+    const added = latest > knownVersion.latest ? result.added : 0;
     const before = ctx.screen().news;
     if (!timeline && before?.latest === latest && before?.gone === gone) return;
     if (!timeline && !added && !gone && !before) return;
@@ -82,10 +82,10 @@ export function watchNews(root, ctx) {
   ctx.onScreen((screen, patched) => {
     if (patched) return;
     const lane = screen.timeline?.lanes?.find(
-      (one) => (one.branch ?? null) === (screen.branch ?? null),
+      (lane) => (lane.branch ?? null) === (screen.branch ?? null),
     );
     const [first, length] = lane?.runs.at(-1) ?? [screen.version, 1];
     // The mark stays: versions that came during the journey are news.
-    known = { latest: Math.max(first + length - 1, screen.version) };
+    knownVersion = { latest: Math.max(first + length - 1, screen.version) };
   });
 }

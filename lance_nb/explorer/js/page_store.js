@@ -70,7 +70,7 @@ export function pageStore(
     /** The cell, or undefined while it is not here. */
     cell: (row, column) => find(row, column)?.cell(row, column),
     /** Name and type of a column, if any page that arrived has them. */
-    column: (at) => columns.get(at),
+    column: (index) => columns.get(index),
     /**
      * Ask for what is missing of a rectangle (ends exclusive), else for what comes next. The first
      * `pinned` columns are in sight as well.
@@ -110,19 +110,19 @@ export function pageStore(
       const key = JSON.stringify(args);
       if (key === underWay) return;
       underWay = key;
-      const asked = place;
+      const placeThen = place;
       request(
         type,
         args,
         ({ result, buffers }) => {
-          if (asked !== place) return;
+          if (placeThen !== place) return;
           underWay = "";
           const page = decode(result, buffers);
           keep(page, row);
           changed(page);
         },
         (error) => {
-          if (asked !== place) return;
+          if (placeThen !== place) return;
           underWay = "";
           failure = error.card ?? {
             title: "Rows cannot be shown",
@@ -150,11 +150,11 @@ export function pageStore(
     return null;
   }
 
-  /** @param {Lnb.Page} page @param {number} wanted */
-  function keep(page, wanted) {
+  /** @param {Lnb.Page} page @param {number} size */
+  function keep(page, size) {
     learn(page);
     // Rows so large that the page ends before the row wanted: begin with that row from now on.
-    if (wanted >= page.offset + page.numRows) lean = true;
+    if (size >= page.offset + page.numRows) lean = true;
     // Fewer rows than promised (another program rewrote the place): do not ask for ever.
     if (!page.numRows && !page.isAll)
       failure = {
@@ -166,11 +166,11 @@ export function pageStore(
       };
     // Pages in sight stay, however many they are; of the others only the newest.
     const [first, stop] = sight;
-    /** @param {Lnb.Page} one */
-    const inSight = (one) => one.offset < stop && one.offset + one.numRows > first;
+    /** @param {Lnb.Page} page */
+    const inSight = (page) => page.offset < stop && page.offset + page.numRows > first;
     const all = [page, ...pages];
-    const others = all.filter((one) => !inSight(one));
-    const spare = Math.max(0, MAX_PAGES - (all.length - others.length));
-    pages = all.filter((one) => inSight(one) || others.indexOf(one) < spare);
+    const outside = all.filter((page) => !inSight(page));
+    const spare = Math.max(0, MAX_PAGES - (all.length - outside.length));
+    pages = all.filter((page) => inSight(page) || outside.indexOf(page) < spare);
   }
 }

@@ -33,12 +33,12 @@ function attach(page, figure, svg) {
 
   /**
    * @param {number} factor above 1 to come closer
-   * @param {[number, number]} [at] the point that stays, as shares of the picture
+   * @param {[number, number]} [center] the point that stays, as shares of the picture
    */
-  function zoom(factor, at = [0.5, 0.5]) {
+  function zoom(factor, center = [0.5, 0.5]) {
     const next = Math.max(whole[2] / MOST, Math.min(whole[2], width / factor));
-    left += (width - next) * at[0];
-    top += (height - (next * whole[3]) / whole[2]) * at[1];
+    left += (width - next) * center[0];
+    top += (height - (next * whole[3]) / whole[2]) * center[1];
     width = next;
     height = (next * whole[3]) / whole[2];
     paint();
@@ -91,11 +91,11 @@ function attach(page, figure, svg) {
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const box = svg.getBoundingClientRect();
-      const at = /** @type {[number, number]} */ ([
+      const center = /** @type {[number, number]} */ ([
         (event.clientX - box.left) / box.width,
         (event.clientY - box.top) / box.height,
       ]);
-      zoom(event.deltaY < 0 ? STEP : 1 / STEP, at);
+      zoom(event.deltaY < 0 ? STEP : 1 / STEP, center);
     },
     { passive: false },
   );

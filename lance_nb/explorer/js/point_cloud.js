@@ -98,10 +98,10 @@ export function pointCloud(total, pieces) {
     boxOf(bit) {
       const low = [Infinity, Infinity];
       const high = [-Infinity, -Infinity];
-      for (let at = 0; at < data.count; at += 1) {
-        if (!(data.states[at] & bit)) continue;
+      for (let index = 0; index < data.count; index += 1) {
+        if (!(data.states[index] & bit)) continue;
         for (const axis of [0, 1]) {
-          const value = data.xy[2 * at + axis];
+          const value = data.xy[2 * index + axis];
           if (value < low[axis]) low[axis] = value;
           if (value > high[axis]) high[axis] = value;
         }
@@ -115,14 +115,14 @@ export function pointCloud(total, pieces) {
     nearest(x, y, reach) {
       let best = -1;
       let least = reach * reach;
-      for (let at = 0; at < data.count; at += 1) {
-        const dx = data.xy[2 * at] - x;
+      for (let index = 0; index < data.count; index += 1) {
+        const dx = data.xy[2 * index] - x;
         if (dx > reach || dx < -reach) continue;
-        const dy = data.xy[2 * at + 1] - y;
+        const dy = data.xy[2 * index + 1] - y;
         const distance = dx * dx + dy * dy;
         if (distance <= least) {
           least = distance;
-          best = at;
+          best = index;
         }
       }
       return best;
@@ -149,5 +149,5 @@ export function numbers(buffer) {
  */
 export function simplified(corners, most) {
   const step = Math.max(1, Math.ceil(corners.length / most));
-  return corners.filter((_corner, at) => at % step === 0);
+  return corners.filter((_corner, index) => index % step === 0);
 }

@@ -174,10 +174,10 @@ function onGraphicsCard(canvas, gl) {
    * @param {boolean} [isShare] whether 0 to 255 become 0 to 1
    */
   function bind(name, parts, type, isShare = false) {
-    const at = gl.getAttribLocation(program, name);
+    const location = gl.getAttribLocation(program, name);
     gl.bindBuffer(gl.ARRAY_BUFFER, buffers[name].buffer);
-    gl.enableVertexAttribArray(at);
-    gl.vertexAttribPointer(at, parts, type, isShare, 0, 0);
+    gl.enableVertexAttribArray(location);
+    gl.vertexAttribPointer(location, parts, type, isShare, 0, 0);
   }
 
   /** @param {string} name */
@@ -207,9 +207,9 @@ function onGraphicsCard(canvas, gl) {
       bind("state", 1, gl.UNSIGNED_BYTE);
       if (data.sizes && buffers.area) bind("area", 1, gl.UNSIGNED_BYTE, true);
       else {
-        const at = gl.getAttribLocation(program, "area");
-        gl.disableVertexAttribArray(at);
-        gl.vertexAttrib1f(at, (1 - AREAS[0]) / (AREAS[1] - AREAS[0]));
+        const location = gl.getAttribLocation(program, "area");
+        gl.disableVertexAttribArray(location);
+        gl.vertexAttrib1f(location, (1 - AREAS[0]) / (AREAS[1] - AREAS[0]));
       }
       gl.uniform2f(uniform("middle"), view.x, view.y);
       gl.uniform2f(
@@ -265,16 +265,16 @@ export function paint(pixels, width, height, data, view, look, most) {
   const left = width / 2 - view.x * scale + 0.5;
   const top = height / 2 + view.y * scale + 0.5;
   const count = Math.min(most, data.count);
-  for (const wanted of look.dims ? [0, CHOSEN] : [-1]) {
-    const colours = wanted === 0 ? faint : table;
-    for (let at = 0; at < count; at += 1) {
-      const state = states[at];
-      if (wanted >= 0 && (state & CHOSEN) !== wanted) continue;
-      const side = sizes ? sides[sizes[at]] : same;
-      const x = left + xy[2 * at] * scale - side / 2;
-      const y = top - xy[2 * at + 1] * scale - side / 2;
+  for (const drawn of look.dims ? [0, CHOSEN] : [-1]) {
+    const colours = drawn === 0 ? faint : table;
+    for (let index = 0; index < count; index += 1) {
+      const state = states[index];
+      if (drawn >= 0 && (state & CHOSEN) !== drawn) continue;
+      const side = sizes ? sides[sizes[index]] : same;
+      const x = left + xy[2 * index] * scale - side / 2;
+      const y = top - xy[2 * index + 1] * scale - side / 2;
       if (!(x >= 0 && y >= 0 && x <= width - side && y <= height - side)) continue;
-      const colour = colours[look.byState ? state & ~CHOSEN : codes[at]];
+      const colour = colours[look.byState ? state & ~CHOSEN : codes[index]];
       const free = insets[side];
       let line = (y | 0) * width + (x | 0);
       for (let row = 0; row < side; row += 1, line += width) {

@@ -67,7 +67,7 @@ export function rangeHandles(ctx, scroller, mapNow) {
     event.preventDefault();
     chip.focus({ preventScroll: true });
     /** @type {Lnb.Place | null} */
-    let at = null;
+    let handleVersion = null;
     dragged = true;
     /** @param {PointerEvent} pointer */
     const move = (pointer) => {
@@ -76,21 +76,21 @@ export function rangeHandles(ctx, scroller, mapNow) {
       const box = scroller.getBoundingClientRect();
       if (pointer.clientX < box.left + EDGE) scroller.scrollLeft -= map.slot;
       else if (pointer.clientX > box.right - EDGE) scroller.scrollLeft += map.slot;
-      const found = under(
+      const handle = under(
         map,
         pointer.clientX - box.left + scroller.scrollLeft,
         pointer.clientY - box.top,
         name,
       );
-      if (!found || samePlace(found, at)) return;
-      at = found;
-      ctx.range.set({ [name]: at }, { dragging: true });
+      if (!handle || samePlace(handle, handleVersion)) return;
+      handleVersion = handle;
+      ctx.range.set({ [name]: handleVersion }, { dragging: true });
     };
     followPointer(chip, event, {
       move,
       end(isDone) {
         dragged = false;
-        if (isDone) ctx.range.set(at ? { [name]: at } : {});
+        if (isDone) ctx.range.set(handleVersion ? { [name]: handleVersion } : {});
         else ctx.range.giveUp();
       },
     });
@@ -103,8 +103,9 @@ export function rangeHandles(ctx, scroller, mapNow) {
   function under(map, x, y, name) {
     const now = spot(map, ctx.range.get()[name]);
     const lane =
-      map.lanes.find((one) => one.numbers.length && y >= one.top && y < one.top + one.height) ??
-      map.lanes[now?.lane ?? map.here.lane];
+      map.lanes.find(
+        (lane) => lane.numbers.length && y >= lane.top && y < lane.top + lane.height,
+      ) ?? map.lanes[now?.lane ?? map.here.lane];
     const version = map.nearest(lane, x);
     return version === null ? null : { branch: lane.branch, version };
   }
@@ -112,7 +113,9 @@ export function rangeHandles(ctx, scroller, mapNow) {
   /** @param {Lnb.LaneMap} map @param {Lnb.Place | null} place @returns {Lnb.Spot | null} */
   function spot(map, place) {
     if (!place) return null;
-    const lane = map.lanes.findIndex((one) => (one.branch ?? null) === (place.branch ?? null));
+    const lane = map.lanes.findIndex(
+      (candidate) => (candidate.branch ?? null) === (place.branch ?? null),
+    );
     return lane < 0 ? null : { lane, version: place.version };
   }
 

@@ -44,14 +44,14 @@ export function refCard(ctx, model, tools) {
   }
 
   async function explain() {
-    const found = await longAction(ctx, out, {
+    const deletion = await longAction(ctx, out, {
       type: "refs.explain",
       args: { kind, name },
       words: "Checking what depends on it…",
       again: explain,
     });
-    if (!found) return;
-    ctx.code(found.code);
+    if (!deletion) return;
+    ctx.code(deletion.code);
     const freed = h("div", {});
     const count = isBranch
       ? null
@@ -64,14 +64,14 @@ export function refCard(ctx, model, tools) {
           });
           if (freedBytes) show(freed, h("p", {}, freedBytes.words));
         });
-    const word = found.refused ? "" : found.typed;
+    const word = deletion.refused ? "" : deletion.typed;
     const act = h("span", {});
     /** @param {boolean} right */
     const paintAct = (right) =>
       show(
         act,
-        tools.guard.button(found.button, () => remove(found.seen, typed.value()), {
-          refused: found.refused || !right,
+        tools.guard.button(deletion.button, () => remove(deletion.seen, typed.value()), {
+          refused: deletion.refused || !right,
         }),
       );
     const typed = typedWord(word, "", paintAct);
@@ -81,7 +81,7 @@ export function refCard(ctx, model, tools) {
         "section",
         { class: "lnb-rf", "aria-label": `delete ${kind} ${model.label}` },
         h("h4", { class: "lnb-br-title" }, `Delete ${kind} ${model.label}?`),
-        consequenceList(found.consequences),
+        consequenceList(deletion.consequences),
         freed,
         typed.element,
         h(
@@ -95,11 +95,11 @@ export function refCard(ctx, model, tools) {
     );
   }
 
-  /** @param {Lnb.Json} known @param {string} typed */
-  async function remove(known, typed) {
+  /** @param {Lnb.Json} record @param {string} typed */
+  async function remove(record, typed) {
     const result = await longAction(ctx, out, {
       type: "refs.delete",
-      args: { kind, name, seen: known, typed },
+      args: { kind, name, seen: record, typed },
       words: "Deleting…",
       again,
     });
@@ -175,7 +175,7 @@ export function refCard(ctx, model, tools) {
     h(
       "dl",
       { class: "lnb-rc-facts" },
-      entries.map((one) => h("div", {}, h("dt", {}, one.label), h("dd", {}, one.value))),
+      entries.map((entry) => h("div", {}, h("dt", {}, entry.label), h("dd", {}, entry.value))),
     );
   const acts = [
     place && button("Go to it", () => ctx.travel({ branch: place.branch, version: place.version })),

@@ -18,7 +18,7 @@ import { suggestions } from "./suggestions.js";
  * @param {{kind: string, action: "create"|"move", name?: string, seen?: Lnb.Json, at: string}} of
  * @param {RefTools & {again?: () => void}} tools `again` if there is something to look at again
  */
-export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools) {
+export function refForm(ctx, { kind, action, name = "", seen = null, at: refText }, tools) {
   const title = action === "move" ? `Move tag ${name}` : `New ${kind}`;
   const box = h("input", {
     class: "lnb-input",
@@ -35,7 +35,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
     placeholder: "note (optional)",
     hidden: action === "move",
   });
-  const where = refBox(ctx, { label: "version", value: at, changed: check });
+  const where = refBox(ctx, { label: "version", value: refText, changed: check });
   const advice = h("div", { class: "lnb-rf-told", "aria-live": "polite" });
   const acts = h("p", { class: "lnb-rf-acts" });
   const request = ctx.kernel.line();
@@ -59,7 +59,7 @@ export function refForm(ctx, { kind, action, name = "", seen = null, at }, tools
         const stop =
           reason ||
           problem ||
-          consequences.some((/** @type {{level: string}} */ one) => one.level === "stop") ||
+          consequences.some((/** @type {{level: string}} */ choice) => choice.level === "stop") ||
           (action === "create" && !box.value.trim());
         paintActs(Boolean(stop), place?.label);
         if (code) ctx.code(code);
@@ -167,18 +167,18 @@ export function refBox(ctx, { label, value = "", branches = false, changed }) {
       "refs",
       { text },
       ({ result }) => {
-        const found = result.choices.filter(
-          (/** @type {Choice} */ one) =>
-            !branches || (one.kind === "branch" && !one.ref.includes(":")),
+        const choices = result.choices.filter(
+          (/** @type {Choice} */ choice) =>
+            !branches || (choice.kind === "branch" && !choice.ref.includes(":")),
         );
         if (text === input.value.trim())
           offers.offer(
-            found.some((/** @type {Choice} */ one) => one.ref === text)
+            choices.some((/** @type {Choice} */ choice) => choice.ref === text)
               ? []
-              : found.map((/** @type {Choice} */ one) => ({
-                  name: one.label,
-                  type: one.kind,
-                  ref: one.ref,
+              : choices.map((/** @type {Choice} */ choice) => ({
+                  name: choice.label,
+                  type: choice.kind,
+                  ref: choice.ref,
                 })),
           );
       },

@@ -99,7 +99,7 @@ export function refList(ctx, { open, listed, failed }) {
   /** @type {Map<string | null, Lnb.Json>} by the name of a branch */
   const heads = new Map();
   let total = 0;
-  let at = 0;
+  let cursor = 0;
 
   const paint = perFrame(() => {
     const first = Math.max(0, Math.floor(element.scrollTop / ROW) - OVERSCAN);
@@ -118,7 +118,7 @@ export function refList(ctx, { open, listed, failed }) {
       if (!lines.has(index)) missing ??= index;
       paintRow(index);
     }
-    if (rows.has(at)) element.setAttribute("aria-activedescendant", `${uid}-${at}`);
+    if (rows.has(cursor)) element.setAttribute("aria-activedescendant", `${uid}-${cursor}`);
     else element.removeAttribute("aria-activedescendant");
     if (missing !== null) ask(missing);
     else loadHeads(first, stop);
@@ -139,13 +139,13 @@ export function refList(ctx, { open, listed, failed }) {
       rows.set(index, row);
       space.append(row);
     }
-    row.setAttribute("aria-selected", String(index === at));
+    row.setAttribute("aria-selected", String(index === cursor));
     const line = lines.get(index);
-    const known = line && state.kind === "branch" ? heads.get(line.name) : null;
+    const head = line && state.kind === "branch" ? heads.get(line.name) : null;
     renew(
       row,
       COLUMNS[state.kind].map(([, , cell]) => {
-        const content = line ? cell(line, known) : "";
+        const content = line ? cell(line, head) : "";
         return h(
           "span",
           {
@@ -166,15 +166,15 @@ export function refList(ctx, { open, listed, failed }) {
       "refs.list",
       { ...query, first, count: PAGE, fresh },
       ({ result }) => {
-        const here = lines.get(at)?.name;
+        const currentName = lines.get(cursor)?.name;
         if (fresh || lines.size > KEPT) lines.clear();
         if (fresh) heads.clear();
         total = result.matching;
-        at = Math.min(at, Math.max(0, total - 1));
+        cursor = Math.min(cursor, Math.max(0, total - 1));
         result.lines.forEach((/** @type {Lnb.Json} */ line, /** @type {number} */ index) => {
           lines.set(result.first + index, line);
           // Lines before it may have come or gone.
-          if (fresh && line.name === here) at = result.first + index;
+          if (fresh && line.name === currentName) cursor = result.first + index;
         });
         space.style.height = `${total * ROW}px`;
         element.setAttribute("aria-rowcount", String(total + 1));
@@ -198,7 +198,7 @@ export function refList(ctx, { open, listed, failed }) {
       "refs.heads",
       { names: names.slice(0, MAX_HEADS) },
       ({ result }) => {
-        for (const one of result.heads) heads.set(one.name, one);
+        for (const head of result.heads) heads.set(head.name, head);
         paint();
       },
       failed,
@@ -208,7 +208,7 @@ export function refList(ctx, { open, listed, failed }) {
   /** @param {number} index @param {boolean} opened */
   function choose(index, opened) {
     if (!lines.has(index)) return;
-    at = index;
+    cursor = index;
     element.scrollTop = Math.max(
       Math.min(element.scrollTop, index * ROW),
       (index + 2) * ROW - element.clientHeight,
@@ -223,22 +223,22 @@ export function refList(ctx, { open, listed, failed }) {
     const page = Math.max(1, Math.floor(element.clientHeight / ROW) - 2);
     /** @type {Record<string, number>} */
     const keys = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + page,
-      PageUp: at - page,
+      ArrowDown: cursor + 1,
+      ArrowUp: cursor - 1,
+      PageDown: cursor + page,
+      PageUp: cursor - page,
       Home: 0,
       End: total - 1,
-      Enter: at,
+      Enter: cursor,
     };
     const next = keys[event.key];
     if (next === undefined || !total) return;
     event.preventDefault();
     event.stopPropagation();
-    const wanted = Math.max(0, Math.min(total - 1, next));
-    if (lines.has(wanted)) return choose(wanted, event.key === "Enter");
-    at = wanted;
-    element.scrollTop = wanted * ROW;
+    const index = Math.max(0, Math.min(total - 1, next));
+    if (lines.has(index)) return choose(index, event.key === "Enter");
+    cursor = index;
+    element.scrollTop = index * ROW;
     return paint();
   }
 
@@ -248,8 +248,8 @@ export function refList(ctx, { open, listed, failed }) {
     show(
       head,
       COLUMNS[state.kind].map(([sort, title]) => {
-        const here = sort && sort === state.sort;
-        const order = here ? (state.descending ? "descending" : "ascending") : null;
+        const isCurrent = sort && sort === state.sort;
+        const order = isCurrent ? (state.descending ? "descending" : "ascending") : null;
         return h(
           "span",
           { role: "columnheader", "aria-sort": order },
@@ -260,11 +260,12 @@ export function refList(ctx, { open, listed, failed }) {
                   class: "lnb-rl-sort",
                   type: "button",
                   on: {
-                    click: () => list.set({ sort, descending: Boolean(here) && !state.descending }),
+                    click: () =>
+                      list.set({ sort, descending: Boolean(isCurrent) && !state.descending }),
                   },
                 },
                 title,
-                here ? (state.descending ? " ↓" : " ↑") : "",
+                isCurrent ? (state.descending ? " ↓" : " ↑") : "",
               )
             : title,
         );
@@ -281,7 +282,7 @@ export function refList(ctx, { open, listed, failed }) {
     set(changes) {
       Object.assign(state, changes);
       lines.clear();
-      at = 0;
+      cursor = 0;
       element.scrollTop = 0;
       paintHead();
       ask(0);
@@ -305,8 +306,8 @@ export function refList(ctx, { open, listed, failed }) {
  */
 function renew(row, cells) {
   if (row.children.length !== cells.length) return show(row, cells);
-  cells.forEach((cell, at) => {
-    const shown = /** @type {HTMLElement} */ (row.children[at]);
+  cells.forEach((cell, index) => {
+    const shown = /** @type {HTMLElement} */ (row.children[index]);
     if (shown.isEqualNode(cell)) return;
     show(shown, ...cell.childNodes);
     if (cell.title) shown.title = cell.title;

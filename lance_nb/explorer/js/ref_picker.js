@@ -36,13 +36,13 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   const request = ctx.kernel.line();
   /** @type {Choice[]} */
   let choices = [];
-  let at = -1;
+  let cursor = -1;
   let turn = 0; // an answer that comes after the list was left is not shown
 
-  /** @param {Choice[]} found */
-  function open(found) {
-    choices = found;
-    at = -1;
+  /** @param {Choice[]} offered */
+  function open(offered) {
+    choices = offered;
+    cursor = -1;
     show(
       list,
       choices.map((choice, index) =>
@@ -76,9 +76,9 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
   /** @param {number} by */
   function move(by) {
     if (list.hidden) return ask();
-    list.children[at]?.setAttribute("aria-selected", "false");
-    at = (at + by + choices.length) % choices.length;
-    const line = list.children[at];
+    list.children[cursor]?.setAttribute("aria-selected", "false");
+    cursor = (cursor + by + choices.length) % choices.length;
+    const line = list.children[cursor];
     line.setAttribute("aria-selected", "true");
     line.scrollIntoView({ block: "nearest" });
     input.setAttribute("aria-activedescendant", line.id);
@@ -111,7 +111,7 @@ export function refPicker(ctx, { hint = "go to…", label = "go to a version, ta
       on: {
         submit: (event) => {
           event.preventDefault();
-          go(choices[at]?.ref ?? input.value.trim());
+          go(choices[cursor]?.ref ?? input.value.trim());
         },
         keydown: (event) => {
           event.stopPropagation();

@@ -25,7 +25,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     spellcheck: "false",
     autocomplete: "off",
   });
-  const said = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
+  const filterNote = h("span", { class: "lnb-filter-said", "aria-live": "polite" });
   const clear = h(
     "button",
     {
@@ -190,9 +190,9 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
 
   /** @param {Lnb.Json} line */
   function complete(line) {
-    const at = filter.selectionStart ?? 0;
-    const from = at - typing().length;
-    filter.setRangeText(`${line.sql} `, from, at, "end");
+    const position = filter.selectionStart ?? 0;
+    const from = position - typing().length;
+    filter.setRangeText(`${line.sql} `, from, position, "end");
   }
 
   /**
@@ -256,7 +256,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         { class: "lnb-rows-tools" },
         search.element,
         h("span", { class: "lnb-filter-box" }, filter, completion.list, clear),
-        said,
+        filterNote,
         stop,
         h("span", { class: "lnb-find-box" }, find, finder.list),
         columns,
@@ -281,7 +281,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
     settle() {
       isBrushed = false;
       estimate = "";
-      said.textContent = counted;
+      filterNote.textContent = counted;
       brushed(conditions(), written());
     },
     /** Say what the histograms are of. @param {string} words */
@@ -295,7 +295,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       const about = Math.round((rows * passing) / Math.max(1, sampled));
       const digits = 10 ** Math.max(0, String(about).length - 3);
       estimate = `about ${count(Math.round(about / digits) * digits)} pass, by a sample`;
-      said.textContent = estimate;
+      filterNote.textContent = estimate;
     },
     /** Put the keyboard in the filter. */
     focus: () => filter.focus(),
@@ -310,7 +310,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
      */
     busy(done, total) {
       const far = total ? `${Math.floor((100 * done) / total)} %` : "…";
-      said.textContent = estimate ? `${estimate} · ${far}` : far;
+      filterNote.textContent = estimate ? `${estimate} · ${far}` : far;
       stop.hidden = false;
     },
     /**
@@ -328,7 +328,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       setText(columns, asked.choice?.shown ? `${plural(numColumns, "column")}` : "Columns");
       columns.setAttribute("aria-pressed", String(Boolean(asked.choice)));
       counted = asked.filter && !asked.near ? `${count(numRows)} pass` : "";
-      said.textContent = estimate || counted;
+      filterNote.textContent = estimate || counted;
       const other = asked.order || asked.near || asked.within;
       const back = other
         ? h(
@@ -359,7 +359,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       problem.hidden = false;
       isBrushed = false;
       estimate = "";
-      said.textContent = "";
+      filterNote.textContent = "";
       const still =
         asked.filter && asked.filter !== filter.value.trim()
           ? h("span", {}, "Still shown: ", h("code", {}, asked.filter))
@@ -398,7 +398,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
           ...near,
           k: Math.max(1, Math.min(1000, Math.round(Number(k.value)) || 10)),
           metric: metric.value,
-          exact: how.value === "exact",
+          exact: method.value === "exact",
         },
       });
     /** @type {HTMLInputElement} */
@@ -422,7 +422,7 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
         h("option", { value: name, selected: name === near.metric }, name),
       ),
     );
-    const how = h(
+    const method = h(
       "select",
       {
         class: "lnb-input",
@@ -445,19 +445,19 @@ export function rowsBar(ctx, { asked, lens, changed, found, choose, cancel, brus
       "Recall",
     );
     const to = `to row ${near.row} by ${near.column}`;
-    return h("span", { class: "lnb-near" }, to, k, metric, how, recall);
+    return h("span", { class: "lnb-near" }, to, k, metric, method, recall);
   }
 
   /** @param {Lnb.Near} near */
   async function compareIndex(near) {
     const { branch, version } = ctx.screen();
-    setText(said, "comparing…");
+    setText(filterNote, "comparing…");
     try {
       const { filter } = asked;
       const { result } = await ctx.kernel.ask("rows.recall", { branch, version, filter, near });
-      setText(said, result.words);
+      setText(filterNote, result.words);
     } catch (error) {
-      setText(said, /** @type {Lnb.Failure} */ (error).message);
+      setText(filterNote, /** @type {Lnb.Failure} */ (error).message);
     }
   }
 }

@@ -26,17 +26,17 @@ export function sampleTable({ label, sign, columns, rows, cut, signs = [] }) {
             "tr",
             {},
             h("th", { scope: "col" }, h("span", { class: "lnb-offscreen" }, "sign")),
-            columns.map((one) => h("th", { scope: "col", title: one.type }, one.name)),
+            columns.map((column) => h("th", { scope: "col", title: column.type }, column.name)),
           ),
         ),
         h(
           "tbody",
           {},
-          rows.map((row, at) =>
+          rows.map((row, index) =>
             h(
               "tr",
               {},
-              h("td", { class: "lnb-sample-sign" }, signs[at] ?? sign),
+              h("td", { class: "lnb-sample-sign" }, signs[index] ?? sign),
               row.map((cell) =>
                 h("td", { class: cell === null ? "lnb-faint" : null }, cell ?? "null"),
               ),

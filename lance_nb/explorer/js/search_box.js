@@ -11,9 +11,12 @@ import { h } from "./dom.js";
 export function markedText(text, places) {
   const parts = [];
   let done = 0;
-  for (let at = 0; at < places.length; at += 2) {
-    parts.push(text.slice(done, places[at]), h("mark", {}, text.slice(places[at], places[at + 1])));
-    done = places[at + 1];
+  for (let index = 0; index < places.length; index += 2) {
+    parts.push(
+      text.slice(done, places[index]),
+      h("mark", {}, text.slice(places[index], places[index + 1])),
+    );
+    done = places[index + 1];
   }
   return [...parts, text.slice(done)];
 }
@@ -100,11 +103,11 @@ export function searchBox({ asked, changed }) {
     },
     /**
      * How rows are searched; `known` are the columns of texts.
-     * @param {{raw: string, name: string}[]} known
+     * @param {{raw: string, name: string}[]} searched
      */
-    tools(known) {
+    tools(searched) {
       const { columns = null, any = false } = asked.search ?? {};
-      const places = columns?.length ? known.findIndex(({ raw }) => raw === columns[0]) : -1;
+      const places = columns?.length ? searched.findIndex(({ raw }) => raw === columns[0]) : -1;
       return h(
         "span",
         { class: "lnb-near" },
@@ -123,13 +126,13 @@ export function searchBox({ asked, changed }) {
           [
             ["", "columns with an index, else all"],
             ["all", "all columns of texts"],
-            ...known.map(
-              ({ name }, at) => /** @type {[string, string]} */ ([String(at), `in ${name}`]),
+            ...searched.map(
+              ({ name }, index) => /** @type {[string, string]} */ ([String(index), `in ${name}`]),
             ),
           ],
           (value) => {
-            const one = value && value !== "all" ? [known[Number(value)].raw] : [];
-            search({ columns: value ? one : null });
+            const chosen = value && value !== "all" ? [searched[Number(value)].raw] : [];
+            search({ columns: value ? chosen : null });
           },
         ),
       );

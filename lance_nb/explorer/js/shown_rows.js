@@ -16,14 +16,14 @@ export const allRows = () => ({
   choice: null,
 });
 
-/** @param {Lnb.Json} one @param {Lnb.Json} other */
-export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+/** @param {Lnb.Json} left @param {Lnb.Json} other */
+export const same = (left, other) => JSON.stringify(left) === JSON.stringify(other);
 
 /**
  * Whether both show the same rows in the same order.
- * @param {Lnb.Look} one @param {Lnb.Look} other
+ * @param {Lnb.Look} left @param {Lnb.Look} other
  */
-export function sameRows(one, other) {
+export function sameRows(left, other) {
   /** @param {Lnb.Look} look */
   const rows = ({ filter, order, near, within, search }) => ({
     filter,
@@ -32,7 +32,7 @@ export function sameRows(one, other) {
     within,
     search,
   });
-  return same(rows(one), rows(other));
+  return same(rows(left), rows(other));
 }
 
 /**
@@ -44,13 +44,13 @@ const nameOf = ({ branch, version, filter, arranged }) =>
 
 /** @param {Lnb.Context} ctx @returns {Lnb.ShownRows} */
 export function shownRows(ctx) {
-  const asked = allRows();
+  const look_ = allRows();
   /** @type {Lnb.Lens} */
   const shownLens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {() => number | null} */
   let cursor = () => null;
   /** @type {Lnb.Lens} */
-  const lens = { filter: null, system: false, arranged: null, shown: null };
+  const currentLens = { filter: null, system: false, arranged: null, shown: null };
   /** @type {Set<Lnb.RowsListener>} */
   const listeners = new Set();
   /** @type {{wanted: Lnb.Look | null, turn: number, running: Lnb.Asked | null}} */
@@ -70,18 +70,18 @@ export function shownRows(ctx) {
    *   cursor: number | null}} Held
    * @type {Map<string, Held>}
    */
-  let known = new Map();
+  let cache = new Map();
   let unasked = false; // another version is shown, and what was asked is still to be asked of it
   /** @type {Lnb.Place | null} */
   let place = null;
   const counts = { rows: 0, columns: 0, pinned: 0, found: 0 };
   const selection = gridSelection(
     ctx,
-    () => lens,
+    () => currentLens,
     (byHand) => {
       origin = null;
-      if (byHand) known = new Map(); // no longer what was selected when the grids were left
-      notify((one) => one.selected?.());
+      if (byHand) cache = new Map(); // no longer what was selected when the grids were left
+      notify((listener) => listener.selected?.());
     },
   );
 
@@ -92,24 +92,24 @@ export function shownRows(ctx) {
 
   /**
    * @param {number} rows @param {number} columns
-   * @param {Omit<Lnb.RowsShown, "place">} what
+   * @param {Omit<Lnb.RowsShown, "place">} details
    */
-  function begin(rows, columns, what) {
-    const { before } = what;
-    const stays = before !== null && !unasked && sameRows(asked, before);
+  function begin(rows, columns, details) {
+    const { before } = details;
+    const stays = before !== null && !unasked && sameRows(look_, before);
     // What was asked of the version before is asked of this one: there the rows are looked for.
-    unasked = before === null && !same(asked, allRows());
+    unasked = before === null && !same(look_, allRows());
     const from = stays ? null : (origin ?? departure());
     selection.reset({
       rows: stays,
-      columns: counts.columns === columns && same(asked.choice, before?.choice ?? null),
+      columns: counts.columns === columns && same(look_.choice, before?.choice ?? null),
     });
-    Object.assign(counts, { rows, columns, pinned: what.result?.pinned ?? 0 });
-    counts.found = Number(Boolean(what.result?.found_by));
+    Object.assign(counts, { rows, columns, pinned: details.result?.pinned ?? 0 });
+    counts.found = Number(Boolean(details.result?.found_by));
     const { branch, version } = ctx.screen();
     place = { branch, version };
-    Object.assign(shownLens, lens);
-    notify((one) => one.shown?.({ place: { branch, version }, ...what }));
+    Object.assign(shownLens, currentLens);
+    notify((listener) => listener.shown?.({ place: { branch, version }, ...details }));
     origin = from;
     if (!unasked) hold();
   }
@@ -121,9 +121,9 @@ export function shownRows(ctx) {
     const row = cursor();
     if (!place || ctx.kernel.state !== "live" || !(ranges.length || row)) return null;
     const before = { ...place, ...shownLens };
-    const held = known.get(nameOf(before));
+    const held = cache.get(nameOf(before));
     if (!held || held.cursor !== row || !same(held.ranges, ranges)) {
-      known = new Map();
+      cache = new Map();
       keep(before, { ranges, row, words: "", cursor: row });
     }
     return { before, ranges, row };
@@ -131,34 +131,34 @@ export function shownRows(ctx) {
 
   /** @param {Lnb.Args} grid @param {Held} held */
   function keep(grid, held) {
-    known.set(nameOf(grid), held);
-    if (known.size > MAX_PLACES) known.delete(/** @type {string} */ (known.keys().next().value));
+    cache.set(nameOf(grid), held);
+    if (cache.size > MAX_PLACES) cache.delete(/** @type {string} */ (cache.keys().next().value));
   }
 
   /** @param {Omit<Held, "cursor">} held */
   function take({ ranges, row, words }) {
     selection.restore(ranges);
-    notify((one) => one.held?.({ row, words }));
+    notify((listener) => listener.held?.({ row, words }));
   }
 
   /** Select and show the same rows among those that are shown now. */
   async function hold() {
-    const wanted = origin;
-    if (!wanted) return;
+    const originThen = origin;
+    if (!originThen) return;
     const { branch, version } = ctx.screen();
-    const grid = { branch, version, ...lens };
-    const there = known.get(nameOf(grid));
-    if (there) {
+    const grid = { branch, version, ...currentLens };
+    const cached = cache.get(nameOf(grid));
+    if (cached) {
       holding = null;
-      take(there);
+      take(cached);
       origin = null;
       return;
     }
-    const answer = ctx.kernel.ask("rows.hold", { ...grid, ...wanted });
+    const answer = ctx.kernel.ask("rows.hold", { ...grid, ...originThen });
     holding = answer;
     try {
       const { result } = await answer;
-      if (origin !== wanted || holding !== answer) return;
+      if (origin !== originThen || holding !== answer) return;
       take(result);
       keep(grid, { ...result, ranges: selection.wanted().ranges, cursor: cursor() });
     } catch (error) {
@@ -173,40 +173,42 @@ export function shownRows(ctx) {
   /** @param {Partial<Lnb.Look>} change */
   async function look(change) {
     const { branch, version } = ctx.screen();
-    const wanted = { ...(now.wanted ?? asked), ...change };
+    const look = { ...(now.wanted ?? look_), ...change };
     // Rows are searched for words or for neighbours, not for both.
-    if (change.near) wanted.search = null;
-    if (change.search) wanted.near = null;
-    now.wanted = wanted;
+    if (change.near) look.search = null;
+    if (change.search) look.near = null;
+    now.wanted = look;
     now.turn += 1;
     const { turn } = now;
     now.running?.cancel();
     /** @param {number} done @param {number} total */
     const progress = (done, total) => {
-      if (turn === now.turn) notify((one) => one.busy?.(done, total));
+      if (turn === now.turn) notify((listener) => listener.busy?.(done, total));
     };
     // Where only other columns are asked for, the kernel uses the order that it keeps.
-    const keep = lens.arranged !== null && sameRows(wanted, asked) ? { keep: lens.arranged } : {};
-    const args = { branch, version, ...wanted, ...keep };
+    const keep =
+      currentLens.arranged !== null && sameRows(look, look_) ? { keep: currentLens.arranged } : {};
+    const args = { branch, version, ...look, ...keep };
     const answer = ctx.kernel.ask("rows.look", args, { progress });
     now.running = answer;
-    const { filter, order, near, within, search } = wanted;
+    const { filter, order, near, within, search } = look;
     if (filter || order || near || within || search) progress(0, 0);
     try {
       const { result } = await answer;
       if (turn !== now.turn) return;
-      const before = { ...asked };
-      Object.assign(asked, wanted);
-      Object.assign(lens, {
-        filter: result.filter ?? wanted.filter, // a search adds its condition
-        system: wanted.system,
+      const before = { ...look_ };
+      Object.assign(look_, look);
+      Object.assign(currentLens, {
+        filter: result.filter ?? look.filter, // a search adds its condition
+        system: look.system,
         arranged: result.arranged,
         shown: result.shown ?? null,
       });
       begin(result.num_rows, result.num_columns, { result, before, part: null });
     } catch (error) {
       // What was shown stays.
-      if (turn === now.turn) notify((one) => one.failed?.(/** @type {Lnb.Failure} */ (error)));
+      if (turn === now.turn)
+        notify((listener) => listener.failed?.(/** @type {Lnb.Failure} */ (error)));
     }
     if (now.running !== answer) return;
     now.running = null;
@@ -221,24 +223,24 @@ export function shownRows(ctx) {
       now.running?.cancel();
       now.turn += 1;
       now.wanted = null;
-      const here = `${screen.branch ?? ""}:${screen.version}`;
+      const place = `${screen.branch ?? ""}:${screen.version}`;
       // Rows that were chosen are those of one version.
-      if (shown && shown !== here) asked.within = null;
-      shown = here;
-      Object.assign(lens, { filter: null, system: false, arranged: null, shown: null });
+      if (shown && shown !== place) look_.within = null;
+      shown = place;
+      Object.assign(currentLens, { filter: null, system: false, arranged: null, shown: null });
       begin(part.num_rows ?? 0, part.num_columns ?? 0, { result: null, before: null, part });
       // What was asked of the version before is asked of this one.
-      if (!same(asked, allRows())) look({});
+      if (!same(look_, allRows())) look({});
     },
     ["rows"],
   );
 
   return {
-    asked,
-    lens,
+    asked: look_,
+    lens: currentLens,
     selection,
     get wanted() {
-      return now.wanted ?? asked;
+      return now.wanted ?? look_;
     },
     get numRows() {
       return counts.rows;

@@ -14,42 +14,42 @@ export function snapshotModel(data) {
   const fire = (name, ...values) =>
     (heard.get(name) ?? []).forEach((listener) => listener(...values));
   /** @param {string | null | undefined} branch @param {number} version */
-  const at = (branch, version) =>
+  const placeName = (branch, version) =>
     data.screens.find(
-      (/** @type {Lnb.Json} */ one) =>
-        (one.branch ?? null) === (branch ?? null) && one.version === version,
+      (/** @type {Lnb.Json} */ entry) =>
+        (entry.branch ?? null) === (branch ?? null) && entry.version === version,
     );
 
   /** @param {Lnb.Args} to */
   function travel({ ref, branch, version }) {
     const words = ref === undefined ? "" : String(ref).replace(/^tag:/, "");
-    const found =
+    const answer =
       ref === undefined
-        ? at(branch, version)
+        ? placeName(branch, version)
         : (data.screens.find(
-            (/** @type {Lnb.Screen} */ one) =>
-              one.label === words ||
-              ((one.branch ?? null) === (state.screen.branch ?? null) &&
-                String(one.version) === words),
+            (/** @type {Lnb.Screen} */ candidate) =>
+              candidate.label === words ||
+              ((candidate.branch ?? null) === (state.screen.branch ?? null) &&
+                String(candidate.version) === words),
           ) ?? tagged(words));
-    if (!found) {
-      const wanted = ref ?? `${branch ?? "main"}:${version}`;
+    if (!answer) {
+      const refName = ref ?? `${branch ?? "main"}:${version}`;
       const recorded = data.screens
         .slice(0, 12)
         .map((/** @type {Lnb.Json} */ screen) => screen.label);
-      return failed(`${wanted} is not in this snapshot. It has ${recorded.join(", ")}.`);
+      return failed(`${refName} is not in this snapshot. It has ${recorded.join(", ")}.`);
     }
-    state.screen = revive(found);
+    state.screen = revive(answer);
     fire("change:screen");
-    return { result: { label: found.label } };
+    return { result: { label: answer.label } };
   }
 
   /** @param {string} name */
   function tagged(name) {
     const tag = state.screen.timeline?.tags?.find(
-      (/** @type {Lnb.Json} */ one) => one.name === name,
+      (/** @type {Lnb.Json} */ tag) => tag.name === name,
     );
-    return tag && at(tag.branch, tag.version);
+    return tag && placeName(tag.branch, tag.version);
   }
 
   /** What tells requests of a type apart, beside the version. */
@@ -70,8 +70,8 @@ export function snapshotModel(data) {
     refs: ({ text }) => ({
       result: {
         choices: data.choices
-          .filter((/** @type {Lnb.Json} */ one) =>
-            JSON.stringify(one).toLowerCase().includes(text.toLowerCase()),
+          .filter((/** @type {Lnb.Json} */ version) =>
+            JSON.stringify(version).toLowerCase().includes(text.toLowerCase()),
           )
           .slice(0, 20),
       },
@@ -91,17 +91,18 @@ export function snapshotModel(data) {
     "refs.heads": ({ names }) => ({
       result: {
         heads: (recorded(["refs.heads"])?.result.heads ?? []).filter(
-          (/** @type {Lnb.Json} */ one) => names.includes(one.name),
+          (/** @type {Lnb.Json} */ table) => names.includes(table.name),
         ),
       },
     }),
     "rows.profile": ({ branch, version, first, count, filter }) => {
-      const found = filter ? null : recorded(["rows.profile", branch ?? "", version]);
+      const profileAnswer = filter ? null : recorded(["rows.profile", branch ?? "", version]);
       return (
-        found && {
+        profileAnswer && {
           result: {
-            profiles: found.result.profiles.filter(
-              (/** @type {Lnb.Json} */ one) => one.column >= first && one.column < first + count,
+            profiles: profileAnswer.result.profiles.filter(
+              (/** @type {Lnb.Json} */ profile) =>
+                profile.column >= first && profile.column < first + count,
             ),
           },
         }
@@ -111,8 +112,8 @@ export function snapshotModel(data) {
 
   /** @param {unknown[]} parts */
   function recorded(parts) {
-    const found = data.answers[parts.join("|")];
-    return found ? { result: found.result, buffers: found.buffers.map(revive) } : null;
+    const answer = data.answers[parts.join("|")];
+    return answer ? { result: answer.result, buffers: answer.buffers.map(revive) } : null;
   }
 
   /** @param {Lnb.Message} message */

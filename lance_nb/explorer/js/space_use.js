@@ -183,7 +183,7 @@ function account(ctx, model) {
             "div",
             { class: "lnb-error-text" },
             h("strong", {}, "Manifests that cannot be read"),
-            model.damaged.map((/** @type {Lnb.Json} */ one) => h("p", {}, one)),
+            model.damaged.map((/** @type {Lnb.Json} */ damage) => h("p", {}, damage)),
           ),
         )
       : null,
@@ -208,7 +208,9 @@ function table(title, names, lines, hidden) {
         h(
           "tr",
           {},
-          names.map((name, at) => h("th", { scope: "col", class: at ? "lnb-right" : "" }, name)),
+          names.map((name, index) =>
+            h("th", { scope: "col", class: index ? "lnb-right" : "" }, name),
+          ),
         ),
       ),
       h(
@@ -218,7 +220,7 @@ function table(title, names, lines, hidden) {
           h(
             "tr",
             {},
-            cells.map((cell, at) => h("td", { class: at ? "lnb-right" : "" }, cell)),
+            cells.map((cell, index) => h("td", { class: index ? "lnb-right" : "" }, cell)),
           ),
         ),
       ),

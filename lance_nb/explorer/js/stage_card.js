@@ -160,22 +160,25 @@ function editList({ cells, added, deleted, hidden }, locked, act) {
   return h(
     "ul",
     { class: "lnb-sg-edits", "aria-label": "edits" },
-    cells.map((/** @type {Lnb.Json} */ one) =>
+    cells.map((/** @type {Lnb.Json} */ shownCell) =>
       line(
         "~",
         "lnb-sg-edited",
         [
-          h("b", {}, `${one.name}, row id ${one.row}: `),
+          h("b", {}, `${shownCell.name}, row id ${shownCell.row}: `),
           // Each in its own direction: between two texts in Persian the arrow would be turned.
-          h("del", { dir: "auto" }, value(one.before)),
+          h("del", { dir: "auto" }, value(shownCell.before)),
           " → ",
-          h("ins", { dir: "auto" }, value(one.after)),
+          h("ins", { dir: "auto" }, value(shownCell.after)),
         ],
-        { kind: "cell", row: one.row, column: one.column },
+        { kind: "cell", row: shownCell.row, column: shownCell.column },
       ),
     ),
-    added.map((/** @type {Lnb.Json} */ one) =>
-      line("+", "lnb-sg-new", one.values || "a row of nulls", { kind: "added", row: one.row }),
+    added.map((/** @type {Lnb.Json} */ newRow) =>
+      line("+", "lnb-sg-new", newRow.values || "a row of nulls", {
+        kind: "added",
+        row: newRow.row,
+      }),
     ),
     deleted.map((/** @type {string} */ row) =>
       line("−", "lnb-sg-gone", `row id ${row} is deleted`, { kind: "deleted", row }),
@@ -222,12 +225,12 @@ function whereLine(card, open, locked, act) {
 
 /** @param {Card} card */
 function fragments(card) {
-  const rows = card.fragments.map((/** @type {Lnb.Json} */ one) =>
+  const rows = card.fragments.map((/** @type {Lnb.Json} */ stored) =>
     h(
       "li",
       {},
-      `${CHANGES[one.change]} fragment ${one.id}: ` +
-        `${count(one.before)} → ${plural(one.after, "row")}`,
+      `${CHANGES[stored.change]} fragment ${stored.id}: ` +
+        `${count(stored.before)} → ${plural(stored.after, "row")}`,
     ),
   );
   return h(
@@ -261,20 +264,20 @@ function meetings(card) {
     h(
       "ul",
       {},
-      card.meetings.map((/** @type {Lnb.Json} */ one) =>
+      card.meetings.map((/** @type {Lnb.Json} */ meeting) =>
         h(
           "li",
-          { class: `lnb-sg-${one.verdict}` },
-          h("i", { "aria-hidden": "true" }, MARKS[one.verdict]),
+          { class: `lnb-sg-${meeting.verdict}` },
+          h("i", { "aria-hidden": "true" }, MARKS[meeting.verdict]),
           h(
             "span",
             {},
-            h("b", {}, `version ${one.version}, ${one.operation}`),
-            one.author && ` by ${one.author}`,
-            one.time && [" ", ageOf(one.time)],
-            one.message && ` “${one.message}”`,
-            `: ${one.words}`,
-            one.overlap ? h("small", {}, ` (${one.overlap}${sameRows(one)})`) : null,
+            h("b", {}, `version ${meeting.version}, ${meeting.operation}`),
+            meeting.author && ` by ${meeting.author}`,
+            meeting.time && [" ", ageOf(meeting.time)],
+            meeting.message && ` “${meeting.message}”`,
+            `: ${meeting.words}`,
+            meeting.overlap ? h("small", {}, ` (${meeting.overlap}${sameRows(meeting)})`) : null,
           ),
         ),
       ),
@@ -330,7 +333,8 @@ function foot(card, { locked, button, act, commit: named }) {
     on: { keydown: (event) => event.stopPropagation() },
   });
   const blocked = card.meetings.some(
-    (/** @type {Lnb.Json} */ one) => one.verdict === "retryable" || one.verdict === "incompatible",
+    (/** @type {Lnb.Json} */ meeting) =>
+      meeting.verdict === "retryable" || meeting.verdict === "incompatible",
   );
   const refused = card.expectations?.refused ? "The gate of the expectations refuses it" : null;
   const rerun =

@@ -65,7 +65,7 @@ export function stageForm(ctx, { stage, code }) {
     { class: "lnb-input", "aria-label": "where it runs", hidden: true, on: { change: ask } },
     ENGINES.map(([value, label]) => h("option", { value }, label)),
   );
-  const said = h("p", { class: "lnb-sg-said", id: `${uid}-said`, "aria-live": "polite" });
+  const note = h("p", { class: "lnb-sg-said", id: `${uid}-said`, "aria-live": "polite" });
   const button = h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Stage");
   const element = h(
     "form",
@@ -75,7 +75,7 @@ export function stageForm(ctx, { stage, code }) {
       on: { submit, keydown: (event) => event.key !== "Escape" && event.stopPropagation() },
     },
     h("div", { class: "lnb-sg-line" }, verbs, place, engine, button),
-    said,
+    note,
   );
   /** @type {Menu | null} */
   let menu = null;
@@ -107,7 +107,7 @@ export function stageForm(ctx, { stage, code }) {
 
   /** @param {string} name @param {Lnb.Args} [args] */
   function choose(name, args = {}, quietly = false) {
-    const verb = menu?.verbs.find((one) => one.name === name);
+    const verb = menu?.verbs.find((verbOf) => verbOf.name === name);
     if (!verb) return;
     verbs.value = name;
     fields = verb.fields.map((field) => {
@@ -142,8 +142,8 @@ export function stageForm(ctx, { stage, code }) {
       const select = h(
         "select",
         { class: "lnb-input", "aria-label": field.label, on: { change: ask } },
-        (field.choices ?? []).map((one) =>
-          h("option", { value: one, selected: one === value }, one),
+        (field.choices ?? []).map((choice) =>
+          h("option", { value: choice, selected: choice === value }, choice),
         ),
       );
       return { element: select, value: () => select.value };
@@ -178,9 +178,9 @@ export function stageForm(ctx, { stage, code }) {
       input,
       `${name}: suggestions`,
       (line) => {
-        const at = input.selectionStart ?? input.value.length;
-        const from = at - typed(field, input).length;
-        input.setRangeText(line.text, from, inside(field) ? at : input.value.length, "end");
+        const position = input.selectionStart ?? input.value.length;
+        const from = position - typed(field, input).length;
+        input.setRangeText(line.text, from, inside(field) ? position : input.value.length, "end");
         ask();
       },
       inside(field) ? () => typed(field, input) : null,
@@ -244,19 +244,19 @@ export function stageForm(ctx, { stage, code }) {
   /** @param {Field} field @param {string} text @returns {Line[]} */
   function linesFor(field, text) {
     if (!menu) return [];
-    const wanted = text.replaceAll("`", "").toLowerCase();
-    const columns = menu.columns.map((one) => ({
-      name: one.name,
-      type: one.type,
+    const query = text.replaceAll("`", "").toLowerCase();
+    const columns = menu.columns.map((listed) => ({
+      name: listed.name,
+      type: listed.type,
       text:
         field.kind === "column"
-          ? one.value
+          ? listed.value
           : field.kind === "columns"
-            ? quoted(one.value)
-            : `${one.sql} `,
+            ? quoted(listed.value)
+            : `${listed.sql} `,
     }));
     /** @param {string[]} texts @returns {Line[]} */
-    const plainly = (texts) => texts.map((one) => ({ name: one, type: "", text: one }));
+    const plainly = (texts) => texts.map((value) => ({ name: value, type: "", text: value }));
     /** @type {Record<string, Line[]>} */
     const byKind = {
       column: columns,
@@ -267,16 +267,18 @@ export function stageForm(ctx, { stage, code }) {
       version: plainly(menu.versions),
       tag: plainly(menu.tags),
       branch: plainly(menu.branches),
-      rows: menu.rows.map((one) => ({
-        name: one.name,
-        type: `${one.kind}, ${one.text}`,
-        text: one.name,
+      rows: menu.rows.map((row) => ({
+        name: row.name,
+        type: `${row.kind}, ${row.text}`,
+        text: row.name,
       })),
     };
     const lines = byKind[field.kind] ?? [];
-    if (!wanted && inside(field) && field.kind !== "columns") return [];
+    if (!query && inside(field) && field.kind !== "columns") return [];
     return lines
-      .filter((one) => one.name.toLowerCase().includes(wanted) && one.text !== text)
+      .filter(
+        (suggestion) => suggestion.name.toLowerCase().includes(query) && suggestion.text !== text,
+      )
       .slice(0, 12);
   }
 
@@ -310,11 +312,11 @@ export function stageForm(ctx, { stage, code }) {
 
   /** @param {string} text */
   function say(text, wrong = false) {
-    setText(said, text);
-    said.classList.toggle("lnb-sg-wrong", wrong);
+    setText(note, text);
+    note.classList.toggle("lnb-sg-wrong", wrong);
     for (const input of place.querySelectorAll("input")) {
-      const here = wrong && input.value.trim() && text.includes(input.value.trim().slice(0, 60));
-      if (here) input.setAttribute("aria-invalid", "true");
+      const culprit = wrong && input.value.trim() && text.includes(input.value.trim().slice(0, 60));
+      if (culprit) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     }
   }

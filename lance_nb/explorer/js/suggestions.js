@@ -25,7 +25,7 @@ export function suggestions(input, label, chosen, word) {
   });
   /** @type {{name: string, type: string}[]} */
   let offered = [];
-  let at = 0;
+  let cursor = 0;
   let moved = false;
   let left = false; // by Enter or Escape: what is offered after that comes too late
   for (const [name, value] of [
@@ -39,7 +39,7 @@ export function suggestions(input, label, chosen, word) {
   /** @param {{name: string, type: string}[]} lines */
   function offer(lines) {
     offered = lines;
-    at = 0;
+    cursor = 0;
     moved = false;
     show(
       list,
@@ -70,7 +70,7 @@ export function suggestions(input, label, chosen, word) {
 
   function mark() {
     if (list.hidden) input.removeAttribute("aria-activedescendant");
-    else input.setAttribute("aria-activedescendant", list.children[at].id);
+    else input.setAttribute("aria-activedescendant", list.children[cursor].id);
   }
 
   /** @param {number} index */
@@ -101,13 +101,13 @@ export function suggestions(input, label, chosen, word) {
     if (list.hidden) return false;
     const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (by) {
-      list.children[at].setAttribute("aria-selected", "false");
+      list.children[cursor].setAttribute("aria-selected", "false");
       moved = true;
-      at = (at + by + offered.length) % offered.length;
-      list.children[at].setAttribute("aria-selected", "true");
-      list.children[at].scrollIntoView({ block: "nearest" });
+      cursor = (cursor + by + offered.length) % offered.length;
+      list.children[cursor].setAttribute("aria-selected", "true");
+      list.children[cursor].scrollIntoView({ block: "nearest" });
       mark();
-    } else if (event.key === "Enter" || event.key === "Tab") take(at);
+    } else if (event.key === "Enter" || event.key === "Tab") take(cursor);
     else if (event.key === "Escape") offer([]);
     else return false;
     event.preventDefault();

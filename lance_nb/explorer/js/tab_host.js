@@ -113,11 +113,11 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
     if (!view || view.button.hidden) return false;
     if (id !== active) views.get(active)?.view?.hidden?.();
     active = id;
-    for (const one of views.values()) {
-      const chosen = one === view;
-      one.button.setAttribute("aria-selected", String(chosen));
-      one.button.setAttribute("tabindex", chosen ? "0" : "-1");
-      one.panel.hidden = !chosen;
+    for (const opened of views.values()) {
+      const chosen = opened === view;
+      opened.button.setAttribute("aria-selected", String(chosen));
+      opened.button.setAttribute("tabindex", chosen ? "0" : "-1");
+      opened.panel.hidden = !chosen;
     }
     if (view.mounted) {
       for (const refresh of view.stale) refresh();
@@ -167,11 +167,11 @@ export function tabHost(bar, panels, tabs, ctx, changed) {
   /** @param {KeyboardEvent} event */
   function onKey(event) {
     const ids = tabs.map((tab) => tab.id).filter((id) => !views.get(id)?.button.hidden);
-    const at = ids.indexOf(active);
+    const index = ids.indexOf(active);
     /** @type {Record<string, number>} */
     const keys = {
-      ArrowLeft: (at + ids.length - 1) % ids.length,
-      ArrowRight: (at + 1) % ids.length,
+      ArrowLeft: (index + ids.length - 1) % ids.length,
+      ArrowRight: (index + 1) % ids.length,
       Home: 0,
       End: ids.length - 1,
     };
@@ -238,18 +238,18 @@ export async function loadViews(kernel, entry, again) {
   const views = held.get(entry);
   if (views) return views;
   if (kernel.state === "static" && !kernel.isLost) throw failure(NO_KERNEL);
-  const given = new Promise((_resolve, reject) => {
+  const failed = new Promise((_resolve, reject) => {
     forget = kernel.onState((state) => {
       if (state === "static" && !kernel.isLost) reject(failure(NO_KERNEL));
     });
   });
   try {
     const request = kernel.ask("views.load", { entry, again });
-    const { result } = await Promise.race([request, given]);
+    const { result } = await Promise.race([request, failed]);
     const late = new Promise((_resolve, reject) => {
       timer = setTimeout(() => reject(failure(NO_MODULE)), LONGEST_MS);
     });
-    return await Promise.race([placeOf(result.key).views, given, late]);
+    return await Promise.race([placeOf(result.key).views, failed, late]);
   } finally {
     clearTimeout(timer);
     forget();
@@ -287,8 +287,8 @@ export function modeSwitch(ctx, active) {
   function paint() {
     const diff = active() === "changes";
     if (!diff) back = active();
-    choices.forEach((choice, at) =>
-      choice.setAttribute("aria-pressed", String(diff === (at === 1))),
+    choices.forEach((choice, index) =>
+      choice.setAttribute("aria-pressed", String(diff === (index === 1))),
     );
     const { a, b } = ctx.range.get();
     words.textContent = diff ? `${placeLabel(a)} → ${placeLabel(b)}` : "";

@@ -13,15 +13,17 @@ const MOST = 210;
  */
 function spots(tags, places, end) {
   return tags
-    .map((tag, at) => {
+    .map((tag, index) => {
       const need = Math.min(MOST, BESIDE + LETTER * tag.names.join(", ").length);
-      return { need, right: (places[at + 1] ?? end) - places[at] - 4 };
+      return { need, right: (places[index + 1] ?? end) - places[index] - 4 };
     })
-    .map(({ need, right }, at, all) => {
-      const last = at === all.length - 1;
+    .map(({ need, right }, index, all) => {
+      const last = index === all.length - 1;
       // Only the last one may turn round: it knows what the one before has taken.
-      const before = at ? places[at - 1] + Math.min(all[at - 1].need, all[at - 1].right) + 6 : 0;
-      const left = places[at] - before;
+      const before = index
+        ? places[index - 1] + Math.min(all[index - 1].need, all[index - 1].right) + 6
+        : 0;
+      const left = places[index] - before;
       const flip = last && need > right && left > right;
       return { flip, room: Math.min(need, flip ? left : right) };
     });
@@ -34,8 +36,8 @@ function spots(tags, places, end) {
  */
 export function tagFlags(lane, middle, end, go) {
   const places = lane.tags.map((tag) => middle(tag.version));
-  return spots(lane.tags, places, end).map(({ flip, room }, at) => {
-    const { version, names, pins } = lane.tags[at];
+  return spots(lane.tags, places, end).map(({ flip, room }, index) => {
+    const { version, names, pins } = lane.tags[index];
     const all = names.join(", ");
     const words =
       BESIDE + LETTER * all.length > room && names.length > 1
@@ -53,7 +55,7 @@ export function tagFlags(lane, middle, end, go) {
       h("span", { "aria-hidden": "true" }, pins ? "⊙" : "⚑"),
       room >= Math.min(LEAST, BESIDE + LETTER * words.length) ? h("em", {}, words) : null,
     );
-    flag.style.left = `${places[at]}px`;
+    flag.style.left = `${places[index]}px`;
     flag.style.top = `${lane.top}px`;
     flag.style.maxWidth = `${Math.max(16, Math.ceil(room))}px`;
     return flag;

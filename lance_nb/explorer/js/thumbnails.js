@@ -39,7 +39,7 @@ export function thumbnails(ctx, store, changed, refill) {
    * @type {Map<string, ImageBitmap | null>} by "row:column" a small picture, or null where there is
    *   none
    */
-  let kept = new Map();
+  let bitmaps = new Map();
   /** @type {Lnb.Args | null} */
   let place = null;
   let sight = { first: 0, last: 0 };
@@ -53,21 +53,21 @@ export function thumbnails(ctx, store, changed, refill) {
   }
 
   function forget() {
-    for (const one of kept.values()) one?.close();
-    kept = new Map();
+    for (const bitmap of bitmaps.values()) bitmap?.close();
+    bitmaps = new Map();
   }
   ctx.onClose(forget);
 
   /** @param {string} key @param {ImageBitmap | null} picture */
   function keep(key, picture) {
-    kept.get(key)?.close();
-    kept.set(key, picture);
-    if (kept.size <= MAX_KEPT) return;
-    for (const [oldest, old] of kept) {
+    bitmaps.get(key)?.close();
+    bitmaps.set(key, picture);
+    if (bitmaps.size <= MAX_KEPT) return;
+    for (const [oldest, old] of bitmaps) {
       const row = Number.parseInt(oldest, 10);
       if (row >= sight.first && row < sight.last) continue; // it would be asked for again at once
       old?.close();
-      kept.delete(oldest);
+      bitmaps.delete(oldest);
       break;
     }
   }
@@ -80,7 +80,7 @@ export function thumbnails(ctx, store, changed, refill) {
   function missing(first, last, columns) {
     for (const column of columns) {
       /** @param {number} row */
-      const lacks = (row) => store.cell(row, column)?.picture && !kept.has(`${row}:${column}`);
+      const lacks = (row) => store.cell(row, column)?.picture && !bitmaps.has(`${row}:${column}`);
       for (let row = first; row < last; row += 1) {
         if (!lacks(row)) continue;
         let stop = row + 1;
@@ -91,19 +91,19 @@ export function thumbnails(ctx, store, changed, refill) {
     return null;
   }
 
-  /** @param {Lnb.Answer} answer @param {Run} run @param {Lnb.Args | null} asked */
-  async function arrived({ result, buffers }, { row, count, column }, asked) {
+  /** @param {Lnb.Answer} answer @param {Run} run @param {Lnb.Args | null} placeThen */
+  async function arrived({ result, buffers }, { row, count, column }, placeThen) {
     /** @type {(ImageBitmap | null)[]} */
     const pictures = await Promise.all(
-      result.thumbs.map((/** @type {About} */ about, /** @type {number} */ at) =>
-        small(about, buffers[at]),
+      result.thumbs.map((/** @type {About} */ about, /** @type {number} */ index) =>
+        small(about, buffers[index]),
       ),
     );
-    if (asked !== place) return pictures.forEach((one) => one?.close());
-    for (let at = row; at < row + count; at += 1)
-      if (!kept.has(`${at}:${column}`)) keep(`${at}:${column}`, null);
-    result.thumbs.forEach((/** @type {About} */ about, /** @type {number} */ at) =>
-      keep(`${about.at}:${column}`, pictures[at]),
+    if (placeThen !== place) return pictures.forEach((bitmap) => bitmap?.close());
+    for (let index = row; index < row + count; index += 1)
+      if (!bitmaps.has(`${index}:${column}`)) keep(`${index}:${column}`, null);
+    result.thumbs.forEach((/** @type {About} */ about, /** @type {number} */ index) =>
+      keep(`${about.at}:${column}`, pictures[index]),
     );
     underWay = "";
     return changed();
@@ -126,19 +126,19 @@ export function thumbnails(ctx, store, changed, refill) {
       sight = { first, last };
       if (ctx.kernel.state !== "live") return;
       if (columns.some((column) => store.column(column)?.pictures)) toggle.hidden = false;
-      const wanted = shown && !toggle.hidden ? missing(first, last, columns) : null;
-      const key = JSON.stringify(wanted);
-      if (!wanted || key === underWay) return;
+      const missingRun = shown && !toggle.hidden ? missing(first, last, columns) : null;
+      const key = JSON.stringify(missingRun);
+      if (!missingRun || key === underWay) return;
       underWay = key;
-      const asked = place;
+      const placeThen = place;
       request(
         "rows.thumbs",
-        { ...place, ...wanted },
-        (answer) => arrived(answer, wanted, asked),
+        { ...place, ...missingRun },
+        (answer) => arrived(answer, missingRun, placeThen),
         () => {
-          if (asked !== place) return; // of rows that are not shown any more
-          for (let at = 0; at < wanted.count; at += 1)
-            keep(`${wanted.row + at}:${wanted.column}`, null);
+          if (placeThen !== place) return; // of rows that are not shown any more
+          for (let index = 0; index < missingRun.count; index += 1)
+            keep(`${missingRun.row + index}:${missingRun.column}`, null);
           underWay = "";
           changed(); // the next ones are asked for
         },
@@ -150,7 +150,7 @@ export function thumbnails(ctx, store, changed, refill) {
      * @param {Lnb.Column | undefined} column @param {number} row @param {number} index
      */
     fill(cell, value, column, row, index) {
-      const picture = shown && value?.picture ? kept.get(`${row}:${index}`) : null;
+      const picture = shown && value?.picture ? bitmaps.get(`${row}:${index}`) : null;
       if (!picture) {
         const words = fillCell(cell, value, column);
         // While a picture is on its way, the cell is filled again.

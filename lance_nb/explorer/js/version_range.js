@@ -15,11 +15,11 @@ export function versionRange(ctx) {
   /** @type {{a: Lnb.Place | null, b: Lnb.Place | null} | null} both handles while one is dragged */
   let moving = null;
 
-  const here = () => ({ branch: ctx.screen().branch ?? null, version: ctx.screen().version });
+  const current = () => ({ branch: ctx.screen().branch ?? null, version: ctx.screen().version });
   /** @type {Lnb.VersionRange} */
   const range = {
     get() {
-      const b = moving?.b ?? here();
+      const b = moving?.b ?? current();
       return { a: moving?.a ?? pinned ?? versionBefore(ctx.screen().timeline, b), b };
     },
     get pinned() {
@@ -87,23 +87,23 @@ export function versionRange(ctx) {
  * @param {Lnb.Timeline | undefined} timeline @param {Lnb.Place} place @returns {Lnb.Place | null}
  */
 export function versionBefore(timeline, { branch, version }) {
-  const lane = timeline?.lanes?.find((one) => (one.branch ?? null) === branch);
+  const lane = timeline?.lanes?.find((lane_) => (lane_.branch ?? null) === branch);
   if (!lane) return null;
-  let found = null;
+  let match = null;
   for (const [first, length] of lane.runs) {
     if (first >= version) break;
-    found = Math.min(version - 1, first + length - 1);
+    match = Math.min(version - 1, first + length - 1);
   }
-  if (found !== null) return { branch, version: found };
+  if (match !== null) return { branch, version: match };
   return lane.fork ? { branch: lane.fork[0] ?? null, version: lane.fork[1] } : null;
 }
 
-/** @param {Lnb.Place | null | undefined} one @param {Lnb.Place | null | undefined} other */
-export function samePlace(one, other) {
+/** @param {Lnb.Place | null | undefined} left @param {Lnb.Place | null | undefined} other */
+export function samePlace(left, other) {
   return (
-    Boolean(one && other) &&
-    one?.version === other?.version &&
-    (one?.branch ?? null) === (other?.branch ?? null)
+    Boolean(left && other) &&
+    left?.version === other?.version &&
+    (left?.branch ?? null) === (other?.branch ?? null)
   );
 }
 

@@ -118,11 +118,11 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     model.off("change:screen", repaint);
     painters.clear(); // a model that is firing still calls what was just taken off
   });
-  const said = onScreen(kernel, root, () => {
+  const unsubscribe = onScreen(kernel, root, () => {
     const { branch, version } = model.get("screen");
     return { branch: branch ?? null, version: version ?? null };
   });
-  closing.push(said.close);
+  closing.push(unsubscribe.close);
   /** @type {Omit<Context, "range" | "rows">} */
   const context = {
     kernel,
@@ -136,8 +136,9 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     },
     refresh(parts) {
       patch = { ...patch, ...parts };
-      for (const { paint, parts: wanted } of painters) {
-        if (!wanted || wanted.some((name) => name in parts)) paint(context.screen(), true);
+      for (const { paint, parts: painterParts } of painters) {
+        if (!painterParts || painterParts.some((name) => name in parts))
+          paint(context.screen(), true);
       }
     },
     travel: (args) => travelTo(args, () => {}),
@@ -150,7 +151,7 @@ function makeContext(model, kernel, { closing, live, problem, root }) {
     announce(text) {
       live.textContent = text;
     },
-    describe: said.describe,
+    describe: unsubscribe.describe,
     onClose: (work) => closing.push(work),
   };
   /** @param {Lnb.Args} args @param {() => void} arrived */

@@ -13,8 +13,8 @@ const PAGE = Symbol.for("lance_nb.views");
 export function placeOf(key) {
   const page = /** @type {Page} */ (globalThis);
   const places = (page[PAGE] ??= new Map());
-  const known = places.get(key);
-  if (known) return known;
+  const stored = places.get(key);
+  if (stored) return stored;
   /** @type {ViewPlace["put"]} */
   let put = () => {};
   /** @type {Promise<Lnb.Widget>} */

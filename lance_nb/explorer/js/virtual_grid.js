@@ -13,7 +13,8 @@ const HOLD_MS = 60;
 let instances = 0;
 
 /** @param {number} from @param {number} to exclusive */
-const range = (from, to) => Array.from({ length: Math.max(0, to - from) }, (_, at) => from + at);
+const range = (from, to) =>
+  Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
 
 /**
  * @typedef {Object} GridOptions
@@ -178,9 +179,9 @@ export function virtualGrid(
    */
   function learnWidths() {
     const [before, width] = [widths.left(state.column), widths.of(state.column)];
-    const kept = unlearned.length > 0 && before > 0 && wasInSight();
+    const wasFocused = unlearned.length > 0 && before > 0 && wasInSight();
     for (const page of unlearned.splice(0)) widths.learn(page);
-    if (!kept || (widths.left(state.column) === before && widths.of(state.column) === width))
+    if (!wasFocused || (widths.left(state.column) === before && widths.of(state.column) === width))
       return;
     spacer.style.width = `${sizes.gutter + widths.total(state.numColumns)}px`;
     bringColumn();
@@ -236,19 +237,19 @@ export function virtualGrid(
     number.style.width = `${sizes.gutter}px`;
     if (words) number.setAttribute("aria-label", words);
     setText(number, text);
-    const wanted = columns.length;
-    while (line.children.length - 1 < wanted)
+    const numColumns = columns.length;
+    while (line.children.length - 1 < numColumns)
       line.append(h("div", { class: "lnb-cell", role: "gridcell" }));
-    for (let at = 1; at < line.children.length; at += 1) {
-      const cell = /** @type {Lnb.Recycled} */ (line.children[at]);
-      if (at > wanted) {
+    for (let cellIndex = 1; cellIndex < line.children.length; cellIndex += 1) {
+      const cell = /** @type {Lnb.Recycled} */ (line.children[cellIndex]);
+      if (cellIndex > numColumns) {
         retire(cell);
         continue;
       }
-      const index = columns[at - 1];
+      const index = columns[cellIndex - 1];
       cell.hidden = false;
       paintCell(cell, row, index, index < stuck);
-      cell.style.transform = places[at - 1];
+      cell.style.transform = places[cellIndex - 1];
       cell.style.width = `${widths.of(index)}px`;
     }
   }
@@ -269,10 +270,10 @@ export function virtualGrid(
       cell.id = `${uid}-${row}-${index}`;
       cell.setAttribute("aria-colindex", String(index + 2));
     }
-    const here = row === state.row && index === state.column ? " lnb-here" : "";
+    const marker = row === state.row && index === state.column ? " lnb-here" : "";
     const stuck = isStuck ? " lnb-pinned" : "";
     const chosen = isChosen(index) ? " lnb-chosen" : "";
-    cell.className = `lnb-cell ${cell.lnb.look}${here}${chosen}${stuck}${mark(row, index)}`;
+    cell.className = `lnb-cell ${cell.lnb.look}${marker}${chosen}${stuck}${mark(row, index)}`;
   }
 
   /** Rows that fit whole. */

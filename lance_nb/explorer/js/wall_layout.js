@@ -51,10 +51,10 @@ export function wallLayout(sections, width, room, size) {
     topOf: (scrolled) => scrolled * ratio,
     /** Height on the wall -> pixels to scroll to. @param {number} y */
     scrollOf: (y) => Math.max(0, y) / ratio,
-    /** @param {number} section @param {number} at @returns {Spot} */
-    spot(section, at) {
-      const y = firstLine(section) + Math.floor(at / across) * tall;
-      return { section, at, x: (at % across) * (size + GAP), y };
+    /** @param {number} section @param {number} index @returns {Spot} */
+    spot(section, index) {
+      const y = firstLine(section) + Math.floor(index / across) * tall;
+      return { section, at: index, x: (index % across) * (size + GAP), y };
     },
     /** The sections and tiles between two heights. @param {number} top @param {number} bottom */
     inSight(top, bottom) {
@@ -72,7 +72,7 @@ export function wallLayout(sections, width, room, size) {
           sections[section].count,
           Math.max(0, Math.ceil((bottom - begin) / tall)) * across,
         );
-        for (let at = first; at < stop; at += 1) spots.push(layout.spot(section, at));
+        for (let index = first; index < stop; index += 1) spots.push(layout.spot(section, index));
       }
       return { spots, titles };
     },
@@ -80,17 +80,17 @@ export function wallLayout(sections, width, room, size) {
      * The tile that a key leads to.
      * @param {{section: number, at: number}} from @param {string} key
      */
-    step({ section, at }, key) {
+    step({ section, at: tileIndex }, key) {
       const count = sections[section]?.count ?? 0;
       const page = Math.max(1, Math.floor(room / tall)) * across;
       /** @type {Record<string, number>} */
       const moves = {
-        ArrowRight: at + 1,
-        ArrowLeft: at - 1,
-        ArrowDown: at + across,
-        ArrowUp: at - across,
-        PageDown: at + page,
-        PageUp: at - page,
+        ArrowRight: tileIndex + 1,
+        ArrowLeft: tileIndex - 1,
+        ArrowDown: tileIndex + across,
+        ArrowUp: tileIndex - across,
+        PageDown: tileIndex + page,
+        PageUp: tileIndex - page,
       };
       if (key === "Home") return { section: 0, at: 0 };
       if (key === "End") {
@@ -100,21 +100,22 @@ export function wallLayout(sections, width, room, size) {
       const to = moves[key];
       if (to === undefined) return null;
       if (to >= 0 && to < count) return { section, at: to };
-      const column = at % across;
+      const column = tileIndex % across;
       if (to >= count) {
         // Below a last line that is short its end is next.
         const lastLine = Math.floor((count - 1) / across);
-        if (key !== "ArrowRight" && Math.floor(at / across) < lastLine)
+        if (key !== "ArrowRight" && Math.floor(tileIndex / across) < lastLine)
           return { section, at: count - 1 };
         if (section + 1 >= sections.length) return { section, at: Math.max(0, count - 1) };
         const first = key === "ArrowRight" ? 0 : column;
         return { section: section + 1, at: Math.min(first, sections[section + 1].count - 1) };
       }
-      if (section === 0) return { section, at: key === "ArrowLeft" ? 0 : Math.min(at, across - 1) };
+      if (section === 0)
+        return { section, at: key === "ArrowLeft" ? 0 : Math.min(tileIndex, across - 1) };
       const before = sections[section - 1].count;
       const lastBegin = Math.floor((before - 1) / across) * across;
-      const there = key === "ArrowLeft" ? before - 1 : Math.min(lastBegin + column, before - 1);
-      return { section: section - 1, at: Math.max(0, there) };
+      const nextIndex = key === "ArrowLeft" ? before - 1 : Math.min(lastBegin + column, before - 1);
+      return { section: section - 1, at: Math.max(0, nextIndex) };
     },
   };
   return layout;

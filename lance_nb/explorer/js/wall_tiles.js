@@ -27,7 +27,7 @@ const MOST_TILES = 20_000; // captions and the like, without pictures
 export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
   const request = ctx.kernel.line({ quiet: true });
   /** @type {Map<string, Tile>} by section and row, the one used last at the end */
-  let kept = new Map();
+  let tiles = new Map();
   let spent = 0;
   let turn = 0;
   let underWay = "";
@@ -41,8 +41,8 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
   function forget() {
     turn += 1;
     underWay = "";
-    for (const { bitmaps } of kept.values()) for (const one of bitmaps) one?.close();
-    kept = new Map();
+    for (const { bitmaps } of tiles.values()) for (const bitmap of bitmaps) bitmap?.close();
+    tiles = new Map();
     spent = 0;
     queue.length = 0;
   }
@@ -51,21 +51,21 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
   /** @param {string} key @param {Tile} tile */
   function keep(key, tile) {
     drop(key);
-    kept.set(key, tile);
+    tiles.set(key, tile);
     spent += tile.bytes;
-    for (const oldest of kept.keys()) {
-      if (spent <= MOST_PIXEL_BYTES && kept.size <= MOST_TILES) break;
+    for (const oldest of tiles.keys()) {
+      if (spent <= MOST_PIXEL_BYTES && tiles.size <= MOST_TILES) break;
       if (!inSight(oldest)) drop(oldest);
     }
   }
 
   /** @param {string} key */
   function drop(key) {
-    const tile = kept.get(key);
+    const tile = tiles.get(key);
     if (!tile) return;
-    for (const one of tile.bitmaps) one?.close();
+    for (const bitmap of tile.bitmaps) bitmap?.close();
     spent -= tile.bytes;
-    kept.delete(key);
+    tiles.delete(key);
   }
 
   /** Wait for one of the few decoders. @returns {Promise<void>} */
@@ -84,13 +84,13 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
   }
 
   /**
-   * @param {About} about @param {Lnb.Buffer} buffer @param {string} key @param {number} asked
+   * @param {About} about @param {Lnb.Buffer} buffer @param {string} key @param {number} turnThen
    * @returns {Promise<ImageBitmap | null>}
    */
-  async function decode(about, buffer, key, asked) {
+  async function decode(about, buffer, key, turnThen) {
     await turnOf();
     try {
-      if (asked !== turn || !inSight(key)) return null; // scrolled away
+      if (turnThen !== turn || !inSight(key)) return null; // scrolled away
       const most = size() * Math.min(2, globalThis.devicePixelRatio || 1);
       if (about.kind === "video") return await firstFrame(buffer, about.mime, most);
       const scale = Math.min(1, most / Math.max(about.width, about.height));
@@ -111,33 +111,36 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
   }
 
   /**
-   * @param {Source} source @param {Lnb.Answer} answer @param {number} asked
+   * @param {Source} source @param {Lnb.Answer} answer @param {number} turnThen
    * @param {{row: number, count: number, wanted: string}} run
    */
-  async function arrived(source, { result, buffers }, asked, run) {
-    if (asked !== turn) return;
+  async function arrived(source, { result, buffers }, turnThen, run) {
+    if (turnThen !== turn) return;
     learned(result);
     /** @type {About[][]} */
-    const rows = result.pairs ?? result.tiles.map((/** @type {About} */ one) => [one]);
-    let at = 0;
+    const rows = result.pairs ?? result.tiles.map((/** @type {About} */ tile) => [tile]);
+    let index = 0;
     await Promise.all(
       rows.map(async (abouts) => {
-        const mine = abouts.map((about) => (about.picture ? buffers[at++] : null));
+        const mine = abouts.map((about) => (about.picture ? buffers[index++] : null));
         if (abouts.some((about) => about.later)) return;
         const key = keyOf(source, abouts[0].row);
         const bitmaps = await Promise.all(
           abouts.map((about, side) => {
             const buffer = mine[side];
-            return buffer ? decode(about, buffer, key, asked) : null;
+            return buffer ? decode(about, buffer, key, turnThen) : null;
           }),
         );
         const isLost = abouts.some((about, side) => about.picture && !bitmaps[side] && !about.why);
-        if (asked !== turn || isLost) return bitmaps.forEach((one) => one?.close());
-        const bytes = bitmaps.reduce((sum, one) => sum + (one ? one.width * one.height * 4 : 0), 0);
+        if (turnThen !== turn || isLost) return bitmaps.forEach((bitmap) => bitmap?.close());
+        const bytes = bitmaps.reduce(
+          (sum, bitmap) => sum + (bitmap ? bitmap.width * bitmap.height * 4 : 0),
+          0,
+        );
         keep(key, { abouts, bitmaps, bytes });
       }),
     );
-    if (asked !== turn) return;
+    if (turnThen !== turn) return;
     // Fewer rows than promised: not asked for again.
     for (let row = run.row + rows.length; row < run.row + run.count; row += 1)
       keep(keyOf(source, row), { abouts: [{ ...NOTHING, row }], bitmaps: [null], bytes: 0 });
@@ -154,10 +157,10 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
     },
     /** @param {string} key */
     get(key) {
-      const tile = kept.get(key);
+      const tile = tiles.get(key);
       if (!tile) return null;
-      kept.delete(key);
-      kept.set(key, tile);
+      tiles.delete(key);
+      tiles.set(key, tile);
       return tile;
     },
     /**
@@ -166,7 +169,7 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
      */
     want(rows) {
       if (ctx.kernel.state !== "live") return;
-      const begin = rows.findIndex(({ source, row }) => !kept.has(keyOf(source, row)));
+      const begin = rows.findIndex(({ source, row }) => !tiles.has(keyOf(source, row)));
       if (begin < 0) return;
       const { source, row } = rows[begin];
       let count = 1;
@@ -174,20 +177,20 @@ export function wallTiles(ctx, { size, inSight, changed, failed, learned }) {
         count < AT_ONCE &&
         rows[begin + count]?.source.key === source.key &&
         rows[begin + count].row === row + count &&
-        !kept.has(keyOf(source, row + count))
+        !tiles.has(keyOf(source, row + count))
       )
         count += 1;
       const args = { ...source.args, row, count };
-      const wanted = JSON.stringify([source.type, args]);
-      if (wanted === underWay) return;
-      underWay = wanted;
-      const asked = turn;
+      const wantedRun = JSON.stringify([source.type, args]);
+      if (wantedRun === underWay) return;
+      underWay = wantedRun;
+      const turnThen = turn;
       request(
         source.type,
         args,
-        (answer) => arrived(source, answer, asked, { row, count, wanted }),
+        (answer) => arrived(source, answer, turnThen, { row, count, wanted: wantedRun }),
         (error) => {
-          if (asked === turn) failed(error);
+          if (turnThen === turn) failed(error);
         },
       );
     },

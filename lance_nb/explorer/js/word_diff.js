@@ -83,11 +83,12 @@ function walkedBack(old, now, trace, count) {
   for (let step = count; step > 0; step -= 1) {
     const far = trace[step - 1];
     /** @param {number} diagonal */
-    const at = (diagonal) => far[diagonal + step] ?? -1;
+    const reach = (diagonal) => far[diagonal + step] ?? -1;
     const diagonal = x - y;
-    const down = diagonal === -step || (diagonal !== step && at(diagonal - 1) < at(diagonal + 1));
+    const down =
+      diagonal === -step || (diagonal !== step && reach(diagonal - 1) < reach(diagonal + 1));
     const from = down ? diagonal + 1 : diagonal - 1;
-    const start = at(from);
+    const start = reach(from);
     const [left, top] = down ? [start, start - from + 1] : [start + 1, start - from];
     for (; x > left && y > top; x -= 1, y -= 1) parts.push([" ", old[x - 1]]);
     parts.push(down ? ["+", now[top - 1]] : ["-", old[left - 1]]);
@@ -105,29 +106,34 @@ function walkedBack(old, now, trace, count) {
  */
 function joined(parts) {
   /** @type {Parts} */
-  const found = [];
-  let [gone, come] = ["", ""];
+  const edits = [];
+  let [deleted, come] = ["", ""];
   const flush = () => {
-    if (gone) found.push(["-", gone]);
-    if (come) found.push(["+", come]);
-    [gone, come] = ["", ""];
+    if (deleted) edits.push(["-", deleted]);
+    if (come) edits.push(["+", come]);
+    [deleted, come] = ["", ""];
   };
   const filled = parts.filter(([, text]) => text);
-  filled.forEach(([sign, text], at) => {
-    if (sign === "-") gone += text;
+  filled.forEach(([sign, text], index) => {
+    if (sign === "-") deleted += text;
     else if (sign === "+") come += text;
-    else if ((gone || come) && !text.trim() && filled[at + 1] && filled[at + 1][0] !== " ") {
-      gone += text;
+    else if (
+      (deleted || come) &&
+      !text.trim() &&
+      filled[index + 1] &&
+      filled[index + 1][0] !== " "
+    ) {
+      deleted += text;
       come += text;
     } else {
       flush();
-      const last = found[found.length - 1];
+      const last = edits[edits.length - 1];
       if (last?.[0] === " ") last[1] += text;
-      else found.push([" ", text]);
+      else edits.push([" ", text]);
     }
   });
   flush();
-  return found;
+  return edits;
 }
 
 /**
@@ -135,9 +141,9 @@ function joined(parts) {
  * @param {Parts} parts @param {number} [around]
  */
 export function wordParts(parts, around = Infinity) {
-  return parts.map(([sign, text], at) => {
+  return parts.map(([sign, text], index) => {
     if (sign !== " ") return h(sign === "-" ? "del" : "ins", {}, text);
-    const [first, last] = [at === 0, at === parts.length - 1];
+    const [first, last] = [index === 0, index === parts.length - 1];
     if (text.length <= (first || last ? around : 2 * around)) return text;
     const [head, tail] = [first ? "" : text.slice(0, around), last ? "" : text.slice(-around)];
     return `${head}…${tail}`;

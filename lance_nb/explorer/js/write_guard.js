@@ -12,20 +12,20 @@ export function writeGuard(ctx) {
    *   element: HTMLElement}} Guarded
    */
   /** @type {Set<Guarded>} */
-  const known = new Set();
+  const guards = new Set();
 
-  /** @param {Guarded} one */
-  function paint(one) {
+  /** @param {Guarded} guard */
+  function paint(guard) {
     const { locked } = ctx.screen();
-    one.button.disabled = locked !== false || one.refused;
-    one.hint.textContent = locked === null ? "opened with read_only=True" : "open the lock first";
-    one.hint.hidden = locked === false || one.refused;
+    guard.button.disabled = locked !== false || guard.refused;
+    guard.hint.textContent = locked === null ? "opened with read_only=True" : "open the lock first";
+    guard.hint.hidden = locked === false || guard.refused;
   }
 
   ctx.onScreen(() => {
-    for (const one of known) {
-      if (one.element.isConnected) paint(one);
-      else known.delete(one);
+    for (const guard of guards) {
+      if (guard.element.isConnected) paint(guard);
+      else guards.delete(guard);
     }
   }, ["locked"]);
 
@@ -38,15 +38,15 @@ export function writeGuard(ctx) {
         label,
       );
       const hint = h("small", { class: "lnb-write-hint" });
-      const one = {
+      const guard = {
         button,
         hint,
         refused,
         element: h("span", { class: "lnb-write-place" }, button, hint),
       };
-      known.add(one);
-      paint(one);
-      return one.element;
+      guards.add(guard);
+      paint(guard);
+      return guard.element;
     },
   };
 }

@@ -16,7 +16,7 @@ export function mountBranches(el, ctx) {
   const status = h("p", { class: "lnb-br-status", role: "status" });
   const problem = h("div", {});
   const form = h("div", { class: "lnb-br-form" });
-  const found = h("small", { class: "lnb-br-found" });
+  const numFound = h("small", { class: "lnb-br-found" });
   /** @param {string} words @param {() => void} act @param {string} [title] */
   const button = (words, act, title) =>
     h("button", { class: "lnb-button", type: "button", title, on: { click: act } }, words);
@@ -51,7 +51,7 @@ export function mountBranches(el, ctx) {
       { class: "lnb-br-bar" },
       h("div", { class: "lnb-choices", role: "group", "aria-label": "list" }, kinds),
       filter,
-      found,
+      numFound,
       h(
         "span",
         { class: "lnb-br-acts" },
@@ -86,8 +86,8 @@ export function mountBranches(el, ctx) {
   /** @param {string} kind @param {string} [text] */
   function setKind(kind, text = filter.value) {
     filter.value = text;
-    kinds.forEach((one, at) =>
-      one.setAttribute("aria-pressed", String((at === 0) === (kind === "branch"))),
+    kinds.forEach((refKind, index) =>
+      refKind.setAttribute("aria-pressed", String((index === 0) === (kind === "branch"))),
     );
     list.set({ kind, text, sort: "name", descending: false });
   }
@@ -101,7 +101,7 @@ export function mountBranches(el, ctx) {
       matching < all && `${count(matching)} found`,
       damaged && `${plural(damaged, "tag")} cannot be read`,
     ];
-    setText(found, words.filter(Boolean).join(" · "));
+    setText(numFound, words.filter(Boolean).join(" · "));
   }
 
   /** @param {string} kind @param {string | null} name */
@@ -119,10 +119,10 @@ export function mountBranches(el, ctx) {
     }
   }
 
-  /** @param {string} kind @param {string} [at] */
-  function create(kind, at = placeText(ctx.screen())) {
+  /** @param {string} kind @param {string} [placeWords] */
+  function create(kind, placeWords = placeText(ctx.screen())) {
     showPage(false);
-    show(form, refForm(ctx, { kind, action: "create", at }, tools));
+    show(form, refForm(ctx, { kind, action: "create", at: placeWords }, tools));
     form.querySelector("input")?.focus();
   }
 

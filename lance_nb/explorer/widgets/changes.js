@@ -41,7 +41,7 @@ export function mountChanges(el, ctx) {
   const picker = keyPicker(ctx, { choose: setKey, of: () => ctx.range.get().b });
   const chips = changeChips(choose, `${uid}-level`);
   const place = h("div", { class: "lnb-ch-place", role: "tabpanel", id: `${uid}-level` });
-  const said = h("div", { class: "lnb-ch-said" });
+  const note = h("div", { class: "lnb-ch-said" });
   const head = h(
     "div",
     { class: "lnb-ch-head" },
@@ -57,10 +57,10 @@ export function mountChanges(el, ctx) {
     reason,
     picker.element,
   );
-  el.append(h("div", { class: "lnb-changes" }, head, chips.element, said, place));
+  el.append(h("div", { class: "lnb-changes" }, head, chips.element, note, place));
 
-  const given = ctx.screen().compare ?? null; // of a view by itself: what it was asked to compare
-  if (given?.a) ctx.range.set({ a: given.a }, {});
+  const compared = ctx.screen().compare ?? null; // what a view by itself was asked to compare
+  if (compared?.a) ctx.range.set({ a: compared.a }, {});
   /**
    * @typedef {{element: HTMLElement, begin: (all?: boolean) => void, stop: () => void,
    *   lines?: Lnb.CodeLines}} LevelView
@@ -69,7 +69,7 @@ export function mountChanges(el, ctx) {
    *   begun: Set<string>, visible: boolean, exact: Lnb.Json, dragged: string | null}}
    */
   const state = {
-    key: given?.key ?? null,
+    key: compared?.key ?? null,
     counts: null,
     ready: null,
     shown: "",
@@ -154,7 +154,7 @@ export function mountChanges(el, ctx) {
     request("changes.counts", range, take, (error) => {
       state.counts = null;
       say(""); // what is shown is not what is asked for
-      show(said, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(note, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     });
     return undefined;
   }
@@ -162,13 +162,14 @@ export function mountChanges(el, ctx) {
   /** The first level in which something differs. */
   const firstLevel = (/** @type {{chips: Chip[]}} */ { chips: models }) =>
     models.find(
-      (one) => one.id !== "transactions" && (one.added || one.removed || one.changed || one.note),
+      (chip) =>
+        chip.id !== "transactions" && (chip.added || chip.removed || chip.changed || chip.note),
     )?.id ?? "transactions";
 
   function calm() {
     place.classList.remove("lnb-ch-stale");
     place.hidden = false;
-    show(said);
+    show(note);
   }
 
   /**
@@ -183,7 +184,7 @@ export function mountChanges(el, ctx) {
     if (some) chips.choose(null);
     if (words)
       show(
-        said,
+        note,
         h("p", { class: "lnb-empty" }, h("b", {}, words), hint ? h("span", {}, hint) : null),
       );
     ctx.code(null);
@@ -195,13 +196,13 @@ export function mountChanges(el, ctx) {
     swap.disabled = !a || samePlace(a, b);
   }
 
-  /** @param {string} name @param {Lnb.Place | null} at */
-  function end(name, at) {
+  /** @param {string} name @param {Lnb.Place | null} placeWords */
+  function end(name, placeWords) {
     return h(
       "span",
       { class: `lnb-ch-end lnb-ch-end-${name.toLowerCase()}` },
       h("b", { "aria-hidden": "true" }, name),
-      h("span", {}, at ? placeLabel(at) : "–"),
+      h("span", {}, placeWords ? placeLabel(placeWords) : "–"),
     );
   }
 
@@ -214,7 +215,7 @@ export function mountChanges(el, ctx) {
       exact && (!dragged || dragged === shown) ? exactly(counts.chips, exact) : counts.chips;
     chips.paint(models);
     const { a, b } = pair();
-    const rows = models.find((/** @type {Chip} */ one) => one.id === "rows");
+    const rows = models.find((/** @type {Chip} */ chip) => chip.id === "rows");
     if (rows && placeLabel(a) === counts.a && placeLabel(b) === counts.b)
       ctx.range.compare(a, b, rows);
   }
@@ -232,7 +233,9 @@ export function mountChanges(el, ctx) {
     reason.textContent = counts.identity.reason;
     reason.hidden =
       counts.identity.kind !== "address" ||
-      !counts.chips.some((/** @type {Chip} */ one) => one.id === "rows" && (one.bound || one.note));
+      !counts.chips.some(
+        (/** @type {Chip} */ chip) => chip.id === "rows" && (chip.bound || chip.note),
+      );
     paintFork(counts.fork);
   }
 
@@ -273,7 +276,7 @@ export function mountChanges(el, ctx) {
     } catch (error) {
       state.shown = "";
       say("");
-      show(said, ctx.problem(/** @type {Lnb.Failure} */ (error)));
+      show(note, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
@@ -302,7 +305,7 @@ export function mountChanges(el, ctx) {
     calm();
     chips.choose(level);
     const view = state.views.get(level) ?? viewOf(level);
-    for (const [name, one] of state.views) one.element.hidden = name !== level;
+    for (const [name, view] of state.views) view.element.hidden = name !== level;
     place.setAttribute("aria-labelledby", chips.idOf(level));
     if (state.begun.has(level)) return ctx.code(view.lines ?? null);
     state.begun.add(level);
@@ -320,10 +323,10 @@ export function mountChanges(el, ctx) {
     return view;
   }
 
-  /** The rows were counted: the chip tells exact numbers. @param {Lnb.Json} found */
-  function rowsCounted(found) {
-    if (!found.is_finished) return;
-    state.exact = found;
+  /** The rows were counted: the chip tells exact numbers. @param {Lnb.Json} result */
+  function rowsCounted(result) {
+    if (!result.is_finished) return;
+    state.exact = result;
     paintChips();
   }
 

@@ -18,13 +18,13 @@ export function mountDeletions(el, ctx) {
   });
   const body = h("div", {});
   const placeNow = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
-  let wanted = ctx.screen().fragment ?? null;
-  ctx.describe("deletions", () => ({ fragment: wanted }));
+  let chosen = ctx.screen().fragment ?? null;
+  ctx.describe("deletions", () => ({ fragment: chosen }));
   el.append(storageFrame("deleted rows", h("p", {}, "fragment ", choice), body));
 
   /** @param {number} id */
   async function draw(id) {
-    wanted = id;
+    chosen = id;
     const place = placeNow();
     try {
       const { result } = await ctx.kernel.ask("storage.fragment", { ...place, fragment: id });
@@ -41,21 +41,23 @@ export function mountDeletions(el, ctx) {
     if (ctx.kernel.state === "static") return show(body, needsKernel());
     try {
       const { result } = await ctx.kernel.ask("storage.deleted", placeNow());
-      const known = result.most.some((/** @type {Deleted} */ one) => one.id === wanted);
-      const lines = result.most.map((/** @type {Deleted} */ one) =>
+      const isListed = result.most.some(
+        (/** @type {Deleted} */ fragment) => fragment.id === chosen,
+      );
+      const lines = result.most.map((/** @type {Deleted} */ fragment) =>
         h(
           "option",
-          { value: String(one.id), selected: one.id === wanted },
-          `${one.id}: ${count(one.deleted)} of ${plural(one.rows, "row")} deleted, ` +
-            percent(one.deleted, one.rows),
+          { value: String(fragment.id), selected: fragment.id === chosen },
+          `${fragment.id}: ${count(fragment.deleted)} of ${plural(fragment.rows, "row")}` +
+            ` deleted, ${percent(fragment.deleted, fragment.rows)}`,
         ),
       );
-      if (wanted !== null && !known)
-        lines.unshift(h("option", { value: String(wanted), selected: true }, String(wanted)));
+      if (chosen !== null && !isListed)
+        lines.unshift(h("option", { value: String(chosen), selected: true }, String(chosen)));
       show(choice, lines);
-      if (wanted === null && !result.most.length)
+      if (chosen === null && !result.most.length)
         return show(body, h("p", { class: "lnb-st-well" }, "No row of this version is deleted."));
-      return draw(wanted ?? result.most[0].id);
+      return draw(chosen ?? result.most[0].id);
     } catch (error) {
       return show(body, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }

@@ -221,29 +221,29 @@ export function mountEmbeddingMap(el, ctx) {
   /** Place the rows of the version shown, unless they are there. */
   async function load() {
     if (ctx.kernel.state === "static") return;
-    const at = place();
+    const current = place();
     const turn = (now.turn += 1);
     try {
-      const { result: columns } = await ctx.kernel.ask("map.columns", at);
+      const { result: columns } = await ctx.kernel.ask("map.columns", current);
       if (turn !== now.turn) return;
       takeColumns(columns);
       if (!now.column) {
         setText(status, "This version has no column of vectors of a fixed length.");
         return;
       }
-      const what = JSON.stringify([at, now.column, now.layout]);
-      if (what === placed) {
+      const signature = JSON.stringify([current, now.column, now.layout]);
+      if (signature === placed) {
         // Back at what is shown, before another version was placed.
         now.running?.cancel();
         if (now.compares && !now.counts) compare();
         return;
       }
       const { column, colour, sized, layout } = now;
-      const args = { ...at, column, colour, size: sized, layout };
+      const args = { ...current, column, colour, size: sized, layout };
       const { result } = await work("map.place", args);
       if (turn !== now.turn) return;
       const isNew = now.map?.column !== result.column || now.map?.layout !== layout;
-      placed = what;
+      placed = signature;
       await take(result, turn, isNew);
       if (turn === now.turn && now.labelled !== null) await label();
       if (turn === now.turn && now.compares) compare();
@@ -269,8 +269,8 @@ export function mountEmbeddingMap(el, ctx) {
     const on = !columns.kept.includes(column);
     try {
       const { result } = await ctx.kernel.ask("map.keep", { key, on });
-      const others = columns.kept.filter((/** @type {string} */ one) => one !== column);
-      columns.kept = result.kept ? [...others, column] : others;
+      const otherColumns = columns.kept.filter((/** @type {string} */ name) => name !== column);
+      columns.kept = result.kept ? [...otherColumns, column] : otherColumns;
       ctx.announce(result.kept ? "The layout is kept" : "The layout is no longer kept");
       paintKeep();
     } catch (error) {
@@ -310,14 +310,16 @@ export function mountEmbeddingMap(el, ctx) {
     const isFirst = now.columns === null;
     now.columns = columns;
     const has = (/** @type {Named[]} */ list, /** @type {string | null} */ raw) =>
-      list.some((one) => one.raw === raw);
+      list.some((column) => column.raw === raw);
     if (!has(names, now.column)) now.column = names[0]?.raw ?? "";
     if (isFirst) now.colour = guess(others);
-    const stored = columns.stored.map((/** @type {Lnb.Json} */ one) => ({
-      raw: STORED + one.raw,
-      label: `coordinates in ${one.label}`,
+    const stored = columns.stored.map((/** @type {Lnb.Json} */ column) => ({
+      raw: STORED + column.raw,
+      label: `coordinates in ${column.label}`,
     }));
-    const own = columns.stored.find((/** @type {Lnb.Json} */ one) => one.vector === now.column);
+    const own = columns.stored.find(
+      (/** @type {Lnb.Json} */ column) => column.vector === now.column,
+    );
     if (isFirst && own) now.layout = STORED + own.raw;
     else if (isFirst && columns.kept.includes(now.column)) now.layout = NEIGHBOURS;
     // A version before the column came is placed by it all the same.
@@ -340,8 +342,8 @@ export function mountEmbeddingMap(el, ctx) {
 
   /** A column that looks like a label. @param {Named[]} names */
   function guess(names) {
-    const known = ["label", "class", "category", "species", "cluster", "kind", "split"];
-    return names.find(({ raw }) => known.includes(raw.toLowerCase()))?.raw ?? null;
+    const labelNames = ["label", "class", "category", "species", "cluster", "kind", "split"];
+    return names.find(({ raw }) => labelNames.includes(raw.toLowerCase()))?.raw ?? null;
   }
 
   /**
@@ -468,8 +470,8 @@ export function mountEmbeddingMap(el, ctx) {
       canvas.change({ removed: numbers(buffers[1]), moves: numbers(buffers[2]) });
       paintSide();
       setText(status, `${result.a} → ${result.b}: ${result.words}.`);
-      const said = CHANGES.map(({ kind }) => `${count(result.counts[kind])} ${kind}`).join(", ");
-      ctx.announce(said);
+      const words_ = CHANGES.map(({ kind }) => `${count(result.counts[kind])} ${kind}`).join(", ");
+      ctx.announce(words_);
     } catch (error) {
       if (turn === now.turn) fail(error, compare);
     }
@@ -542,12 +544,12 @@ export function mountEmbeddingMap(el, ctx) {
   async function group(kind, code = 0) {
     try {
       const { result } = await ctx.kernel.ask("map.group", { key: now.key, kind, code });
-      const there = { branch: result.branch, version: result.version };
-      if (!samePlace(there, place())) {
+      const shownPlace = { branch: result.branch, version: result.version };
+      if (!samePlace(shownPlace, place())) {
         // Removed rows are those of the earlier version.
-        ctx.announce(`Going to ${placeLabel(there)}, where these rows are`);
-        ctx.travel(there);
-        waiting = { there, result };
+        ctx.announce(`Going to ${placeLabel(shownPlace)}, where these rows are`);
+        ctx.travel(shownPlace);
+        waiting = { there: shownPlace, result };
         return;
       }
       ctx.rows.look({ within: { rows: result.rows, label: result.label }, near: null });
@@ -568,13 +570,13 @@ export function mountEmbeddingMap(el, ctx) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let soon;
   /**
-   * @param {number} at the place of a point, -1 for none
+   * @param {number} pointIndex the place of a point, -1 for none
    * @param {{x: number, y: number} | null} near
    */
-  function hover(at, near) {
+  function hover(pointIndex, near) {
     clearTimeout(soon);
     const { cloud, key } = now;
-    if (at < 0 || !near || !cloud) {
+    if (pointIndex < 0 || !near || !cloud) {
       tip.hidden = true;
       return;
     }
@@ -582,7 +584,7 @@ export function mountEmbeddingMap(el, ctx) {
       () =>
         ask(
           "map.point",
-          { key, index: cloud.indexOf(at) },
+          { key, index: cloud.indexOf(pointIndex) },
           (answer) => paintTip(answer, near),
           () => {
             tip.hidden = true;
@@ -594,9 +596,9 @@ export function mountEmbeddingMap(el, ctx) {
 
   /** @param {Lnb.Answer} answer @param {{x: number, y: number}} near */
   async function paintTip({ result, buffers }, near) {
-    const cells = result.cells.map((/** @type {Lnb.Json} */ one) => [
-      h("dt", {}, one.name),
-      h("dd", {}, one.text),
+    const cells = result.cells.map((/** @type {Lnb.Json} */ cell) => [
+      h("dt", {}, cell.name),
+      h("dd", {}, cell.text),
     ]);
     const picture = buffers.length
       ? h("canvas", { class: "lnb-map-picture", "aria-hidden": "true" })
@@ -611,7 +613,7 @@ export function mountEmbeddingMap(el, ctx) {
     ctx.announce(
       result.cells
         .slice(0, 4)
-        .map((/** @type {Lnb.Json} */ one) => `${one.name} ${one.text}`)
+        .map((/** @type {Lnb.Json} */ cell) => `${cell.name} ${cell.text}`)
         .join(", "),
     );
     if (!picture) return;

@@ -68,11 +68,11 @@ export function mountExpectations(el, ctx) {
   /** @type {Lnb.Json} */
   let state = null;
   /** @type {Lnb.Json} what was found at the version shown */
-  let found = null;
+  let outcomesShown = null;
   let place = "";
   let turn = 0;
   /** @type {number | null} a version at which something fails, before the state is here */
-  let wanted = null;
+  let outcomeAsked = null;
 
   /** @param {string} words @param {() => unknown} act @param {string | null} [title] */
   const button = (words, act, title = null) =>
@@ -89,11 +89,11 @@ export function mountExpectations(el, ctx) {
       state = result;
       place = `${branch}:${version}`;
       form.offer(result.columns ?? []);
-      if (!same) found = null;
+      if (!same) outcomesShown = null;
       paint();
-      if (wanted !== null) {
-        const bad = wanted;
-        wanted = null;
+      if (outcomeAsked !== null) {
+        const bad = outcomeAsked;
+        outcomeAsked = null;
         await run();
         firstBad(bad);
       } else if (!same && result.expectations.length) run();
@@ -111,7 +111,7 @@ export function mountExpectations(el, ctx) {
       noun: "expectation",
     });
     if (!result || place !== `${branch}:${version}`) return;
-    found = result;
+    outcomesShown = result;
     ctx.code(result.code);
     paint();
   }
@@ -124,7 +124,7 @@ export function mountExpectations(el, ctx) {
       h(
         "strong",
         {},
-        found?.sentence ?? (total ? plural(total, "expectation") : "No expectations"),
+        outcomesShown?.sentence ?? (total ? plural(total, "expectation") : "No expectations"),
       ),
       total ? button("Run now", run, "Evaluate the expectations at the version shown") : null,
       h(
@@ -138,15 +138,17 @@ export function mountExpectations(el, ctx) {
           : null,
       ),
     );
-    const lines = state.expectations.map((/** @type {Lnb.Json} */ one) => line(one, branch));
-    const damaged = state.problems.map((/** @type {Lnb.Json} */ one) =>
+    const lines = state.expectations.map((/** @type {Lnb.Json} */ expectation) =>
+      line(expectation, branch),
+    );
+    const damaged = state.problems.map((/** @type {Lnb.Json} */ problem) =>
       h(
         "li",
         { class: "lnb-ex-one lnb-ex-unknown" },
         h("i", { "aria-hidden": "true" }, "?"),
-        h("b", {}, one.label),
-        h("span", { class: "lnb-ex-detail" }, one.problem),
-        guard.button("Remove", () => write("checks.remove", { name: one.name }, "Removing…")),
+        h("b", {}, problem.label),
+        h("span", { class: "lnb-ex-detail" }, problem.problem),
+        guard.button("Remove", () => write("checks.remove", { name: problem.name }, "Removing…")),
       ),
     );
     show(
@@ -170,37 +172,43 @@ export function mountExpectations(el, ctx) {
     );
   }
 
-  /** @param {Lnb.Json} one @param {string | null} branch */
-  function line(one, branch) {
-    const outcome = found?.outcomes.find((/** @type {Lnb.Json} */ it) => it.name === one.name);
+  /** @param {Lnb.Json} expectation @param {string | null} branch */
+  function line(expectation, branch) {
+    const outcome = outcomesShown?.outcomes.find(
+      (/** @type {Lnb.Json} */ outcome_) => outcome_.name === expectation.name,
+    );
     const state = outcome?.status ?? "none";
     return h(
       "li",
-      { class: `lnb-ex-one lnb-ex-${state}`, "data-name": one.name },
+      { class: `lnb-ex-one lnb-ex-${state}`, "data-name": expectation.name },
       h("i", { "aria-hidden": "true" }, SIGNS[state] ?? "·"),
-      h("b", {}, one.name),
-      h("code", {}, one.statement),
+      h("b", {}, expectation.name),
+      h("code", {}, expectation.statement),
       h("span", { class: "lnb-offscreen" }, WORDS[state] ?? "not checked"),
       h("span", { class: "lnb-ex-detail" }, outcome?.detail ?? ""),
       state === "fail" && outcome.rows
-        ? button("Show rows", () => rows(one.name, ctx.screen().version), "The rows that fail here")
+        ? button(
+            "Show rows",
+            () => rows(expectation.name, ctx.screen().version),
+            "The rows that fail here",
+          )
         : null,
       state === "fail"
         ? button(
             "Find the first",
-            () => bisect(one.name, branch, ctx.screen().version),
+            () => bisect(expectation.name, branch, ctx.screen().version),
             "Find the first version at which it fails, by binary search",
           )
         : null,
-      guard.button("Remove", () => write("checks.remove", { name: one.name }, "Removing…")),
+      guard.button("Remove", () => write("checks.remove", { name: expectation.name }, "Removing…")),
     );
   }
 
   /** What failed first up to a version that fails. @param {number} bad */
   async function firstBad(bad) {
     const { branch } = ctx.screen();
-    const at = found && ctx.screen().version === bad ? found.outcomes : null;
-    let failing = at?.find((/** @type {Lnb.Json} */ one) => one.status === "fail");
+    const outcomes = outcomesShown && ctx.screen().version === bad ? outcomesShown.outcomes : null;
+    let failing = outcomes?.find((/** @type {Lnb.Json} */ outcome) => outcome.status === "fail");
     if (!failing) {
       const result = await longAction(ctx, out, {
         type: "checks.run",
@@ -208,7 +216,9 @@ export function mountExpectations(el, ctx) {
         words: "Checking…",
         noun: "expectation",
       });
-      failing = result?.outcomes.find((/** @type {Lnb.Json} */ one) => one.status === "fail");
+      failing = result?.outcomes.find(
+        (/** @type {Lnb.Json} */ outcome) => outcome.status === "fail",
+      );
     }
     if (failing) bisect(failing.name, branch, bad);
   }
@@ -255,12 +265,12 @@ export function mountExpectations(el, ctx) {
           h(
             "ul",
             { class: "lnb-ex-tried" },
-            result.tried.map((/** @type {Lnb.Json} */ one) =>
+            result.tried.map((/** @type {Lnb.Json} */ trial) =>
               h(
                 "li",
                 {},
-                `${one.holds === null ? "?" : one.holds ? "✓" : "✗"} version ${one.version} `,
-                h("small", {}, [one.operation, one.message].filter(Boolean).join(" · ")),
+                `${trial.holds === null ? "?" : trial.holds ? "✓" : "✗"} version ${trial.version} `,
+                h("small", {}, [trial.operation, trial.message].filter(Boolean).join(" · ")),
               ),
             ),
           ),
@@ -303,12 +313,12 @@ export function mountExpectations(el, ctx) {
     return sampleTable({ label: words, sign: "✗", ...sample });
   }
 
-  /** @param {Lnb.Json} outcome @param {Lnb.Place} at */
-  function inGrid(outcome, at) {
+  /** @param {Lnb.Json} outcome @param {Lnb.Place} place */
+  function inGrid(outcome, place) {
     if (!outcome?.filter || !ctx.has("rows")) return null;
     return button("Filter the grid for them", () => {
       const { branch, version } = ctx.screen();
-      if (at.version !== version || at.branch !== branch) ctx.travel(at);
+      if (place.version !== version || place.branch !== branch) ctx.travel(place);
       ctx.go("rows", { filter: outcome.filter });
     });
   }
@@ -342,7 +352,7 @@ export function mountExpectations(el, ctx) {
     );
     const boxes = h("span", { class: "lnb-ex-boxes" });
     const name = box("name", "name (optional)", "");
-    const told = h("p", { class: "lnb-ex-told", "aria-live": "polite" });
+    const note = h("p", { class: "lnb-ex-told", "aria-live": "polite" });
     const acts = h("span", {});
     const names = h("datalist", { id: `${uid}-columns` });
     const request = ctx.kernel.line();
@@ -369,8 +379,8 @@ export function mountExpectations(el, ctx) {
 
     function fields() {
       inputs.clear();
-      const [, ...wanted] = KINDS[kind.value];
-      for (const [field, label, of] of wanted)
+      const [, ...fields] = KINDS[kind.value];
+      for (const [field, label, of] of fields)
         inputs.set(
           field,
           box(field, label, kind.value === "drift" ? (FIRST[field] ?? "") : "", of),
@@ -382,18 +392,18 @@ export function mountExpectations(el, ctx) {
     /** What was typed, as the kernel reads it. A number that is none is sent as it is. */
     function values() {
       /** @type {Record<string, string | number | string[]>} */
-      const found = {};
-      const [, ...wanted] = KINDS[kind.value];
-      for (const [field, , of] of wanted) {
+      const settings = {};
+      const [, ...fields] = KINDS[kind.value];
+      for (const [field, , of] of fields) {
         const text = inputs.get(field)?.value.trim() ?? "";
-        if (of === "columns") found[field] = text.split(",").map((one) => one.trim());
-        else if (of !== "number") found[field] = text;
-        else if (text) found[field] = Number.isFinite(Number(text)) ? Number(text) : text;
+        if (of === "columns") settings[field] = text.split(",").map((name) => name.trim());
+        else if (of !== "number") settings[field] = text;
+        else if (text) settings[field] = Number.isFinite(Number(text)) ? Number(text) : text;
       }
-      return found;
+      return settings;
     }
 
-    const filled = () => [...inputs.values()].some((one) => one.value.trim());
+    const filled = () => [...inputs.values()].some((input) => input.value.trim());
 
     function check() {
       if (!filled()) {
@@ -407,13 +417,13 @@ export function mountExpectations(el, ctx) {
           offerAdd(result.problem, Boolean(result.problem));
           if (result.code) ctx.code(result.code);
         },
-        (error) => show(told, ctx.problem(/** @type {Lnb.Failure} */ (error))),
+        (error) => show(note, ctx.problem(/** @type {Lnb.Failure} */ (error))),
       );
     }
 
     /** @param {string} words @param {boolean} refused */
     function offerAdd(words, refused) {
-      show(told, words);
+      show(note, words);
       show(acts, guard.button("Add", add, { refused }));
     }
 
@@ -443,13 +453,15 @@ export function mountExpectations(el, ctx) {
         name,
         acts,
         names,
-        told,
+        note,
       ),
       /** @param {Lnb.Json[]} columns */
       offer(columns) {
         show(
           names,
-          columns.map((one) => h("option", { value: one.name }, `${one.label}: ${one.type}`)),
+          columns.map((column) =>
+            h("option", { value: column.name }, `${column.label}: ${column.type}`),
+          ),
         );
       },
     };
@@ -472,7 +484,7 @@ export function mountExpectations(el, ctx) {
     open({ bisect: bad }) {
       if (bad === undefined) return;
       if (state) firstBad(bad);
-      else wanted = bad;
+      else outcomeAsked = bad;
     },
   };
 }

@@ -48,8 +48,8 @@ export function mountHistoryStrip(el, ctx, timeline) {
 
   /** @param {Lnb.Lane} lane @returns {Outline} */
   function outlineOf(lane) {
-    const known = outlines.get(lane.branch);
-    if (known) return known;
+    const outlineOfLane = outlines.get(lane.branch);
+    if (outlineOfLane) return outlineOfLane;
     const outline = { points: new Map(), asked: false };
     outlines.set(lane.branch, outline);
     return outline;
@@ -67,11 +67,12 @@ export function mountHistoryStrip(el, ctx, timeline) {
         "versions.outline",
         { branch: lane.branch, version, numbers },
         ({ result }) => {
-          for (const [at, rows, bytes] of result.points) outline.points.set(at, [rows, bytes]);
+          for (const [number, rows, bytes] of result.points)
+            outline.points.set(number, [rows, bytes]);
           drawn = "";
           paint();
-          const rest = result.left.slice(0, Math.max(0, result.most - outline.points.size));
-          if (rest.length && strip.isConnected) ask(rest);
+          const remaining = result.left.slice(0, Math.max(0, result.most - outline.points.size));
+          if (remaining.length && strip.isConnected) ask(remaining);
         },
         () => {}, // what is known of versions in sight is drawn without it
       );
@@ -79,14 +80,14 @@ export function mountHistoryStrip(el, ctx, timeline) {
   }
 
   /** The rows known of versions of a lane, oldest first. @param {Lnb.Lane} lane */
-  function known(lane) {
+  function rowsOf(lane) {
     const { points } = outlineOf(lane);
     /** @type {Map<number, number>} */
     const rows = new Map();
     for (const [version, [value]] of points) if (value !== null) rows.set(version, value);
     for (const [version, facts] of lane.details)
       if (facts.rows !== null && facts.operation !== "Damaged") rows.set(version, facts.rows);
-    return [...rows].sort(([one], [other]) => one - other);
+    return [...rows].sort(([left], [other]) => left - other);
   }
 
   /** @param {Lnb.LaneMap} map */
@@ -99,11 +100,11 @@ export function mountHistoryStrip(el, ctx, timeline) {
     pen.fillStyle = colours.faint;
     pen.globalAlpha = 0.5;
     pen.fillRect(0, HEIGHT - 1, width, 1);
-    const rows = known(lane);
+    const rows = rowsOf(lane);
     const most = rows.reduce((top, [, value]) => Math.max(top, value), 1);
-    rows.forEach(([version, value], at) => {
+    rows.forEach(([version, value], index) => {
       const from = Math.round(map.indexOf(version) * scale);
-      const next = rows[at + 1]?.[0] ?? lane.numbers[lane.numbers.length - 1] + 1;
+      const next = rows[index + 1]?.[0] ?? lane.numbers[lane.numbers.length - 1] + 1;
       const tall = (HEIGHT - 4) * (value / most);
       pen.fillRect(
         from,
@@ -147,7 +148,7 @@ export function mountHistoryStrip(el, ctx, timeline) {
     const from = Math.max(0, Math.min(width - wide, ((first + last) / 2) * scale - wide / 2));
     pane.style.transform = `translateX(${from}px)`;
     pane.style.width = `${wide}px`;
-    const [low, high] = [first, last - 1].map((at) => numberAt(map, at));
+    const [low, high] = [first, last - 1].map((index) => numberAt(map, index));
     const all = plural(map.numbers.length, "version");
     const words = `versions ${count(low)} to ${count(high)} of ${all}`;
     setAttribute(pane, "aria-valuemin", String(map.numbers[0]));
@@ -157,9 +158,9 @@ export function mountHistoryStrip(el, ctx, timeline) {
     setAttribute(strip, "title", `${words}: drag the window, or its edges`);
   }
 
-  /** @param {Lnb.LaneMap} map @param {number} at */
-  function numberAt(map, at) {
-    return map.numbers[Math.max(0, Math.min(map.numbers.length - 1, Math.round(at)))];
+  /** @param {Lnb.LaneMap} map @param {number} index */
+  function numberAt(map, index) {
+    return map.numbers[Math.max(0, Math.min(map.numbers.length - 1, Math.round(index)))];
   }
 
   /** @param {number} first */
@@ -247,13 +248,13 @@ export function mountHistoryStrip(el, ctx, timeline) {
  */
 export function spread(numbers, most) {
   /** @type {Set<number>} */
-  const found = new Set([numbers[numbers.length - 1], numbers[0]]);
-  for (let parts = 2; found.size < Math.min(most, numbers.length); parts *= 2) {
-    for (let part = 1; part < parts && found.size < most; part += 2)
-      found.add(numbers[Math.round(((numbers.length - 1) * part) / parts)]);
+  const shownNumbers = new Set([numbers[numbers.length - 1], numbers[0]]);
+  for (let parts = 2; shownNumbers.size < Math.min(most, numbers.length); parts *= 2) {
+    for (let part = 1; part < parts && shownNumbers.size < most; part += 2)
+      shownNumbers.add(numbers[Math.round(((numbers.length - 1) * part) / parts)]);
     if (parts > 2 * numbers.length) break;
   }
-  return [...found];
+  return [...shownNumbers];
 }
 
 export default widget(mountHistoryStrip, "the whole history of the dataset");

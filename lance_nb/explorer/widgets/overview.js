@@ -12,7 +12,7 @@ const RESTARTED = "The kernel was restarted – run the cell to continue";
 /** @param {HTMLElement} el @param {Lnb.Context} ctx */
 export function mountOverview(el, ctx) {
   const name = h("h2", { class: "lnb-name" });
-  const here = h("span", { class: "lnb-here-ref", title: "the version shown" });
+  const currentRef = h("span", { class: "lnb-here-ref", title: "the version shown" });
   const marks = h("span", { class: "lnb-marks" });
   const badge = h("span", { class: "lnb-badge", hidden: true });
   const facts = h("dl", { class: "lnb-facts" });
@@ -20,7 +20,7 @@ export function mountOverview(el, ctx) {
   const whole = h(
     "div",
     { class: "lnb-overview-whole" },
-    h("div", { class: "lnb-title" }, name, here, marks, badge),
+    h("div", { class: "lnb-title" }, name, currentRef, marks, badge),
     facts,
     h(
       "span",
@@ -40,7 +40,7 @@ export function mountOverview(el, ctx) {
     if (card.error) return show(problem, errorCard(card.error));
     setText(name, card.name);
     name.title = card.uri;
-    setText(here, card.label);
+    setText(currentRef, card.label);
     show(
       marks,
       card.tags.map((tag) =>

@@ -49,7 +49,7 @@ export function mountPictureWall(el, ctx) {
     turn: 0,
     running: /** @type {Lnb.Asked | null} */ (null),
   };
-  const here = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+  const shownPlace = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   let loaded = ""; // the version whose columns are known
   let listed = ""; // what the sections are of
   let sight = { width: 0, height: 0, top: 0 };
@@ -158,12 +158,12 @@ export function mountPictureWall(el, ctx) {
   /** Learn the columns of the version shown, and show its pictures. */
   async function load() {
     if (ctx.kernel.state === "static") return;
-    const at = here();
-    const key = JSON.stringify(at);
+    const place = shownPlace();
+    const key = JSON.stringify(place);
     if (key !== loaded) {
       try {
-        const { result } = await ctx.kernel.ask("wall.columns", at);
-        if (JSON.stringify(here()) !== key) return;
+        const { result } = await ctx.kernel.ask("wall.columns", place);
+        if (JSON.stringify(shownPlace()) !== key) return;
         loaded = key;
         takeColumns(result);
       } catch (error) {
@@ -179,7 +179,7 @@ export function mountPictureWall(el, ctx) {
     now.columns = columns;
     /** @param {Named[]} names @param {string | null} raw @param {string | null} other */
     const among = (names, raw, other) =>
-      names.some((one) => one.raw === raw) ? raw : (other ?? null);
+      names.some((column) => column.raw === raw) ? raw : (other ?? null);
     const label = guess(columns.labels);
     now.column = among(columns.pictures, now.column, columns.pictures[0]?.raw) ?? "";
     now.caption = among(columns.captions, isFirst ? label : now.caption, null);
@@ -210,8 +210,17 @@ export function mountPictureWall(el, ctx) {
 
   /** A column that looks like a label. @param {Named[]} names */
   function guess(names) {
-    const known = ["label", "class", "category", "species", "caption", "kind", "title", "name"];
-    return names.find(({ raw }) => known.includes(raw.toLowerCase()))?.raw ?? null;
+    const captionNames = [
+      "label",
+      "class",
+      "category",
+      "species",
+      "caption",
+      "kind",
+      "title",
+      "name",
+    ];
+    return names.find(({ raw }) => captionNames.includes(raw.toLowerCase()))?.raw ?? null;
   }
 
   function paintTools() {
@@ -262,11 +271,11 @@ export function mountPictureWall(el, ctx) {
     if (!now.columns || !wall.isConnected) return;
     now.turn += 1;
     const { turn } = now;
-    const at = here();
-    const lens = mode === "duplicates" || mode === "doubts" ? WHOLE : gridLens();
+    const place = shownPlace();
+    const view = mode === "duplicates" || mode === "doubts" ? WHOLE : gridLens();
     const range = ctx.range.get();
-    const asked = { ...at, ...lens, filter: ctx.rows.asked.filter };
-    listed = JSON.stringify([mode, asked, mode === "changes" && range]);
+    const request = { ...place, ...view, filter: ctx.rows.asked.filter };
+    listed = JSON.stringify([mode, request, mode === "changes" && range]);
     show(problem);
     show(acts);
     now.running?.cancel();
@@ -276,20 +285,20 @@ export function mountPictureWall(el, ctx) {
       if (mode === "changes") await compare(range, turn);
       else {
         const jobs = {
-          groups: () => work("wall.groups", { ...asked, column: now.group }, "Grouping…"),
+          groups: () => work("wall.groups", { ...request, column: now.group }, "Grouping…"),
           duplicates: () =>
-            work("wall.duplicates", { ...asked, vectors: now.vectors }, "Comparing all vectors…"),
+            work("wall.duplicates", { ...request, vectors: now.vectors }, "Comparing all vectors…"),
           doubts: () =>
             work(
               "wall.doubts",
-              { ...asked, vectors: now.vectors, label: now.label },
+              { ...request, vectors: now.vectors, label: now.label },
               "Comparing labels with neighbours…",
             ),
         };
         take([], "");
         const result = await jobs[mode]();
         if (turn !== now.turn) return;
-        takeSections(result, at);
+        takeSections(result, place);
       }
     } catch (error) {
       if (turn === now.turn) fail(error, list);
@@ -305,7 +314,7 @@ export function mountPictureWall(el, ctx) {
   const shownColumns = () => ({ column: now.column, caption: now.caption });
 
   function takeRows() {
-    const args = { ...here(), ...gridLens(), ...shownColumns() };
+    const args = { ...shownPlace(), ...gridLens(), ...shownColumns() };
     const { numRows } = ctx.rows;
     const { near } = ctx.rows.asked;
     const words = near ? `${plural(numRows, "row")} like row ${near.row}` : plural(numRows, "row");
@@ -320,12 +329,12 @@ export function mountPictureWall(el, ctx) {
     return { title, first, count, edit, type, args, key: JSON.stringify([type, args]) };
   }
 
-  /** @param {Lnb.Json} result @param {Lnb.Place} at */
-  function takeSections(result, at) {
-    const args = { ...at, ...WHOLE, arranged: result.arranged, ...shownColumns() };
+  /** @param {Lnb.Json} result @param {Lnb.Place} place */
+  function takeSections(result, place) {
+    const args = { ...place, ...WHOLE, arranged: result.arranged, ...shownColumns() };
     /** @type {Section[]} */
-    const sections = result.sections.map((/** @type {Section} */ one) =>
-      sectionOf(one, "wall.tiles", args),
+    const sections = result.sections.map((/** @type {Section} */ section) =>
+      sectionOf(section, "wall.tiles", args),
     );
     take(sections, result.more ? `${result.words}; ${result.more} groups more` : result.words);
     ctx.code(result.code ?? null);
@@ -348,7 +357,7 @@ export function mountPictureWall(el, ctx) {
     if (!a || samePlace(a, b)) return take([], "There is no earlier version to compare with.");
     take([], "");
     const { key = null } = ctx.screen().compare ?? {};
-    const args = { ...here(), a, b, key, column: now.column };
+    const args = { ...shownPlace(), a, b, key, column: now.column };
     const result = await work("wall.changes", args, "Comparing pictures…");
     if (turn !== now.turn) return;
     const parts = [
@@ -512,7 +521,7 @@ export function mountPictureWall(el, ctx) {
       const some = ranges.filter(([first, stop]) => stop > first);
       const { result } = await ctx.kernel.ask("wall.condition", { ...args, ranges: some });
       const [verb, values] = edit(result.where);
-      await ctx.kernel.ask("stage.add", { ...here(), verb, args: values });
+      await ctx.kernel.ask("stage.add", { ...shownPlace(), verb, args: values });
       ctx.announce(`Staged for ${plural(result.rows, "row")}`);
       ctx.go("stage");
     } catch (error) {
@@ -536,9 +545,9 @@ export function mountPictureWall(el, ctx) {
       wall.scrollTop = layout.scrollOf(y + now.size + CAPTION + 8 - sight.height);
     sight.top = wall.scrollTop;
     draw();
-    const here = current();
-    const tile = here && tiles.get(tiles.keyOf(here.section, here.row));
-    ctx.announce(tile?.abouts[0].caption || `row ${here?.row}`);
+    const currentTile = current();
+    const tile = currentTile && tiles.get(tiles.keyOf(currentTile.section, currentTile.row));
+    ctx.announce(tile?.abouts[0].caption || `row ${currentTile?.row}`);
   }
 
   /** @param {KeyboardEvent} event */
@@ -570,8 +579,8 @@ export function mountPictureWall(el, ctx) {
     if (!tile) return;
     const from = now.at.at;
     now.at = { section: Number(tile.dataset.section), at: Number(tile.dataset.at) };
-    const how = { extend: event.shiftKey, add: event.ctrlKey || event.metaKey, from };
-    if (isGrid() && (how.extend || how.add)) ctx.rows.selection.select(now.at.at, how);
+    const options = { extend: event.shiftKey, add: event.ctrlKey || event.metaKey, from };
+    if (isGrid() && (options.extend || options.add)) ctx.rows.selection.select(now.at.at, options);
     else open();
     draw();
   }
@@ -585,13 +594,13 @@ export function mountPictureWall(el, ctx) {
 
   /** @param {number} size */
   function resize(size) {
-    const wanted = Math.round(Math.min(SIZES[1], Math.max(SIZES[0], size)));
-    if (wanted === now.size) return;
-    const grows = wanted > now.size;
+    const size_ = Math.round(Math.min(SIZES[1], Math.max(SIZES[0], size)));
+    if (size_ === now.size) return;
+    const grows = size_ > now.size;
     const { y } = layout.spot(now.at.section, now.at.at);
     const beside = y - layout.topOf(wall.scrollTop);
-    now.size = wanted;
-    zoom.value = String(wanted);
+    now.size = size_;
+    zoom.value = String(size_);
     if (grows) tiles.forget(); // small ones are not enough
     clear();
     layout = wallLayout(now.sections, sight.width, sight.height, now.size);
@@ -614,14 +623,14 @@ export function mountPictureWall(el, ctx) {
 
   /** Show the picture large, with what can be done, and its row beside it. */
   async function open() {
-    const here = current();
-    if (!here) return;
-    const { section, row } = here;
+    const currentTile = current();
+    if (!currentTile) return;
+    const { section, row } = currentTile;
     const tile = tiles.get(tiles.keyOf(section, row));
     closeLarge();
     if (section.type === "wall.changed") return;
     const { at } = now;
-    const lens = section.args;
+    const arguments_ = section.args;
     const words = tile?.abouts[0].caption || `row ${row}`;
     large.hidden = false;
     large.setAttribute("aria-label", words);
@@ -636,7 +645,7 @@ export function mountPictureWall(el, ctx) {
       if (to) moveTo(to);
       open();
     };
-    const rest = [
+    const details = [
       [section.first, row],
       [row + 1, section.first + section.count],
     ];
@@ -652,11 +661,11 @@ export function mountPictureWall(el, ctx) {
           ? button("More like this", "rows nearest to it (n)", alike)
           : null,
         section.edit.keep && ctx.has("stage")
-          ? guard.button("Stage: keep only this one", () => stageDelete(lens, rest))
+          ? guard.button("Stage: keep only this one", () => stageDelete(arguments_, details))
           : null,
         section.edit.column && ctx.has("stage")
           ? guard.button(`Stage: relabel as ${section.edit.label}`, () =>
-              stageRelabel(lens, [[row, row + 1]], section.edit),
+              stageRelabel(arguments_, [[row, row + 1]], section.edit),
             )
           : null,
         close,
@@ -664,9 +673,9 @@ export function mountPictureWall(el, ctx) {
       shown,
     );
     close.focus({ preventScroll: true });
-    rowDetail(ctx, lens, row, false);
+    rowDetail(ctx, arguments_, row, false);
     try {
-      const media = await mediaOf(ctx, { ...lens, row, column: now.place ?? 0 });
+      const media = await mediaOf(ctx, { ...arguments_, row, column: now.place ?? 0 });
       if (large.hidden || now.at !== at) return media?.close();
       opened = media;
       show(shown, media ?? "This row has no picture.");
@@ -695,15 +704,23 @@ export function mountPictureWall(el, ctx) {
 
   /** Show the rows whose vectors are nearest to that of the row of the keyboard. */
   async function alike() {
-    const here = current();
-    const vectors = now.columns.vectors.find((/** @type {Named} */ one) => one.raw === now.vectors);
-    if (!here || !vectors) return;
-    const { args } = here.section;
-    const picture = now.columns.pictures.find((/** @type {Named} */ one) => one.raw === now.column);
+    const currentTile = current();
+    const vectors = now.columns.vectors.find(
+      (/** @type {Named} */ vector) => vector.raw === now.vectors,
+    );
+    if (!currentTile || !vectors) return;
+    const { args } = currentTile.section;
+    const picture = now.columns.pictures.find(
+      (/** @type {Named} */ pictured) => pictured.raw === now.column,
+    );
     // Among neighbours the distance stands before all columns.
     const column = vectors.at + (now.place ?? picture.at) - picture.at;
     try {
-      const { result } = await ctx.kernel.ask("rows.like", { ...args, row: here.row, column });
+      const { result } = await ctx.kernel.ask("rows.like", {
+        ...args,
+        row: currentTile.row,
+        column,
+      });
       now.mode = "rows";
       modes.choose("rows");
       paintTools();
@@ -734,8 +751,8 @@ export function mountPictureWall(el, ctx) {
   }
 
   ctx.describe("pictures", () => {
-    const here = now.sections[0];
-    if (here?.type !== "wall.tiles") return {};
+    const firstSection = now.sections[0];
+    if (firstSection?.type !== "wall.tiles") return {};
     const top = layout.topOf(sight.top);
     const [spot] = layout.inSight(top, top + sight.height).spots;
     const section = now.sections[spot?.section ?? 0];
@@ -764,13 +781,16 @@ export function mountPictureWall(el, ctx) {
     }),
   );
   if (ctx.kernel.state === "static")
-    setText(status, `${placeLabel(here())}: the pictures need a kernel: run the cell to see them.`);
+    setText(
+      status,
+      `${placeLabel(shownPlace())}: the pictures need a kernel: run the cell to see them.`,
+    );
   return {
     shown() {
-      const { branch, version } = here();
-      const lens = now.mode === "duplicates" || now.mode === "doubts" ? WHOLE : gridLens();
-      const asked = { branch, version, ...lens, filter: ctx.rows.asked.filter };
-      if (listed !== JSON.stringify([now.mode, asked, now.mode === "changes" && ctx.range.get()]))
+      const { branch, version } = shownPlace();
+      const view = now.mode === "duplicates" || now.mode === "doubts" ? WHOLE : gridLens();
+      const request = { branch, version, ...view, filter: ctx.rows.asked.filter };
+      if (listed !== JSON.stringify([now.mode, request, now.mode === "changes" && ctx.range.get()]))
         load();
       else measure();
     },

@@ -11,7 +11,7 @@ const HOVER_MS = 150;
  * @param {string | null} branch
  */
 function versionsOf({ timeline }, branch) {
-  const lane = timeline?.lanes?.find((one) => (one.branch ?? null) === branch);
+  const lane = timeline?.lanes?.find((candidate) => (candidate.branch ?? null) === branch);
   return lane ? lane.runs.reduce((sum, [, length]) => sum + length, lane.older) : 0;
 }
 
@@ -28,7 +28,7 @@ export function mountRetention(el, ctx, link) {
   /** @type {Lnb.Json} */
   let state = null;
   /** @type {Lnb.Json} */
-  let found = null;
+  let simulated = null;
   /** @type {Set<string>} */
   const dropped = new Set();
   let keep = 1;
@@ -177,7 +177,7 @@ export function mountRetention(el, ctx, link) {
       "retention.move",
       rule(),
       ({ result }) => {
-        found = result;
+        simulated = result;
         show(problem);
         paintResult();
       },
@@ -186,7 +186,7 @@ export function mountRetention(el, ctx, link) {
   }
 
   function paintResult() {
-    const { versions, files: number, size } = found;
+    const { versions, files: number, size } = simulated;
     show(
       total,
       versions || number
@@ -212,20 +212,22 @@ export function mountRetention(el, ctx, link) {
     ].filter(Boolean);
     notice.hidden = !words.length;
     setText(notice, words.join(" "));
-    ctx.code(found.code);
+    ctx.code(simulated.code);
     link?.put(goes, reason);
   }
 
   /** @param {string | null} of @param {number} version */
   const goes = (of, version) =>
     (of ?? null) === branch &&
-    found.goes.some((/** @type {number[]} */ [first, last]) => first <= version && version <= last);
+    simulated.goes.some(
+      (/** @type {number[]} */ [first, last]) => first <= version && version <= last,
+    );
 
   /** Why a version stays. @param {string | null} of @param {number} version */
   function reason(of, version) {
-    if ((of ?? null) !== branch || !found) return "";
+    if ((of ?? null) !== branch || !simulated) return "";
     if (goes(of, version)) return "would be removed";
-    const run = found.stays.find(
+    const run = simulated.stays.find(
       (/** @type {[number, number, string]} */ [first, last]) =>
         first <= version && version <= last,
     );
@@ -292,13 +294,13 @@ export function mountRetention(el, ctx, link) {
     } catch (error) {
       show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
-    if (found) paintResult();
+    if (simulated) paintResult();
   }
 
   if (link) link.hovered = hovered;
   ctx.onScreen(
     (screen, patched) => {
-      if (!panel.isConnected || !found) return;
+      if (!panel.isConnected || !simulated) return;
       if ((screen.branch ?? null) !== branch) {
         link?.close();
         return;

@@ -63,7 +63,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
     head,
     news,
     loading,
-    [...parts.values()].map((one) => one.element),
+    [...parts.values()].map((part) => part.element),
     h("h4", { class: "lnb-rv-title" }, "Discussion"),
     comments,
     problem,
@@ -225,38 +225,38 @@ export function mountReview(el, ctx, link = alone(ctx)) {
       now.discussion.length
         ? now.discussion.map(comment)
         : h("li", { class: "lnb-faint" }, "Nobody has written a comment yet."),
-      now.problems.map((/** @type {string} */ one) =>
-        h("li", { class: "lnb-faint" }, `A comment was left out: ${one}`),
+      now.problems.map((/** @type {string} */ problem) =>
+        h("li", { class: "lnb-faint" }, `A comment was left out: ${problem}`),
       ),
     );
   }
 
-  /** @param {Lnb.Json} one */
-  function comment(one) {
+  /** @param {Lnb.Json} remark */
+  function comment(remark) {
     return h(
       "li",
       {
-        class: `lnb-rv-say lnb-rv-${one.kind}${one.depth ? " lnb-rv-reply" : ""}`,
-        "data-id": one.id,
+        class: `lnb-rv-say lnb-rv-${remark.kind}${remark.depth ? " lnb-rv-reply" : ""}`,
+        "data-id": remark.id,
       },
       h(
         "p",
         { class: "lnb-rv-who" },
-        h("b", {}, one.author),
-        SAID[one.kind] ? h("span", { class: "lnb-rv-said" }, SAID[one.kind]) : null,
+        h("b", {}, remark.author),
+        SAID[remark.kind] ? h("span", { class: "lnb-rv-said" }, SAID[remark.kind]) : null,
         h(
           "small",
           {},
-          one.time_ms ? ageOf(one.time_ms) : "",
-          one.is_late ? ` · about version ${one.version}` : "",
+          remark.time_ms ? ageOf(remark.time_ms) : "",
+          remark.is_late ? ` · about version ${remark.version}` : "",
         ),
         h(
           "button",
-          { class: "lnb-link", type: "button", on: { click: () => box.reply(one) } },
+          { class: "lnb-link", type: "button", on: { click: () => box.reply(remark) } },
           "Reply",
         ),
       ),
-      one.text ? h("p", { class: "lnb-rv-text" }, one.text) : null,
+      remark.text ? h("p", { class: "lnb-rv-text" }, remark.text) : null,
     );
   }
 
@@ -280,13 +280,13 @@ export function mountReview(el, ctx, link = alone(ctx)) {
     let replyTo = null;
     let usual = "";
 
-    /** @param {Lnb.Json | null} one */
-    function reply(one) {
-      replyTo = one?.id ?? null;
+    /** @param {Lnb.Json | null} remark */
+    function reply(remark) {
+      replyTo = remark?.id ?? null;
       show(
         about,
-        one && [
-          `In answer to ${one.author} `,
+        remark && [
+          `In answer to ${remark.author} `,
           h(
             "button",
             { class: "lnb-link", type: "button", on: { click: () => reply(null) } },
@@ -294,7 +294,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
           ),
         ],
       );
-      if (one) text.focus();
+      if (remark) text.focus();
     }
 
     /** @param {string} kind */
@@ -362,7 +362,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
           h(
             "tr",
             {},
-            titles.map((one) => h("th", { scope: "col" }, one)),
+            titles.map((title) => h("th", { scope: "col" }, title)),
           ),
         ),
         h(
@@ -415,25 +415,29 @@ export function mountReview(el, ctx, link = alone(ctx)) {
       rows.length
         ? table(
             ["row", "column", "before", "after"],
-            rows.map((/** @type {Lnb.Json} */ one) => [
-              plain(one.place),
-              plain(one.column),
-              cell(one.before, buffers, "old"),
-              cell(one.after, buffers, "new"),
+            rows.map((/** @type {Lnb.Json} */ row) => [
+              plain(row.place),
+              plain(row.column),
+              cell(row.before, buffers, "old"),
+              cell(row.after, buffers, "new"),
             ]),
           )
         : note("No row has changed values."),
       more ? note("Only the first rows are shown: open all changes for the others.") : null,
     ],
     rows: ({ kinds }, buffers) => {
-      const shown = kinds.filter((/** @type {Lnb.Json} */ one) => one.rows.length);
+      const shown = kinds.filter((/** @type {Lnb.Json} */ kind) => kind.rows.length);
       if (!shown.length) return [note("No row was added or removed.")];
-      return shown.flatMap((/** @type {Lnb.Json} */ one) => [
-        h("p", {}, `${one.is_more ? "the first " : ""}${plural(one.num_rows, "row")} ${one.kind}`),
+      return shown.flatMap((/** @type {Lnb.Json} */ kind) => [
+        h(
+          "p",
+          {},
+          `${kind.is_more ? "the first " : ""}${plural(kind.num_rows, "row")} ${kind.kind}`,
+        ),
         table(
-          one.columns,
-          one.rows.map((/** @type {Lnb.Json[]} */ row) =>
-            row.map((value) => cell(value, buffers, one.kind === "added" ? "new" : "old")),
+          kind.columns,
+          kind.rows.map((/** @type {Lnb.Json[]} */ row) =>
+            row.map((value) => cell(value, buffers, kind.kind === "added" ? "new" : "old")),
           ),
         ),
       ]);
@@ -442,11 +446,11 @@ export function mountReview(el, ctx, link = alone(ctx)) {
       columns.length
         ? table(
             ["column", "stability index", "before", "after"],
-            columns.map((/** @type {Lnb.Json} */ one) => [
-              plain(one.name),
-              plain(one.psi === null ? "" : one.psi.toFixed(3)),
-              plain(one.before),
-              plain(one.after),
+            columns.map((/** @type {Lnb.Json} */ column) => [
+              plain(column.name),
+              plain(column.psi === null ? "" : column.psi.toFixed(3)),
+              plain(column.before),
+              plain(column.after),
             ]),
           )
         : note("The versions have no column in common."),
@@ -458,14 +462,14 @@ export function mountReview(el, ctx, link = alone(ctx)) {
             h(
               "ul",
               { class: "lnb-rv-checks" },
-              outcomes.map((/** @type {Lnb.Json} */ one) =>
+              outcomes.map((/** @type {Lnb.Json} */ outcome) =>
                 h(
                   "li",
-                  { class: `lnb-rv-check-${one.status}` },
-                  h("i", { "aria-hidden": "true" }, SIGNS[one.status]),
-                  h("span", { class: "lnb-offscreen" }, one.status),
-                  h("code", {}, one.statement || one.name),
-                  h("small", {}, one.detail),
+                  { class: `lnb-rv-check-${outcome.status}` },
+                  h("i", { "aria-hidden": "true" }, SIGNS[outcome.status]),
+                  h("span", { class: "lnb-offscreen" }, outcome.status),
+                  h("code", {}, outcome.statement || outcome.name),
+                  h("small", {}, outcome.detail),
                 ),
               ),
             ),
@@ -501,7 +505,7 @@ export function mountReview(el, ctx, link = alone(ctx)) {
   }
 
   function forget() {
-    for (const one of pictures.splice(0)) URL.revokeObjectURL(one);
+    for (const url of pictures.splice(0)) URL.revokeObjectURL(url);
     pictures = [];
   }
 

@@ -90,7 +90,7 @@ export function mountRowEditor(el, ctx, link) {
           : null,
       );
       refusal.hidden = !why;
-      for (const one of [add, remove]) one.disabled = Boolean(why);
+      for (const button of [add, remove]) button.disabled = Boolean(why);
     } catch (error) {
       fail(error);
     }
@@ -143,7 +143,7 @@ export function mountRowEditor(el, ctx, link) {
       })
     );
     const choices = h("select", { class: "lnb-input lnb-edit-box", hidden: true });
-    const said = h("small", { class: "lnb-edit-said", role: "alert" });
+    const note = h("small", { class: "lnb-edit-said", role: "alert" });
     const hint = h("small", { class: "lnb-faint" });
     const nothing = button("Null", () => save(() => null, 1, 0), "set the cell to null");
     const element = h(
@@ -151,7 +151,7 @@ export function mountRowEditor(el, ctx, link) {
       { class: "lnb-edit-cell" },
       input,
       choices,
-      h("div", { class: "lnb-edit-help" }, hint, nothing, said),
+      h("div", { class: "lnb-edit-help" }, hint, nothing, note),
     );
     let isNull = false;
     let was = { text: "", null: false };
@@ -180,10 +180,11 @@ export function mountRowEditor(el, ctx, link) {
       const cell = grid.body.querySelector(".lnb-cell.lnb-here");
       const around = element.parentElement?.getBoundingClientRect();
       if (!cell || !around) return;
-      const at = cell.getBoundingClientRect();
-      element.style.left = `${Math.max(0, Math.min(at.left - around.left, around.width - 240))}px`;
-      element.style.top = `${Math.max(0, at.top - around.top)}px`;
-      element.style.minWidth = `${Math.max(at.width, 180)}px`;
+      const rectangle = cell.getBoundingClientRect();
+      const left = Math.min(rectangle.left - around.left, around.width - 240);
+      element.style.left = `${Math.max(0, left)}px`;
+      element.style.top = `${Math.max(0, rectangle.top - around.top)}px`;
+      element.style.minWidth = `${Math.max(rectangle.width, 180)}px`;
     }
 
     const args = { ...grid.place(), row, column };
@@ -220,7 +221,7 @@ export function mountRowEditor(el, ctx, link) {
         if (!same) await grid.refresh();
       } catch (error) {
         const { card, message } = /** @type {Lnb.Failure} */ (error);
-        setText(said, card?.message ?? message);
+        setText(note, card?.message ?? message);
         input.setAttribute("aria-invalid", "true");
         saving = false;
         (kind === "bool" ? choices : input).focus({ preventScroll: true });
@@ -356,12 +357,12 @@ export function mountRowEditor(el, ctx, link) {
 
   function addForm() {
     const names = [];
-    for (let at = 0; at < grid.state.numColumns && names.length < MOST_FIELDS; at += 1) {
-      const column = grid.column(at);
+    for (let index = 0; index < grid.state.numColumns && names.length < MOST_FIELDS; index += 1) {
+      const column = grid.column(index);
       if (!column || column.raw.startsWith("_row")) continue;
       if (!["vector", "binary"].includes(column.look)) names.push(column);
     }
-    const said = h("p", { class: "lnb-edit-said", role: "alert" });
+    const note = h("p", { class: "lnb-edit-said", role: "alert" });
     const inputs = names.map((column) => {
       const input = /** @type {HTMLInputElement} */ (
         h("input", {
@@ -385,7 +386,7 @@ export function mountRowEditor(el, ctx, link) {
     async function submit() {
       const values = inputs.filter(({ input }) => input.value !== "");
       const pasted = lines.value.trim() !== "";
-      if (lines.value.length > MOST_CHARS) return setText(said, tooLong(lines.value));
+      if (lines.value.length > MOST_CHARS) return setText(note, tooLong(lines.value));
       const row = Object.fromEntries(values.map(({ column, input }) => [column.raw, input.value]));
       try {
         const args = pasted ? { text: lines.value } : { rows: [row] };
@@ -393,12 +394,12 @@ export function mountRowEditor(el, ctx, link) {
         ctx.code(result.code ?? null);
         for (const { input } of inputs) input.value = "";
         lines.value = "";
-        setText(said, "");
+        setText(note, "");
         await grid.refresh();
         inputs[0]?.input.focus();
       } catch (error) {
         const { card, message } = /** @type {Lnb.Failure} */ (error);
-        setText(said, card?.message ?? message);
+        setText(note, card?.message ?? message);
       }
       return undefined;
     }
@@ -420,7 +421,7 @@ export function mountRowEditor(el, ctx, link) {
         h("label", {}, h("span", {}, column.name, " ", h("small", {}, column.type)), input),
       ),
       lines,
-      said,
+      note,
       h("button", { class: "lnb-button lnb-sg-go", type: "submit" }, "Add"),
     );
     ctx.detail.show({ title: "Add rows", content: form, focus: true });
@@ -432,12 +433,12 @@ export function mountRowEditor(el, ctx, link) {
     added.hidden = !rows.length;
     show(
       added,
-      rows.slice(-MOST_ADDED).map((one) =>
+      rows.slice(-MOST_ADDED).map((addedRow) =>
         h(
           "p",
           { class: "lnb-edit-new" },
           h("i", { "aria-hidden": "true" }, "+ "),
-          Object.entries(one.cells)
+          Object.entries(addedRow.cells)
             .map(([name, text]) => `${name}: ${text ?? "null"}`)
             .join(", ") || "a row of nulls",
           h(
@@ -446,7 +447,7 @@ export function mountRowEditor(el, ctx, link) {
               class: "lnb-close",
               type: "button",
               "aria-label": "do not add this row",
-              on: { click: () => change("edit.drop", { kind: "added", row: one.row }) },
+              on: { click: () => change("edit.drop", { kind: "added", row: addedRow.row }) },
             },
             "×",
           ),

@@ -37,7 +37,7 @@ export function mountRows(el, ctx) {
    *   searched: {ranked: boolean, condition: string | null} | null, found: number}}
    */
   const now = { error: null, whole: null, searched: null, found: 0 };
-  const lens = () => look;
+  const rowLens = () => look;
   let top = 0;
   const note = h("div", { class: "lnb-grid-note" });
   const status = h("div", { class: "lnb-grid-status" });
@@ -60,7 +60,7 @@ export function mountRows(el, ctx) {
   /** @type {import("../js/grid_head.js").Titles} */
   const titles = {
     corner: { text: "#" },
-    parts(at) {
+    parts(index) {
       const drawn = h("span", { class: "lnb-profile", "aria-hidden": "true" });
       // The head may show another column, or another profile, before the pointer is released.
       /** @type {import("../js/grid_actions.js").Histogram | null} */
@@ -68,7 +68,7 @@ export function mountRows(el, ctx) {
       selectBars(
         drawn,
         () => {
-          pressed = actions.histogram(at());
+          pressed = actions.histogram(index());
           return pressed?.profile ?? null;
         },
         (from, to) => actions.brush(pressed, from, to),
@@ -78,24 +78,24 @@ export function mountRows(el, ctx) {
       const mark = h("i", { class: "lnb-sort", title: "sort; with Shift beside other columns" });
       return [h("small"), drawn, mark];
     },
-    clicked(at, event) {
+    clicked(index, event) {
       const target = targetOf(event);
       if (target.closest(".lnb-profile")) return;
-      if (target.closest(".lnb-sort")) actions.sort(at, event.shiftKey);
-      else if (event.shiftKey) actions.sort(at, true);
-      else if (event.ctrlKey || event.metaKey) selection.toggleColumn(at);
-      else actions.openColumn(at);
+      if (target.closest(".lnb-sort")) actions.sort(index, event.shiftKey);
+      else if (event.shiftKey) actions.sort(index, true);
+      else if (event.ctrlKey || event.metaKey) selection.toggleColumn(index);
+      else actions.openColumn(index);
     },
-    draw(cell, at, column) {
+    draw(cell, index, column) {
       const order = asked.order ?? [];
-      const place = column ? order.findIndex((one) => one.column === column.raw) : -1;
+      const place = column ? order.findIndex((sort) => sort.column === column.raw) : -1;
       if (place < 0) cell.removeAttribute("aria-sort");
       else cell.setAttribute("aria-sort", order[place].ascending ? "ascending" : "descending");
       const mark = /** @type {Element} */ (cell.querySelector(".lnb-sort"));
       setText(mark, place < 0 ? "" : sortMark(order, place));
       const drawn = /** @type {Lnb.Recycled} */ (cell.querySelector(".lnb-profile"));
-      const words = profiles.draw(drawn, at);
-      markBars(drawn, profiles.of(at), column ? bar.barsOf(column.raw) : null);
+      const words = profiles.draw(drawn, index);
+      markBars(drawn, profiles.of(index), column ? bar.barsOf(column.raw) : null);
       return words;
     },
   };
@@ -112,9 +112,9 @@ export function mountRows(el, ctx) {
     before: paintNote,
     row(row) {
       const chosen = selection.row(row);
-      const gone = edits.isDeleted(row);
-      const look = `${chosen ? "lnb-chosen" : ""}${gone ? " lnb-row-gone" : ""}`;
-      return { text: count(row), look, chosen, words: gone ? `${row}, to be deleted` : "" };
+      const isDeleted = edits.isDeleted(row);
+      const look = `${chosen ? "lnb-chosen" : ""}${isDeleted ? " lnb-row-gone" : ""}`;
+      return { text: count(row), look, chosen, words: isDeleted ? `${row}, to be deleted` : "" };
     },
     painted({ first, last, from, columns }) {
       ctx.shared.window = { offset: Math.max(0, first - 20), first_column: Math.max(0, from - 4) };
@@ -142,7 +142,7 @@ export function mountRows(el, ctx) {
   scroller.setAttribute("aria-multiselectable", "true");
   const bar = rowsBar(ctx, {
     asked,
-    lens,
+    lens: rowLens,
     changed: ctx.rows.look,
     found: (at, raw) => (at === null ? chooser.reveal(raw) : grid.moveTo(state.row, at)),
     choose: () => chooser.open(),
@@ -158,13 +158,13 @@ export function mountRows(el, ctx) {
   });
   const chooser = columnChooser(ctx, {
     state,
-    column: (at) => store.column(at),
+    column: (index) => store.column(index),
     moveTo: grid.moveTo,
     fail: bar.fail,
   });
   const peek = cellPeek(ctx, scroller, {
     columnOf: (column) => store.column(column),
-    lens,
+    lens: rowLens,
     similar: actions.similar,
     alike: actions.alike,
     only: actions.only,
@@ -268,9 +268,9 @@ export function mountRows(el, ctx) {
   }
 
   /** @type {typeof selection.select} */
-  function selectRow(row, how) {
+  function selectRow(row, options) {
     edits.clear();
-    selection.select(row, how);
+    selection.select(row, options);
   }
 
   /** What Escape does where something is selected. */
@@ -292,15 +292,15 @@ export function mountRows(el, ctx) {
   /**
    * Other rows begin at the first. What a search has found, a distance or a score, is the first
    * column, and stands there.
-   * @param {number} found @param {number} before 1 where there is such a column
+   * @param {number} position @param {number} before 1 where there is such a column
    * @param {Lnb.Near | null} near whose rows were shown
    */
-  function placeKeyboard(found, before, near) {
+  function placeKeyboard(position, before, near) {
     state.row = 0;
-    if (found > before) {
+    if (position > before) {
       state.column = 0;
       grid.scrollTo({ left: 0 });
-    } else if (before > found) state.column = state.column ? state.column - 1 : (near?.at ?? 0);
+    } else if (before > position) state.column = state.column ? state.column - 1 : (near?.at ?? 0);
   }
 
   /**

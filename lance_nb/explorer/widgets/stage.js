@@ -101,27 +101,27 @@ export function mountStage(el, ctx) {
   let area = { cards: [], not_together: "" };
   /** @type {Lnb.Asked | null} */
   let work = null; // what is under way
-  let asked = 0;
+  let turnBefore = 0;
   let checking = false; // whether the cards are being compared with newer commits
   /** @type {Lnb.Json} */
-  let wanted = null; // a card that another view asked for, before the menu is here
+  let pendingCard = null; // a card that another view asked for, before the menu is here
 
-  const here = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
+  const current = () => ({ branch: ctx.screen().branch, version: ctx.screen().version });
   const locked = () => ctx.screen().locked !== false;
 
   async function menu() {
     try {
-      const { result } = await ctx.kernel.ask("stage.menu", here(), { quiet: true });
+      const { result } = await ctx.kernel.ask("stage.menu", current(), { quiet: true });
       form.offer(result);
-      if (wanted) form.fill(wanted);
-      wanted = null;
+      if (pendingCard) form.fill(pendingCard);
+      pendingCard = null;
     } catch (error) {
       show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error)));
     }
   }
 
   async function look() {
-    asked = performance.now();
+    turnBefore = performance.now();
     if (work || ctx.kernel.state === "static") return;
     try {
       const { result } = await ctx.kernel.ask("stage.cards", {}, { quiet: true });
@@ -134,7 +134,8 @@ export function mountStage(el, ctx) {
 
   /** Compare the cards with what others committed, while everything else goes on. */
   async function forecast() {
-    if (checking || !area.cards.some((one) => one.checking || one.expectations?.checking)) return;
+    if (checking || !area.cards.some((card) => card.checking || card.expectations?.checking))
+      return;
     checking = true;
     try {
       const { result } = await ctx.kernel.ask("stage.forecast", {}, { quiet: true });
@@ -150,7 +151,7 @@ export function mountStage(el, ctx) {
    * have made a variable, too.
    */
   function soon() {
-    if (performance.now() - asked <= 1000) return;
+    if (performance.now() - turnBefore <= 1000) return;
     look();
     menu();
   }
@@ -164,7 +165,7 @@ export function mountStage(el, ctx) {
     show(problem);
     work = ctx.kernel.ask(
       type,
-      { ...here(), ...args },
+      { ...current(), ...args },
       {
         progress: (done, total) => {
           bar.max = total || 1;
@@ -184,9 +185,9 @@ export function mountStage(el, ctx) {
       repaint();
       if (type === "stage.add") {
         form.clear();
-        const made = result.area.cards.at(-1);
-        ctx.code(made.code);
-        ctx.announce(`staged: ${made.title}`);
+        const created = result.area.cards.at(-1);
+        ctx.code(created.code);
+        ctx.announce(`staged: ${created.title}`);
         cards.lastElementChild?.scrollIntoView({ block: "nearest" });
       }
       if (type === "stage.commit") outcome(args.id);
@@ -209,7 +210,7 @@ export function mountStage(el, ctx) {
    */
   function outcome(id) {
     cards.querySelector(`[data-card="${id}"] .lnb-error`)?.scrollIntoView({ block: "nearest" });
-    const card = area.cards.find((one) => one.id === id);
+    const card = area.cards.find((candidate) => candidate.id === id);
     if (card?.state === "ready") {
       const shown = cards.querySelector(`[data-card="${id}"]`); // it was not done: see why
       shown?.scrollIntoView({ block: "start" });
@@ -248,7 +249,7 @@ export function mountStage(el, ctx) {
       ctx.travel({ branch, version });
     } else if (timeline) {
       ctx.refresh({ timeline, card });
-      const screen = here(); // it may be gone
+      const screen = current(); // it may be gone
       if (place.version !== screen.version || place.branch !== screen.branch) ctx.travel(place);
     }
   }
@@ -270,14 +271,14 @@ export function mountStage(el, ctx) {
     const shut = locked() || Boolean(work);
     const typed = new Map(
       [.../** @type {NodeListOf<HTMLElement>} */ (cards.querySelectorAll(".lnb-sg-card"))].map(
-        (one) => [one.dataset.card, typedInto(one)],
+        (element) => [element.dataset.card, typedInto(element)],
       ),
     );
     const active = cards.contains(document.activeElement) ? document.activeElement : null;
     /** @type {HTMLElement | null} */
     const focused = active?.closest("[data-card]") ?? null;
     const focus = focused?.dataset.card;
-    const at =
+    const position =
       focused && active ? inputsOf(focused).indexOf(/** @type {HTMLElement} */ (active)) : -1;
     form.enable(!shut);
     setText(notice, noticeText());
@@ -306,7 +307,9 @@ export function mountStage(el, ctx) {
           ),
     );
     if (focus)
-      inputsOf(cards.querySelector(`[data-card="${focus}"]`))[at]?.focus({ preventScroll: true });
+      inputsOf(cards.querySelector(`[data-card="${focus}"]`))[position]?.focus({
+        preventScroll: true,
+      });
     const unfinished = area.unfinished ?? [];
     jobs.hidden = !unfinished.length;
     show(
@@ -357,10 +360,10 @@ export function mountStage(el, ctx) {
       tables.delete(card.id);
       return null;
     }
-    const known = tables.get(card.id);
-    if (known) {
-      known.table.put(card.conflicts);
-      return known.element;
+    const openTable = tables.get(card.id);
+    if (openTable) {
+      openTable.table.put(card.conflicts);
+      return openTable.element;
     }
     /** @type {Lnb.Json[]} */
     let choices = [];
@@ -381,9 +384,9 @@ export function mountStage(el, ctx) {
     );
     const table = conflictTable(
       ctx,
-      (found) => {
-        choices = found;
-        apply.toggleAttribute("disabled", !found.length || locked());
+      (result) => {
+        choices = result;
+        apply.toggleAttribute("disabled", !result.length || locked());
       },
       { cells: "edit.lines", value: "edit.value", more: { id: card.id } },
     );
@@ -429,7 +432,7 @@ export function mountStage(el, ctx) {
   /** @param {{card?: Lnb.Json}} target */
   function open({ card }) {
     if (!card) return;
-    wanted = card;
+    pendingCard = card;
     menu();
   }
 

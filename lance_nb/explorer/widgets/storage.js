@@ -70,17 +70,18 @@ export function mountStorage(el, ctx) {
   }
 
   /**
-   * @param {{title: string, text: string, python: string, stage: Lnb.Json, fragment: number}} one
+   * @param {{title: string, text: string, python: string, stage: Lnb.Json, fragment: number}} entry
    */
-  function card(one) {
-    const code = h("code", {}, one.python);
+  function card(entry) {
+    const code = h("code", {}, entry.python);
     const copy = h(
       "button",
       {
         class: "lnb-button",
         type: "button",
         on: {
-          click: async () => ctx.announce((await copyText(one.python)) ? "Copied" : "Press Ctrl+C"),
+          click: async () =>
+            ctx.announce((await copyText(entry.python)) ? "Copied" : "Press Ctrl+C"),
         },
       },
       "Copy",
@@ -90,18 +91,18 @@ export function mountStorage(el, ctx) {
       {
         class: "lnb-button",
         type: "button",
-        on: { click: () => open({ fragment: one.fragment }) },
+        on: { click: () => open({ fragment: entry.fragment }) },
       },
-      `See fragment ${one.fragment}`,
+      `See fragment ${entry.fragment}`,
     );
     const stage =
-      one.stage && ctx.has("stage")
+      entry.stage && ctx.has("stage")
         ? h(
             "button",
             {
               class: "lnb-button",
               type: "button",
-              on: { click: () => ctx.go("stage", { card: one.stage }) },
+              on: { click: () => ctx.go("stage", { card: entry.stage }) },
             },
             "Stage this",
           )
@@ -109,8 +110,8 @@ export function mountStorage(el, ctx) {
     return h(
       "article",
       { class: "lnb-st-card" },
-      h("strong", {}, one.title),
-      h("p", {}, one.text),
+      h("strong", {}, entry.title),
+      h("p", {}, entry.text),
       h("p", { class: "lnb-st-code" }, code, copy),
       h("p", { class: "lnb-st-acts" }, see, stage),
     );
@@ -118,12 +119,12 @@ export function mountStorage(el, ctx) {
 
   /** The line that shows the same: all fragments, or one. @param {number | null} id */
   function setCode(id = null) {
-    const known = ctx.screen().code;
-    if (!known) return;
-    const opened = known.python.replace(/^ds = /, "");
+    const codes = ctx.screen().code;
+    if (!codes) return;
+    const opened = codes.python.replace(/^ds = /, "");
     ctx.code({
       python: `${opened}${id === null ? ".inspect.fragments()" : `.get_fragment(${id})`}`,
-      magic: known.magic?.replace("%lance at ", "%lance fragments "),
+      magic: codes.magic?.replace("%lance at ", "%lance fragments "),
     });
   }
 

@@ -39,8 +39,8 @@ const STATES = /** @type {Record<string, [sign: string, words: string]>} */ ({
  * @returns {TablesMemory}
  */
 export function tablesMemory() {
-  const at = { top: 0, active: null, listing: 0, focus: false };
-  return { filter: "", order: "name", cards: new Map(), ...at };
+  const memory_ = { top: 0, active: null, listing: 0, focus: false };
+  return { filter: "", order: "name", cards: new Map(), ...memory_ };
 }
 
 /** @param {HTMLElement} el @param {Lnb.Context} ctx @param {TablesMemory} [memory] */
@@ -131,16 +131,16 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
   if (memory.focus && memory.active !== null) buttonOf(memory.active)?.focus();
   memory.focus = false;
 
-  /** @param {Lnb.Json} found a listing */
-  function take(found) {
-    tables = found;
-    labels = found.labels;
-    if (memory.listing !== found.listing) memory.cards.clear();
-    memory.listing = found.listing;
-    for (const [at, card] of Object.entries(found.cards)) memory.cards.set(Number(at), card);
-    setText(title, found.name);
-    title.title = found.uri;
-    setText(note, found.looked_at);
+  /** @param {Lnb.Json} answer a listing */
+  function take(answer) {
+    tables = answer;
+    labels = answer.labels;
+    if (memory.listing !== answer.listing) memory.cards.clear();
+    memory.listing = answer.listing;
+    for (const [index, card] of Object.entries(answer.cards)) memory.cards.set(Number(index), card);
+    setText(title, answer.name);
+    title.title = answer.uri;
+    setText(note, answer.looked_at);
     arrange();
     loadLabels();
   }
@@ -148,8 +148,8 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
   async function loadLabels() {
     const { listing } = tables;
     while (labels.length < tables.num_tables && ctx.kernel.state !== "static") {
-      const asked = ctx.kernel.ask("tables.list", { listing, first: labels.length });
-      const { result } = await asked.catch(() => ({ result: { labels: [] } }));
+      const listing_ = ctx.kernel.ask("tables.list", { listing, first: labels.length });
+      const { result } = await listing_.catch(() => ({ result: { labels: [] } }));
       if (listing !== tables.listing || !result.labels.length) return;
       labels = [...labels, ...result.labels];
       arrange();
@@ -159,13 +159,13 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
 
   /** Filter and sort; what is not described comes last. */
   function arrange() {
-    const wanted = memory.filter.trim().toLowerCase();
-    places = [...labels.keys()].filter((at) => labels[at].toLowerCase().includes(wanted));
+    const query = memory.filter.trim().toLowerCase();
+    places = [...labels.keys()].filter((index) => labels[index].toLowerCase().includes(query));
     const value = VALUES[memory.order];
-    /** @param {number} at */
-    const known = (at) => memory.cards.get(at)?.[value] ?? -1;
+    /** @param {number} index */
+    const rank = (index) => memory.cards.get(index)?.[value] ?? -1;
     if (memory.order === "name-down") places.reverse();
-    else if (value) places.sort((a, b) => known(b) - known(a) || a - b);
+    else if (value) places.sort((a, b) => rank(b) - rank(a) || a - b);
     if (memory.active === null || !places.includes(memory.active))
       memory.active = places[0] ?? null;
     none.hidden = places.length > 0;
@@ -208,9 +208,12 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
     if (memory.active !== null && !shown.includes(memory.active) && !hasFocus())
       memory.active = inSight(0).places[0] ?? memory.active;
     const focused = hasFocus() ? memory.active : null;
-    for (const at of [...inPage.keys()]) if (!shown.includes(at)) inPage.delete(at);
-    const items = shown.map((at, index) => itemOf(at, first * columns + index));
-    if (items.some((item, at) => list.children[at] !== item) || list.children.length > items.length)
+    for (const index of [...inPage.keys()]) if (!shown.includes(index)) inPage.delete(index);
+    const items = shown.map((tableIndex, index) => itemOf(tableIndex, first * columns + index));
+    if (
+      items.some((item, index) => list.children[index] !== item) ||
+      list.children.length > items.length
+    )
       show(list, items);
     list.style.setProperty("top", `${first * (CARD.height + CARD.gap) + CARD.gap}px`);
     if (focused !== null && document.activeElement !== buttonOf(focused))
@@ -221,9 +224,12 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
 
   function paintStatus() {
     const all = plural(tables.num_tables, "table");
-    const waiting = sortsAll() ? places.filter((at) => !memory.cards.has(at)).length : 0;
-    const found = places.length < labels.length ? `${count(places.length)} of ${all}` : all;
-    setText(status, waiting ? `${found} · reading ${count(waiting)} more to sort them` : found);
+    const waiting = sortsAll() ? places.filter((index) => !memory.cards.has(index)).length : 0;
+    const countText = places.length < labels.length ? `${count(places.length)} of ${all}` : all;
+    setText(
+      status,
+      waiting ? `${countText} · reading ${count(waiting)} more to sort them` : countText,
+    );
   }
 
   function sortsAll() {
@@ -234,32 +240,32 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
     return list.contains(document.activeElement);
   }
 
-  /** @param {number} at */
-  function buttonOf(at) {
-    return inPage.get(at)?.querySelector("button");
+  /** @param {number} index */
+  function buttonOf(index) {
+    return inPage.get(index)?.querySelector("button");
   }
 
-  /** @param {number} at @param {number} index among those that pass the filter */
-  function itemOf(at, index) {
-    const known = inPage.get(at);
-    const card = memory.cards.get(at);
+  /** @param {number} tableIndex @param {number} index among those that pass the filter */
+  function itemOf(tableIndex, index) {
+    const existing = inPage.get(tableIndex);
+    const card = memory.cards.get(tableIndex);
     const state = card?.state ?? "waiting";
-    const item = known ?? h("div", { role: "listitem" });
+    const item = existing ?? h("div", { role: "listitem" });
     item.setAttribute("aria-posinset", String(index + 1));
     item.setAttribute("aria-setsize", String(places.length));
-    if (!known || item.dataset.state !== state || item.dataset.version !== versionOf(card)) {
+    if (!existing || item.dataset.state !== state || item.dataset.version !== versionOf(card)) {
       item.dataset.state = state;
       item.dataset.version = versionOf(card);
-      show(item, cardButton(at, card));
-      inPage.set(at, item);
+      show(item, cardButton(tableIndex, card));
+      inPage.set(tableIndex, item);
     }
-    buttonOf(at)?.setAttribute("tabindex", at === memory.active ? "0" : "-1");
+    buttonOf(tableIndex)?.setAttribute("tabindex", tableIndex === memory.active ? "0" : "-1");
     return item;
   }
 
-  /** @param {number} at @param {Lnb.Json} card */
-  function cardButton(at, card) {
-    const label = labels[at];
+  /** @param {number} index @param {Lnb.Json} card */
+  function cardButton(index, card) {
+    const label = labels[index];
     return h(
       "button",
       {
@@ -267,7 +273,7 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
         type: "button",
         "aria-label": spoken(label, card),
         title: card?.health ?? label,
-        on: { click: () => open(at) },
+        on: { click: () => open(index) },
       },
       h(
         "span",
@@ -286,38 +292,39 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
     if (ctx.kernel.state !== "live") return;
     const { places: shown } = inSight(0);
     for (const batch of running)
-      if (!sortsAll() && !batch.tables.some((at) => shown.includes(at))) batch.asked.cancel();
+      if (!sortsAll() && !batch.tables.some((index) => shown.includes(index))) batch.asked.cancel();
     const busy = new Set([...running].flatMap((batch) => batch.tables));
-    const wanted = [...new Set([...shown, ...(sortsAll() ? places : [])])].filter(
-      (at) => !memory.cards.has(at) && !busy.has(at),
+    const missing = [...new Set([...shown, ...(sortsAll() ? places : [])])].filter(
+      (index) => !memory.cards.has(index) && !busy.has(index),
     );
-    while (wanted.length && running.size < BATCHES) {
-      const single = wanted.findIndex((at) => alone.has(at));
-      describe(single < 0 ? wanted.splice(0, BATCH) : wanted.splice(single, 1));
+    while (missing.length && running.size < BATCHES) {
+      const single = missing.findIndex((index) => alone.has(index));
+      describe(single < 0 ? missing.splice(0, BATCH) : missing.splice(single, 1));
     }
   }
 
   /** @param {number[]} asked_tables */
   async function describe(asked_tables) {
     const { listing } = tables;
-    const asked = ctx.kernel.ask(
+    const describing = ctx.kernel.ask(
       "tables.describe",
       { listing, tables: asked_tables },
       { quiet: true, progress: () => {} },
     );
-    const batch = { tables: asked_tables, asked };
+    const batch = { tables: asked_tables, asked: describing };
     running.add(batch);
     try {
-      const { result } = await asked;
+      const { result } = await describing;
       if (result.listing === tables.listing)
-        for (const [at, card] of Object.entries(result.cards)) memory.cards.set(Number(at), card);
+        for (const [index, card] of Object.entries(result.cards))
+          memory.cards.set(Number(index), card);
     } catch (error) {
       const { card } = /** @type {Lnb.Failure} */ (error);
       // A table that spoils its batch is told from the others by asking for each alone.
       if (card?.kind !== "CancelledError" && listing === tables.listing)
-        for (const at of asked_tables) {
-          if (asked_tables.length > 1) alone.add(at);
-          else memory.cards.set(at, failedCard(labels[at], card));
+        for (const index of asked_tables) {
+          if (asked_tables.length > 1) alone.add(index);
+          else memory.cards.set(index, failedCard(labels[index], card));
         }
     }
     running.delete(batch);
@@ -325,20 +332,20 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
     else paint();
   }
 
-  /** @param {number} at */
-  async function open(at) {
-    const card = memory.cards.get(at);
-    memory.active = at;
-    select(at);
+  /** @param {number} index */
+  async function open(index) {
+    const card = memory.cards.get(index);
+    memory.active = index;
+    select(index);
     if (ctx.screen().kept)
       return ctx.announce("This page is a snapshot. The line below opens the table in a notebook.");
     show(problem);
     scroll.setAttribute("aria-busy", "true");
-    ctx.announce(`Opening ${labels[at]}…`);
+    ctx.announce(`Opening ${labels[index]}…`);
     try {
-      await ctx.kernel.ask("tables.open", { listing: tables.listing, table: at });
+      await ctx.kernel.ask("tables.open", { listing: tables.listing, table: index });
     } catch (error) {
-      const retry = () => open(at);
+      const retry = () => open(index);
       show(problem, ctx.problem(/** @type {Lnb.Failure} */ (error), card ? undefined : retry));
     }
     return scroll.removeAttribute("aria-busy");
@@ -387,31 +394,31 @@ export function mountTables(el, ctx, memory = tablesMemory()) {
   /** @param {Lnb.Heard<FocusEvent>} event */
   function onFocus(event) {
     const item = event.target.closest("[role=listitem]");
-    for (const [at, element] of inPage) if (element === item) select(at);
+    for (const [index, element] of inPage) if (element === item) select(index);
   }
 
-  /** @param {number} at */
-  function select(at) {
-    if (memory.active !== at && memory.active !== null)
+  /** @param {number} index */
+  function select(index) {
+    if (memory.active !== index && memory.active !== null)
       buttonOf(memory.active)?.setAttribute("tabindex", "-1");
-    memory.active = at;
-    buttonOf(at)?.setAttribute("tabindex", "0");
-    lines = memory.cards.get(at)?.code ?? null;
+    memory.active = index;
+    buttonOf(index)?.setAttribute("tabindex", "0");
+    lines = memory.cards.get(index)?.code ?? null;
     paintCode();
   }
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
-    const at = memory.active === null ? -1 : places.indexOf(memory.active);
+    const index = memory.active === null ? -1 : places.indexOf(memory.active);
     const page = columns * Math.max(1, Math.floor(heightInSight() / (CARD.height + CARD.gap)));
     /** @type {Record<string, number>} */
     const steps = {
-      ArrowRight: at + 1,
-      ArrowLeft: at - 1,
-      ArrowDown: at + columns,
-      ArrowUp: at - columns,
-      PageDown: Math.min(at + page, places.length - 1),
-      PageUp: Math.max(at - page, 0),
+      ArrowRight: index + 1,
+      ArrowLeft: index - 1,
+      ArrowDown: index + columns,
+      ArrowUp: index - columns,
+      PageDown: Math.min(index + page, places.length - 1),
+      PageUp: Math.max(index - page, 0),
       Home: 0,
       End: places.length - 1,
     };
@@ -483,10 +490,10 @@ function bars(card) {
       height: BARS.height,
       "aria-hidden": "true",
     },
-    versions.map(([version, operation, changed], at) => {
+    versions.map(([version, operation, changed], index) => {
       const height = 4 + (BARS.height - 4) * Math.sqrt((changed ?? 0) / most);
       const { family } = operation ? lookOfOperation(operation) : { family: "unknown" };
-      const place = { x: at * BARS.slot, y: BARS.height - height, width: BARS.slot - 2, height };
+      const place = { x: index * BARS.slot, y: BARS.height - height, width: BARS.slot - 2, height };
       return svg(
         "rect",
         { class: `lnb-op-${family}`, rx: 1, ...place },

@@ -100,20 +100,20 @@ export function mountTimeline(el, ctx) {
   const paint = perFrame(() => {
     if (!map || !room) return;
     const [first, last] = map.visible(left, room, OVERSCAN);
-    const wanted = new Set();
+    const wantedNumbers = new Set();
     for (const lane of map.lanes) {
       const missing = [];
       const inSight = map.numbersBetween(lane, first, last);
       if (lane.index === map.here.lane) checks.seen(inSight);
       for (const version of inSight) {
-        wanted.add(`${lane.index}:${version}`);
+        wantedNumbers.add(`${lane.index}:${version}`);
         paintBar(lane, version);
         if (!lane.details.has(version) && !lane.asked.has(version)) missing.push(version);
       }
       if (missing.length) fetchDetails(lane, missing);
     }
     for (const [key, bar] of bars) {
-      if (!wanted.has(key)) {
+      if (!wantedNumbers.has(key)) {
         bar.remove();
         bars.delete(key);
       }
@@ -143,15 +143,18 @@ export function mountTimeline(el, ctx) {
     const facts = lane.details.get(version);
     const { family, glyph } = lookOfOperation(facts?.operation ?? "");
     const tall = lane.index ? BAR.branch : BAR.main;
-    const here = lane.index === map.here.lane && version === map.here.version;
+    const isCurrent = lane.index === map.here.lane && version === map.here.version;
     const height = barHeight(facts, tall, map.mostRows);
     const look = `lnb-op-${facts ? family : "unknown"}`;
     const faded = retention.goes(lane.branch, version) ? " lnb-tl-goes" : "";
-    const marks = `${here ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}${faded}`;
+    const marks = `${isCurrent ? " lnb-here" : ""}${lane.index ? " lnb-thin" : ""}${faded}`;
     bar.className = `lnb-tl-bar ${look}${marks}`;
-    bar.setAttribute("aria-selected", String(here));
-    const found = checks.words(lane.branch, version);
-    bar.setAttribute("aria-label", sentence(lane, version, facts) + (found && `, ${found}`));
+    bar.setAttribute("aria-selected", String(isCurrent));
+    const checkWords = checks.words(lane.branch, version);
+    bar.setAttribute(
+      "aria-label",
+      sentence(lane, version, facts) + (checkWords && `, ${checkWords}`),
+    );
     const mark = checks.status(lane.branch, version);
     if (mark) bar.setAttribute("data-check", mark);
     else bar.removeAttribute("data-check");
@@ -173,7 +176,7 @@ export function mountTimeline(el, ctx) {
     shown = key;
     for (const old of plane.querySelectorAll(".lnb-tl-number")) old.remove();
     for (let index = first; index <= last; index += 1) {
-      if (index % every || taken.some((at) => Math.abs(index - at) * map.slot < 46)) continue;
+      if (index % every || taken.some((slot) => Math.abs(index - slot) * map.slot < 46)) continue;
       const label = h(
         "span",
         { class: "lnb-tl-number", "aria-hidden": "true" },
@@ -194,9 +197,9 @@ export function mountTimeline(el, ctx) {
     for (const old of scroller.querySelectorAll(".lnb-tl-flag, .lnb-tl-edges, .lnb-tl-gap"))
       old.remove();
     const edges = svg("svg", { class: "lnb-tl-edges", "aria-hidden": "true" });
-    for (const one of [edges, merges]) {
-      one.style.width = `${map.width}px`;
-      one.style.height = `${map.height}px`;
+    for (const layer of [edges, merges]) {
+      layer.style.width = `${map.width}px`;
+      layer.style.height = `${map.height}px`;
     }
     for (const lane of map.lanes) {
       const base = lane.top + lane.height - 0.5;
@@ -274,18 +277,18 @@ export function mountTimeline(el, ctx) {
     const line = lines.get(lane.index) ?? ctx.kernel.line();
     lines.set(lane.index, line);
     const numbers = missing.slice(-MAX_ASK);
-    const asked = lane.asked;
+    const askedNumbers = lane.asked;
     line(
       "versions",
       { branch: lane.branch, version: lane.numbers.at(-1), numbers },
       ({ result }) => {
-        numbers.forEach((number) => asked.add(number));
+        numbers.forEach((number) => askedNumbers.add(number));
         for (const facts of result.details) lane.details.set(facts.version, facts);
         map.measure();
         merges.replaceChildren(...mergeEdges(map));
         paint();
       },
-      () => numbers.forEach((number) => asked.add(number)),
+      () => numbers.forEach((number) => askedNumbers.add(number)),
     );
   }
 
@@ -322,7 +325,7 @@ export function mountTimeline(el, ctx) {
    * @param {Lnb.Place} a @param {Lnb.Place} b
    */
   function paintRange(a, b) {
-    const lane = map.lanes.find((one) => (one.branch ?? null) === (b.branch ?? null));
+    const lane = map.lanes.find((lane_) => (lane_.branch ?? null) === (b.branch ?? null));
     const same = lane && (a.branch ?? null) === (b.branch ?? null);
     const compared = ctx.range.compared(a, b);
     let words = "the same version";

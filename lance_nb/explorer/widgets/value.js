@@ -62,15 +62,15 @@ export function mountValue(el, ctx) {
           schema.hidden,
         ),
       );
-    const found = holding(nodes, text);
+    const matching = holding(nodes, text);
     const tree = h(
       "div",
       { class: "lnb-tree", role: "tree", "aria-label": heading },
-      found.map((node) => treeNode(node)),
+      matching.map((node) => treeNode(node)),
     );
     return show(
       place,
-      found.length ? tree : h("p", { class: "lnb-faint" }, "No value matches this text."),
+      matching.length ? tree : h("p", { class: "lnb-faint" }, "No value matches this text."),
     );
   }
 

@@ -14,12 +14,12 @@ export function mountVersionDetail(el, ctx) {
     ({ detail, card }) => {
       if (!detail) return;
       // What the header says of the same version is not repeated.
-      const said = new Set((card?.error ? [] : (card?.facts ?? [])).map(({ key }) => key));
+      const facts = new Set((card?.error ? [] : (card?.facts ?? [])).map(({ key }) => key));
       pane.replaceChildren(
         ...(detail.error
           ? [errorCard(detail.error)]
           : versionFacts(
-              { ...detail, counts: detail.counts.filter(({ label }) => !said.has(label)) },
+              { ...detail, counts: detail.counts.filter(({ label }) => !facts.has(label)) },
               open,
             )),
       );

@@ -96,9 +96,9 @@
     if (!browsers) return;
     const folder = () => {
       const items = [...(browsers.tracker.currentWidget?.selectedItems() ?? [])];
-      const [one] = items;
-      return items.length === 1 && one.type === "directory" && one.name.endsWith(".lance")
-        ? one.path
+      const [item] = items;
+      return items.length === 1 && item.type === "directory" && item.name.endsWith(".lance")
+        ? item.path
         : null;
     };
     app.commands.addCommand(COMMAND, {
