@@ -196,6 +196,13 @@ class PendingRows:
             (fragment,) = writer.finish()
         return fragment
 
+    def expected(self, schema: Schema, manifest: Manifest) -> DataFile:
+        """Return the file before it is written: its name and size are not known yet."""
+        major, minor = (int(number) for number in storage_version(manifest).split("."))
+        fields = tuple(one.id for one in schema.walk())
+        columns = tuple(range(len(fields)))
+        return DataFile("not written yet.lance", fields, columns, major, minor)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -234,10 +241,12 @@ class Outcome:
         rows = self.new_rows
         if rows is None:
             return self
-        file = rows.write(home, self.schema, self.target.manifest)
+        return self._with_files(rows, rows.write(home, self.schema, self.target.manifest).files)
+
+    def _with_files(self, rows: PendingRows, files: tuple[DataFile, ...]) -> Outcome:
         added = tuple(
-            replace(one, files=file.files) if one.id == rows.fragment_id else one
-            for one in self.added
+            replace(fragment, files=files) if fragment.id == rows.fragment_id else fragment
+            for fragment in self.added
         )
         return replace(self, added=added, new_rows=None)
 
@@ -287,8 +296,11 @@ class Outcome:
         return {one.uuid for one in self.indices} != {one.uuid for one in self.target.indices}
 
     def preview(self) -> Snapshot:
-        """Return the version that a commit would make now; files to be copied are not there yet."""
-        target = self.target
+        """Return the version that a commit would make now; its new files are not there yet."""
+        target, rows = self.target, self.new_rows
+        if rows is not None:
+            file = rows.expected(self.schema, target.manifest)
+            return self._with_files(rows, (file,)).preview()
         context = ApplyContext(
             target.manifest,
             target.indices,
