@@ -136,9 +136,16 @@ class Side:
     def _delete(self) -> None:
         ids = self._ids()
         if ids:
-            self.ds.delete(self._where(ids))
+            self._write(None, self._where(ids))
             for one in ids:
                 del self.model.rows[one]
+
+    def _write(self, values: dict[str, str] | None, where: str) -> None:
+        """Update, or delete without values."""
+        if values is None:
+            self.ds.delete(where)
+        else:
+            self.ds.update(values, where=where)
 
     def _update(self) -> None:
         ids = self._ids()
@@ -146,7 +153,7 @@ class Side:
             column = self.rng.choice(list(self.model.names))
             value = self._value()
             name = self.model.names[column]
-            self.ds.update({name: str(value)}, where=self._where(ids))
+            self._write({name: str(value)}, self._where(ids))
             for one in ids:
                 self.model.rows[one][column] = value
 
@@ -242,7 +249,7 @@ def _picked(cells: Cells | None, names: list[int]) -> Cells | None:
     return None if cells is None else {one: cells.get(one) for one in names}
 
 
-def run_history(rng: random.Random, uri: str, clean: CleanUp) -> str:
+def run_history(rng: random.Random, uri: str, clean: CleanUp, side_class: type[Side] = Side) -> str:
     """Generate a history, merge it, and compare; return the outcome."""
     stable = rng.random() < 0.5
     ids = range(12)
@@ -256,8 +263,8 @@ def run_history(rng: random.Random, uri: str, clean: CleanUp) -> str:
         enable_stable_row_ids=stable,
     )
     numbers = count()
-    target = Side(main, deepcopy(model), rng, clean, numbers)
-    source = Side(main.create_branch("dev"), deepcopy(model), rng, clean, numbers)
+    target = side_class(main, deepcopy(model), rng, clean, numbers)
+    source = side_class(main.create_branch("dev"), deepcopy(model), rng, clean, numbers)
     key = None if rng.random() < (0.5 if stable else 0.2) else "id"
     target.has_key = source.has_key = key is not None
     copies = rng.random() < 0.4
