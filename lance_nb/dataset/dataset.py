@@ -718,7 +718,9 @@ class LanceDataset(OpenedVersion):
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def sql(self, sql: str) -> SqlQueryBuilder:
-        """Query this version with DuckDB SQL.
+        """Query this version with SQL, which means what it means in filters.
+
+        DuckDB runs it (extra ``sql``); results have pylance's names and types.
 
         Args:
             sql: a statement over a table named ``dataset``.

@@ -1,11 +1,10 @@
 """SQL over one version, run by DuckDB on our Arrow stream (extra ``sql``).
 
-The statement sees the version as a table named ``dataset``, or as ``table_name`` says. Only the
-columns that it names are read, all of them where it says ``*``. Of a statement on this one table,
-comparisons of whole numbers and texts with constants in WHERE become the filter of the scan too, so
-indices answer them; DuckDB computes them once more. Counts of values, and least and greatest
-values, come from indices where these have them (``sql_statement``). Unlike pylance's, which is
-DataFusion's, the SQL is DuckDB's.
+The statement sees the version as a table named ``dataset``, or as ``table_name`` says. It is
+translated first (``statements``), so that it means what it means in pylance and in filters: only
+the columns that it names are read, and conditions of WHERE become the filters of scans, so that
+indices answer them. Counts of values, and least and greatest values, come from indices where these
+have them (``sql_statement``).
 
 This is the one module that opens DuckDB. A statement reaches the registered datasets and nothing
 else of the machine or the process:
@@ -31,19 +30,22 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_nb.dataset.sql_statement import indexed_statement, source_of
+from lance_nb.dataset.sql_statement import indexed_statement
 from lance_nb.errors import InvalidInputError, MissingPackageError
+from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
     from lance_nb.dataset.scanner import LanceScanner
+    from lance_nb.dataset.statements.translation import Translation
 
 _LOCKED = {
     "enable_external_access": "false",
@@ -55,6 +57,9 @@ _LOCKED = {
     "lock_configuration": "true",
 }
 _FOLDER_PREFIX = "lance_nb-sql-"
+DEFAULT_BATCH_ROWS = 8192
+_ANSWERED = "Answered without a scan:"
+_RAISED_BY_US = re.compile(r".*Python exception occurred while executing the UDF: \w+: ")
 _REFUSED = re.compile(r"Permission Error|configuration has been locked|requires the extension")
 
 
@@ -83,6 +88,7 @@ def open_duckdb() -> Any:
 def words_of(error: Exception) -> str:
     """Return what DuckDB says in one line, without the trace of our stream that it quotes."""
     said = " ".join(str(error).partition(" Detail: Python exception")[0].split())
+    said = _RAISED_BY_US.sub("", said)
     if _REFUSED.search(said):
         said += (
             "; SQL on a dataset can read only that dataset, and cannot use files, URLs, "
@@ -110,8 +116,67 @@ def _duckdb() -> Any:
     return duckdb
 
 
-DEFAULT_BATCH_ROWS = 8192
-_ANSWERED = "Answered without a scan:"
+@dataclass(frozen=True, slots=True)
+class PreparedStatement:
+    """A statement that was translated for DuckDB, with the scans that it needs, by name."""
+
+    translation: Translation
+    scans: dict[str, LanceScanner]
+
+    def register(self, connection: Any) -> None:
+        """Make what the statement reads and calls known to a connection."""
+        from lance_nb.dataset.statements.carriers import ScanStream
+
+        for name, scan in self.scans.items():
+            connection.register(name, ScanStream(scan))
+        for function in self.translation.functions:
+            function.register(connection)
+
+    def run(self, connection: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> pa.RecordBatchReader:
+        """Return the rows of the result; the connection must live as long.
+
+        Raises InvalidInputError for a wrong statement.
+        """
+        with duckdb_errors():
+            self.register(connection)
+            return _rows_of(connection, self.translation, batch_rows)
+
+
+def prepare(datasets: Mapping[str, LanceDataset], text: str, **options: Any) -> PreparedStatement:
+    """Translate a statement that sees datasets as tables; ``options`` are those of their scans.
+
+    Raises InvalidInputError for a scan that is not possible.
+    """
+    from lance_nb.dataset.statements.translation import translate  # loads all functions
+
+    schemas = {
+        name: dataset.scanner(None, **options).projected_schema
+        for name, dataset in datasets.items()
+    }
+    translation = translate(text, schemas)
+    scans = {
+        scan.name: datasets[scan.table].scanner(
+            None if scan.columns is None else list(scan.columns), filter=scan.filter, **options
+        )
+        for scan in translation.scans
+    }
+    return PreparedStatement(translation, scans)
+
+
+def _rows_of(connection: Any, translation: Translation, batch_rows: int) -> pa.RecordBatchReader:
+    """Run a translated statement whose tables and functions the connection knows."""
+    from lance_nb.dataset.statements.carriers import restored, restored_schema
+
+    result = connection.sql(translation.text)
+    if result is None:
+        raise InvalidInputError("SQL: only statements that return rows can be run")
+    # DuckDB has had two names for it.
+    read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
+    reader = read(batch_rows)
+    if translation.fields is None:
+        return reader
+    schema = restored_schema(reader.schema, translation.fields)
+    return pa.RecordBatchReader.from_batches(schema, restored(reader, schema))
 
 
 class SqlQuery:
@@ -124,17 +189,23 @@ class SqlQuery:
     """
 
     def __init__(
-        self, dataset: LanceDataset, source: LanceScanner, text: str, name: str, batch_rows: int
+        self,
+        dataset: LanceDataset,
+        statement: PreparedStatement,
+        text: str,
+        name: str,
+        batch_rows: int,
     ) -> None:
         self._dataset = dataset
-        self._source = source
+        self._statement = statement
         self._text = text
         self._name = name
         self._batch_rows = batch_rows
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
-        """Run the statement and return all batches."""
-        return list(self.to_stream_reader())
+        """Run the statement and return all batches; without rows, one that has the schema."""
+        reader = self.to_stream_reader()
+        return list(reader) or [pa.RecordBatch.from_pylist([], reader.schema)]
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Run the statement and return its rows as a stream.
@@ -151,14 +222,7 @@ class SqlQuery:
         if indexed is not None:
             batches = indexed.to_batches(self._batch_rows)
             return pa.RecordBatchReader.from_batches(indexed.schema, batches)
-        with duckdb_errors():
-            connection.register(self._name, self._source)
-            result = connection.sql(self._text)
-            if result is None:
-                raise InvalidInputError("SQL: only statements that return rows can be run")
-            # DuckDB has had two names for it.
-            read = getattr(result, "to_arrow_reader", None) or result.fetch_arrow_reader
-            reader = read(self._batch_rows)
+        reader = self._statement.run(connection, self._batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, _held(reader, connection))
 
     def explain_plan(self) -> str:
@@ -176,7 +240,9 @@ class SqlQuery:
               result: id, label
         """
         found = indexed_statement(self._dataset, self._text, self._name)
-        return self._source.explain_plan() if found is None else f"{_ANSWERED}\n  {found.words}"
+        if found is not None:
+            return f"{_ANSWERED}\n  {found.words}"
+        return "\n".join(scan.explain_plan() for scan in self._statement.scans.values())
 
 
 class SqlQueryBuilder:
@@ -266,8 +332,8 @@ class SqlQueryBuilder:
 
     def build(self) -> SqlQuery:
         """Finish. Raises InvalidInputError for a scan that is not possible."""
-        source = source_of(self._dataset, self._text, self._name, **self._options)
-        return SqlQuery(self._dataset, source, self._text, self._name, self._batch_rows)
+        statement = prepare({self._name: self._dataset}, self._text, **self._options)
+        return SqlQuery(self._dataset, statement, self._text, self._name, self._batch_rows)
 
 
 def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str) -> pa.Table | None:
@@ -278,17 +344,21 @@ def indexed_answer(connection: Any, dataset: LanceDataset, text: str, name: str)
     found = indexed_statement(dataset, text, name)
     if found is None:
         return None
-    with duckdb_errors():
-        # The statement itself, on no rows, has the names and types of the result.
-        connection.register(name, found.no_rows)
-        expected = connection.sql(text).to_arrow_table().schema
-        connection.unregister(name)
-        connection.register(name, found.rows)
-        table: pa.Table = connection.sql(found.text).to_arrow_table()
-        connection.unregister(name)
-    if table.schema.types != expected.types:
+    from lance_nb.dataset.statements.translation import translate
+
+    expected = translate(text, {name: dataset.schema}).fields
+    translation = translate(found.text, {name: found.rows.schema}, has_filters=False)
+    if expected is None or translation.fields is None or len(expected) != len(translation.fields):
         return None
-    return pa.Table.from_arrays(table.columns, schema=expected)
+    with duckdb_errors():
+        connection.register(translation.scans[0].name, found.rows)
+        for function in translation.functions:
+            function.register(connection)
+        answer = replace(translation, fields=expected)
+        table = _rows_of(connection, answer, DEFAULT_BATCH_ROWS).read_all()
+        connection.unregister(translation.scans[0].name)
+    types = zip(expected, table.schema.types, strict=True)
+    return table if all(type_ in (None, kind) for (_, type_), kind in types) else None
 
 
 def _held(reader: pa.RecordBatchReader, connection: Any) -> Any:

@@ -1,7 +1,4 @@
-"""What an SQL statement on one version needs of it: columns and rows, or only what indices say.
-
-Of a statement on this one table, comparisons of whole numbers and texts with constants in WHERE
-become the filter of the scan. Some statements need no scan:
+"""SQL statements on one version that need no scan, because indices have what they ask for.
 
 ===================================================  ===============================================
 of one column, distinct values and numbers of rows   the values of a BITMAP index with their counts:
@@ -27,7 +24,6 @@ from lance_nb.value_classes import dataclass
 
 if TYPE_CHECKING:
     from lance_nb.dataset.dataset import LanceDataset
-    from lance_nb.dataset.scanner import LanceScanner
 
 _WEIGHT = "__rows_of_value"  # the column of the counts
 
@@ -36,28 +32,12 @@ _WEIGHT = "__rows_of_value"  # the column of the counts
 class IndexedStatement:
     """A statement that gives the same result on the rows of an index.
 
-    ``text`` runs on ``rows``; the statement itself would run on ``no_rows``. ``words`` say what
-    was used.
+    ``text`` runs on ``rows``. ``words`` say what was used.
     """
 
     text: str
     rows: pa.Table
-    no_rows: pa.Table
     words: str
-
-
-def source_of(dataset: LanceDataset, text: str, name: str, **options: Any) -> LanceScanner:
-    """Return the scan of a version that a statement needs, which sees it as the table ``name``.
-
-    Raises InvalidInputError for a scan that is not possible.
-    """
-    trees = _statements_of(text)
-    if not trees:
-        return dataset.scanner(None, **options)
-    schema = dataset.schema
-    columns = _columns_of(trees[0], schema.names)
-    condition = _filter_of(trees[0], name, schema) if len(trees) == 1 else None
-    return dataset.scanner(columns, filter=condition, **options)
 
 
 def _statements_of(text: str) -> list[Any]:
@@ -69,27 +49,6 @@ def _statements_of(text: str) -> list[Any]:
         return parse_duckdb(text)
     except (SqlglotError, PredicateError):
         return []  # DuckDB may understand it, or say better what is wrong
-
-
-def _columns_of(tree: Any, names: list[str]) -> list[str] | None:
-    """Return the columns that a statement may need, None for all of them."""
-    from sqlglot import expressions as sql
-
-    if any(not isinstance(star.parent, sql.Count) for star in tree.find_all(sql.Star)):
-        return None
-    named = {one.name.lower() for one in tree.find_all(sql.Identifier)}
-    found = [name for name in names if name.lower() in named]
-    return found or names[:1]
-
-
-def _filter_of(tree: Any, name: str, schema: pa.Schema) -> str | None:
-    """Return conditions of WHERE that DuckDB and a scan answer alike, None without any."""
-    where = tree.args.get("where")
-    if where is None or not _is_of_table(tree, name):
-        return None
-    tables = _names_of_table(tree)
-    found = [_condition_of(part, tables, schema) for part in _parts(where)]
-    return " AND ".join(one for one in found if one is not None) or None
 
 
 def _is_of_table(tree: Any, name: str) -> bool:
@@ -168,9 +127,6 @@ def _constant_of(value: Any, kind: pa.DataType) -> str | None:
     number = -int(literal.this) if is_negative else int(literal.this)
     lowest = 0 if pa.types.is_unsigned_integer(kind) else -(1 << (kind.bit_width - 1))
     return str(number) if lowest <= number < lowest + (1 << kind.bit_width) else None
-
-
-# --- statements that indices answer ---------------------------------------------------------------
 
 
 def indexed_statement(dataset: LanceDataset, text: str, name: str) -> IndexedStatement | None:
@@ -266,7 +222,7 @@ def _of_rows(dataset: LanceDataset, tree: Any, conditions: list[str]) -> Indexed
     words = "number of rows: from the manifest"
     if condition is not None:
         words = f"number of rows: count_rows({condition!r})"
-    return _statement(dataset, tree, rows, [], words)
+    return _statement(tree, rows, [], words)
 
 
 def _of_values(
@@ -290,7 +246,7 @@ def _of_values(
     found = indexed_value_counts(dataset, column, " AND ".join(conditions) or None)
     if found is None:
         return None
-    return _statement(dataset, tree, found[0].rename_columns([column, _WEIGHT]), kept, found[1])
+    return _statement(tree, found[0].rename_columns([column, _WEIGHT]), kept, found[1])
 
 
 def _is_only_of(part: Any, column: str) -> bool:
@@ -325,16 +281,13 @@ def _of_bounds(dataset: LanceDataset, tree: Any, columns: set[str]) -> IndexedSt
             return None
         arrays[column] = pa.array([found.low, found.high], dataset.schema.field(column).type)
         words.append(f"bounds of all rows: {found.words}")
-    return _statement(dataset, tree, pa.table(arrays), [], "\n  ".join(words))
+    return _statement(tree, pa.table(arrays), [], "\n  ".join(words))
 
 
-def _statement(
-    dataset: LanceDataset, tree: Any, rows: pa.Table, kept: list[Any], words: str
-) -> IndexedStatement:
+def _statement(tree: Any, rows: pa.Table, kept: list[Any], words: str) -> IndexedStatement:
     """Return the statement with sums of the counts, and only the kept conditions."""
     from sqlglot import expressions as sql
 
-    named = _columns_of(tree, dataset.schema.names) or []
     changed = tree.copy()
     changed.set("where", sql.Where(this=sql.and_(*(one.copy() for one in kept))) if kept else None)
     for node in list(changed.find_all(sql.Count)):
@@ -347,4 +300,4 @@ def _statement(
         zero = sql.Coalesce(this=total, expressions=[sql.Literal.number(0)])
         node.replace(sql.cast(zero, "BIGINT", dialect="duckdb"))
     text = changed.sql(dialect="duckdb")
-    return IndexedStatement(text, rows, dataset.schema.empty_table().select(named), words)
+    return IndexedStatement(text, rows, words)

@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, words_of
-from lance_nb.dataset.sql_statement import source_of
+from lance_nb.dataset.sql import duckdb_errors, indexed_answer, open_duckdb, prepare, words_of
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import refs, text
 from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
@@ -67,15 +66,12 @@ def query(context: MagicContext, statement: str) -> pa.Table:
     named = {name: known[name] for name in _tables(rewritten) & set(known)}
     connection = open_duckdb()
     with closing(connection), duckdb_errors(lambda error: _error_message(error, known)):
-        for name, dataset in {**named, **places}.items():
+        tables = {**named, **places}
+        for name, dataset in tables.items():
             indexed = indexed_answer(connection, dataset, rewritten, name)
             if indexed is not None:
                 return indexed
-            connection.register(name, source_of(dataset, rewritten, name))
-        result = connection.sql(rewritten)
-        if result is None:
-            raise InvalidInputError("SQL: only statements that return rows can be run")
-        table: pa.Table = result.to_arrow_table()
+        table: pa.Table = prepare(tables, rewritten).run(connection).read_all()
     return table
 
 

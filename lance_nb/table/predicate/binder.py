@@ -62,10 +62,10 @@ def bind_sql(tree: Any, bulks: Mapping[str, Bulk], names: Names) -> Expression:
 
     Raises PredicateError, which names what is wrong and where.
     """
-    return _Binder(bulks, names).bind(tree)
+    return Binder(bulks, names).bind(tree)
 
 
-class _Binder(ConditionBinder):
+class Binder(ConditionBinder):
     """Binds the nodes of one tree of sqlglot."""
 
     def bind_other(self, key: str, node: Any) -> Expression:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+import pyarrow as pa
+import pyarrow.types as pt
+
 from lance_nb.errors import PredicateError
 from lance_nb.table.predicate import (
     json_functions,
@@ -19,6 +22,7 @@ from lance_nb.table.predicate import (
     struct_functions,
     time_functions,
 )
+from lance_nb.table.predicate.coercion import cast
 from lance_nb.table.predicate.expression import Expression
 
 FUNCTIONS = {
@@ -32,6 +36,18 @@ FUNCTIONS = {
     **struct_functions.FUNCTIONS,
 }
 
+# Functions of texts whose results are as wide as their first operand: large texts, and counts of
+# 64 bits for large_string.
+_AS_WIDE = frozenset({
+    "replace", "lpad", "rpad", "split_part", "repeat", "initcap", "translate", "length",
+    "char_length", "character_length", "octet_length", "bit_length", "strpos", "position", "instr",
+    "levenshtein", "encode", "string_to_array", "string_to_list",
+})  # fmt: skip
+_WIDE = {
+    pa.string(): pa.large_string(),
+    pa.int32(): pa.int64(),
+    pa.list_(pa.string()): pa.list_(pa.large_string()),
+}
 
 # What to write instead of operators that read like calls of functions.
 _OPERATORS = dict.fromkeys(("any", "some", "all"), "use IN (...), or array_has(list, value)")
@@ -49,4 +65,6 @@ def call_of(name: str, operands: Sequence[Expression]) -> Expression:
     if not fewest <= len(operands) <= most:
         count = str(fewest) if fewest == most else f"{fewest} to {most}"
         raise PredicateError(f"{name} takes {count} arguments, not {len(operands)}")
-    return binder(name, operands)
+    result = binder(name, operands)
+    is_wide = name in _AS_WIDE and pt.is_large_string(operands[0].type)
+    return cast(result, _WIDE.get(result.type, result.type)) if is_wide else result

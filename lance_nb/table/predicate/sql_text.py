@@ -56,14 +56,19 @@ def call_deeply(function: Callable[[], T]) -> T:
 
 
 def parse_duckdb(text: str) -> list[Any]:
-    """Parse statements of DuckDB's dialect.
+    """Parse statements of DuckDB's dialect. Raises as ``parse_statements``."""
+    return parse_statements(text, "duckdb")
+
+
+def parse_statements(text: str, dialect: str | type[Dialect]) -> list[Any]:
+    """Parse statements.
 
     Raises PredicateError for one that is nested too deeply, what sqlglot raises for bad syntax.
     """
     import sqlglot
 
     try:
-        trees = call_deeply(lambda: sqlglot.parse(text, read="duckdb"))
+        trees = call_deeply(lambda: sqlglot.parse(text, read=dialect))
     except RecursionError as exc:
         raise PredicateError(
             f"the SQL statement of {len(text):,} characters is nested too deeply: it needs more "
@@ -272,7 +277,7 @@ def _parse(short: str, text: str) -> Any:
     from sqlglot.errors import SqlglotError
 
     try:
-        trees = sqlglot.parse(short, dialect=_dialect())
+        trees = sqlglot.parse(short, dialect=lance_dialect())
     except SqlglotError as exc:
         raise PredicateError(f"cannot read {shown(text)}: {problem_of(exc, short)}") from exc
     if len(trees) != 1 or trees[0] is None:
@@ -301,8 +306,8 @@ def shown(text: str, chars_max: int = 120) -> str:
 
 
 @cache
-def _dialect() -> type[Dialect]:
-    """Define the dialect; sqlglot takes a quarter of a second to import, so not before a filter."""
+def lance_dialect() -> type[Dialect]:
+    """Return the dialect of filters, made once: to import sqlglot takes a quarter of a second."""
     from sqlglot import exp, parser, tokens
     from sqlglot.dialects.dialect import Dialect
 

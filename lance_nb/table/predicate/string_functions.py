@@ -200,13 +200,16 @@ def _concat(name: str, operands: Sequence[Expression]) -> Expression:
 
 
 def joined(name: str, left: Expression, right: Expression) -> Expression:
-    """Bind ``left || right``, which is null if either is."""
-    parts = [cast(written(one), pa.string()) for one in (left, right)]
+    """Bind ``left || right``, which is null if either is, and of the wider type of both."""
+    is_large = any(pt.is_large_string(operand.type) for operand in (left, right))
+    type_ = pa.large_string() if is_large else pa.string()
+    parts = [cast(written(operand), type_) for operand in (left, right)]
+    nothing = scalar_of("", type_)
 
     def kernel(*values: Value) -> Value:
         import pyarrow.compute as pc
 
-        return pc.binary_join_element_wise(*values, "")
+        return pc.binary_join_element_wise(*values, nothing)
 
     return call(name, kernel, *parts)
 

@@ -18,7 +18,7 @@ import pytest
 import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.sql import open_duckdb
-from lance_nb.dataset.sql_statement import _columns_of, _statements_of
+from lance_nb.dataset.statements.translation import translate
 from lance_nb.errors import InvalidInputError, LanceError, NotSupportedError
 from tests.support.requirements import require_package
 from tests.support.sql_escapes import CANARY, ESCAPES, written
@@ -42,8 +42,9 @@ NAMES = ["id", "word", "Value"]
 def test_only_the_columns_that_a_statement_names_are_read(
     statement: str, columns: list[str] | None
 ) -> None:
-    trees = _statements_of(statement)
-    assert (_columns_of(trees[0], NAMES) if trees else None) == columns
+    schema = pa.schema([(name, pa.int64()) for name in NAMES])
+    (scan,) = translate(statement, {"dataset": schema}).scans
+    assert (None if scan.columns is None else list(scan.columns)) == columns
 
 
 def test_without_duckdb_the_error_says_what_to_install(

@@ -31,7 +31,8 @@ def ds() -> LanceDataset:
 
 
 def plan_of(ds: LanceDataset, statement: str) -> str:
-    return str(sql.source_of(ds, statement, "dataset").explain_plan())
+    scans = sql.prepare({"dataset": ds}, statement).scans.values()
+    return "\n".join(scan.explain_plan() for scan in scans)
 
 
 @pytest.mark.parametrize(
@@ -68,18 +69,40 @@ def test_answers_are_those_of_duckdb_alone(ds: LanceDataset, where: str, index: 
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT count(*) FROM dataset WHERE id = 7 UNION ALL SELECT 1",
         "SELECT * FROM dataset a JOIN dataset b ON a.id = b.id WHERE a.id = 7",
         "WITH x AS (SELECT * FROM dataset) SELECT * FROM x WHERE id = 7",
         "SELECT * FROM dataset TABLESAMPLE 10% WHERE id = 7",
         "SELECT * FROM (SELECT id + 1 AS id FROM dataset) WHERE id = 7",
-        "SELECT id FROM dataset WHERE EXISTS (SELECT 1 FROM dataset d WHERE d.id = 7)",
+        "SELECT id FROM dataset t(value) WHERE value = 7",
+        "SELECT id FROM dataset d WHERE (SELECT count(*) FROM dataset e, dataset f) = d.id",
         "SELECT id FROM dataset WHERE other.id = 7",
         "not SQL at all",
     ],
 )
 def test_other_statements_scan_without_a_filter(ds: LanceDataset, statement: str) -> None:
     assert "filter:" not in plan_of(ds, statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) FROM dataset WHERE id = 7 UNION ALL SELECT 1",
+        "SELECT id FROM dataset WHERE EXISTS (SELECT 1 FROM dataset d WHERE d.id = 7)",
+        "WITH x AS (SELECT id FROM dataset WHERE id = 7) SELECT * FROM x, dataset",
+        "SELECT (SELECT max(id) FROM dataset) FROM dataset WHERE id = 7",
+    ],
+)
+def test_each_use_of_the_table_has_a_filter_of_its_own(ds: LanceDataset, statement: str) -> None:
+    scans = sql.prepare({"dataset": ds}, statement).scans.values()
+    assert sum("index: 'id_idx'" in scan.explain_plan() for scan in scans) == 1
+
+
+def test_new_names_of_columns_go_by_position(ds: LanceDataset) -> None:
+    statement = "SELECT sum(id) AS total FROM dataset t(other, id, word) WHERE other = 7"
+    with pytest.raises(lance_nb.errors.InvalidInputError, match="sum"):
+        ds.sql(statement).build().to_batch_records()
+    statement = "SELECT max(id) AS word FROM dataset t(other, id) WHERE other = 7"
+    assert ds.sql(statement).build().to_batch_records()[0].to_pylist() == [{"word": "w0"}]
 
 
 def test_an_alias_of_the_table_is_understood(ds: LanceDataset) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.sql import open_duckdb
+from lance_nb.dataset.sql import open_duckdb, prepare
 from lance_nb.dataset.sql_statement import indexed_statement
 from tests.hostile.mutate import column_messages
 from tests.support.requirements import require_package
@@ -77,9 +77,8 @@ def without_values(data: bytes) -> bytes:
 
 
 def by_scan(dataset: LanceDataset, statement: str) -> pa.Table:
-    connection = open_duckdb()
-    connection.register("dataset", dataset.to_table(use_scalar_index=False))
-    return connection.sql(statement).to_arrow_table()
+    plan = prepare({"dataset": dataset}, statement, use_scalar_index=False)
+    return plan.run(open_duckdb()).read_all()
 
 
 ANSWERED = [

@@ -18,7 +18,7 @@ from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.predicate.condition_binder import ConditionBinder
 from lance_nb.table.predicate.expression import Names, evaluate_needed, paths_of
 from lance_nb.table.predicate.simple_sql import DEPTH_MAX, NOT_NAMES, TOKENS_MAX, parse_simple
-from lance_nb.table.predicate.sql_text import _dialect, parse_sql, read_sql
+from lance_nb.table.predicate.sql_text import lance_dialect, parse_sql, read_sql
 from tests.support.examples import examples
 from tests.support.filter_rows import filter_table
 
@@ -198,7 +198,7 @@ PLACES = (
 
 
 def test_no_keyword_of_sqlglot_is_taken_for_a_name_that_it_is_not() -> None:
-    tokenizer = _dialect().Tokenizer
+    tokenizer = lance_dialect().Tokenizer
     words = {
         part for phrase in tokenizer.KEYWORDS for part in phrase.split() if part.isidentifier()
     }
