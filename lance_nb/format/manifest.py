@@ -33,7 +33,7 @@ from lance_nb.errors import CorruptFileError
 from lance_nb.format.fragment_list import FragmentList
 from lance_nb.format.schema import Schema
 from lance_nb.format.serialized_fragments import FragmentWire
-from lance_nb.format.wire import FILE_BYTES_MAX, U32_MAX, parse, unknown_bytes
+from lance_nb.format.wire import FILE_BYTES_MAX, U32_MAX, are_unknown_fields, parse, unknown_bytes
 from lance_nb.value_classes import dataclass
 
 TAIL_BYTES = 64 * 1024  # one read of this size gets the manifest of nearly every table
@@ -41,6 +41,11 @@ FOOTER = struct.Struct("<QHH4s")
 FOOTER_VERSION = (0, 2)
 FOOTER_VERSION_MAX = 9
 MAGIC = b"LANC"
+
+# Field 17, ``blob_dataset_version``: a version of the second dataset that held blobs until 2025. It
+# has no meaning any more, and a later version must not inherit it; pylance drops it too. Blobs that
+# are there still forbid writing (``storage_class`` in field.py).
+_RETIRED = (17,)
 
 _LENGTH = struct.Struct("<I")
 _LEGACY_NAMES = ("", "0.1", "legacy")
@@ -223,7 +228,7 @@ class Manifest:
             max_clustering_id=message.max_clustering_id,
             fragment_tree=_if_set(message, "fragment_tree", lambda tree: tree.SerializeToString()),
             version_aux_data=message.version_aux_data,
-            unknown=unknown,
+            unknown=b"" if are_unknown_fields(message, _RETIRED) else unknown,
             index_section=sections[0],
             transaction_section=sections[1],
             size_bytes=size_bytes,

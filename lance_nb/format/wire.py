@@ -9,6 +9,7 @@ Limits: a message nests at most 100 deep (protobuf's own limit); a file has at m
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -34,6 +35,11 @@ def parse(kind: type[M], data: bytes | memoryview, path: str, offset_bytes: int 
             path, offset_bytes, f"a {name} message", describe_bytes(data)
         ) from error
     return message
+
+
+def are_unknown_fields(message: Message, numbers: Collection[int]) -> bool:
+    """Return whether all unknown fields of a message (its own level only) have these numbers."""
+    return all(field.field_number in numbers for field in UnknownFieldSet(message))
 
 
 def unknown_bytes(message: Message) -> bytes:

@@ -7,10 +7,12 @@ import pickle
 import struct
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import lance_nb
 from lance_nb._pb import table as pb
 from lance_nb.errors import CorruptFileError, LanceError
 from lance_nb.format.field import Field
@@ -222,6 +224,40 @@ def test_values_that_no_field_names_any_more_are_left_out() -> None:
     assert not plain.to_bytes().startswith(b"redblue")
     empty = Manifest(3, Schema((replace(DICTIONARY, dictionary=(4, 0)),)), preamble=b"x")
     assert parse_manifest(empty.to_bytes(), "m").preamble == b""
+
+
+def with_field(data: bytes, field: bytes) -> bytes:
+    start = int.from_bytes(data[-16:-8], "little")
+    message = data[start + 4 : -16] + field
+    return data[:start] + len(message).to_bytes(4, "little") + message + data[-16:]
+
+
+RETIRED = b"\x88\x01\x03"  # field 17: the version of a second dataset for blobs
+NEWER = b"\xf0\x01\x03"  # field 30
+
+
+def test_a_field_that_the_format_has_retired_is_dropped() -> None:
+    known = Manifest(3, Schema((DICTIONARY,))).to_bytes()
+    parsed = parse_manifest(with_field(known, RETIRED), "m")
+    assert not parsed.has_unknown_fields
+    assert replace(parsed, preamble=b"").to_bytes() == known
+    for field in (NEWER, RETIRED + NEWER, NEWER + RETIRED):
+        parsed = parse_manifest(with_field(known, field), "m")
+        assert parsed.has_unknown_fields
+        assert NEWER in parsed.unknown
+
+
+def test_a_dataset_with_a_retired_field_can_be_changed(tmp_path: Path) -> None:
+    dataset = lance_nb.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "t.lance")
+    (path,) = (tmp_path / "t.lance" / "_versions").glob("*.manifest")
+    path.write_bytes(with_field(path.read_bytes(), RETIRED))
+    dataset = lance_nb.dataset(dataset.uri)
+    dataset.insert(pa.table({"a": [3]}))
+    dataset.delete("a = 1")
+    dataset.checkout_version(1).restore()
+    dataset.create_branch("dev")
+    fields = b"".join(name.read_bytes() for name in (tmp_path / "t.lance").rglob("*.manifest"))
+    assert fields.count(RETIRED) == 1
 
 
 def test_what_a_manifest_says_of_newer_writers() -> None:
