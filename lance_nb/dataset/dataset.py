@@ -2172,7 +2172,7 @@ class LanceDataset(OpenedVersion):
 
         Args:
             alterations: dicts with ``path`` and one or more of ``name``, ``nullable``,
-                ``data_type``.
+                ``data_type``. Paths are those before the call, so that columns can swap names.
             progress: called with rows done and rows in all. Not in pylance.
 
         Raises ColumnNotFoundError, InvalidInputError, SchemaMismatchError, PredicateError (a value

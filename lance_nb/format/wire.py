@@ -39,7 +39,8 @@ def parse(kind: type[M], data: bytes | memoryview, path: str, offset_bytes: int 
 
 def are_unknown_fields(message: Message, numbers: Collection[int]) -> bool:
     """Return whether all unknown fields of a message (its own level only) have these numbers."""
-    return all(field.field_number in numbers for field in UnknownFieldSet(message))
+    fields = UnknownFieldSet(message)
+    return all(fields[i].field_number in numbers for i in range(len(fields)))
 
 
 def unknown_bytes(message: Message) -> bytes:

@@ -11,13 +11,14 @@ Source: ``LanceDataset.add_columns``, ``alter_columns`` and ``drop_columns`` of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from lance_nb.errors import InvalidInputError, SchemaMismatchError
+from lance_nb.errors import ColumnNotFoundError, InvalidInputError, SchemaMismatchError
 from lance_nb.file.versions import file_version_of
 from lance_nb.format.blob_fields import BLOB_KEY, is_blob_v1, with_blobs
 from lance_nb.format.field import Field
@@ -166,13 +167,44 @@ def _without(field: Field, gone: set[int]) -> Field | None:
     return replace(field, children=left) if left else None
 
 
+def with_former_paths(schema: Schema, alterations: Iterable[Alteration]) -> list[Alteration]:
+    """Return alterations whose paths are those of the schema before any of them, as in pylance.
+
+    So two columns can swap their names. A path that is not there may be of a column that was
+    renamed by an alteration before. Raises ColumnNotFoundError.
+    """
+    renamed = schema
+    resolved = []
+    for alteration in alterations:
+        try:
+            field = schema.field(alteration.path)
+        except ColumnNotFoundError:
+            field = renamed.field(alteration.path)
+        if alteration.name is not None:
+            changed = replace(renamed.field_by_id(field.id) or field, name=alteration.name)
+            fields = _replaced(renamed.fields, field.id, changed)
+            renamed = Schema(fields, schema.metadata)
+        path = schema.path_of(field.id) or alteration.path
+        resolved.append(replace(alteration, path=path))
+    return resolved
+
+
 def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> Schema:
     """Return the schema with fields altered; those of another type get ids from ``next_id`` on.
 
-    Raises ColumnNotFoundError, InvalidInputError.
+    Paths are those of ``schema``; several alterations of a field add up. Raises
+    ColumnNotFoundError, InvalidInputError, SchemaMismatchError for a name that would occur twice.
     """
+    new_ids: dict[int, int] = {}
+    after = schema
     for one in alterations:
-        field = schema.field(one.path)
+        before = schema.field(one.path)
+        field = after.field_by_id(new_ids.get(before.id, before.id))
+        if field is None:
+            raise InvalidInputError(
+                f"column {one.path!r} is inside of a column that gets another type: give the type "
+                "of the whole column once"
+            )
         changed = field
         if one.name is not None:
             changed = replace(changed, name=_checked_name(one.name, field))
@@ -182,8 +214,10 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
         if retyped or (one.data_type is not None and is_blob_v1(field)):  # a plain column then
             changed = _retyped(changed, one, next_id)
             next_id = max(inner.id for inner in changed.walk()) + 1
-        schema = Schema(_replaced(schema.fields, field.id, changed), schema.metadata)
-    return schema
+            new_ids[before.id] = changed.id
+        after = Schema(_replaced(after.fields, field.id, changed), schema.metadata)
+    _check_names(after.fields)
+    return after
 
 
 def _retyped(field: Field, wanted: Alteration, next_id: int) -> Field:
@@ -261,14 +295,17 @@ def _checked_name(name: str, field: Field) -> str:
 
 
 def _replaced(fields: tuple[Field, ...], field_id: int, changed: Field) -> tuple[Field, ...]:
-    found = tuple(
+    return tuple(
         changed
         if one.id == field_id
         else replace(one, children=_replaced(one.children, field_id, changed))
         for one in fields
     )
-    names = [one.name for one in found]
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaMismatchError(f"there is a column named {name!r} already")
-    return found
+
+
+def _check_names(fields: Sequence[Field]) -> None:
+    repeated = [name for name, count in Counter(one.name for one in fields).items() if count > 1]
+    if repeated:
+        raise SchemaMismatchError(f"there is a column named {repeated[0]!r} already")
+    for field in fields:
+        _check_names(field.children)

@@ -126,7 +126,7 @@ def test_casts_to_arrow_types_give_the_values_of_pylance(
     assert _cast(ours, expression) == expected
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1"])
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize(
     "columns",
     [

@@ -52,6 +52,7 @@ from lance_nb.transactions.schema_change import (
     extend_schema,
     next_field_id,
     preserves_nullability,
+    with_former_paths,
     without_fields,
 )
 from lance_nb.transactions.staged import Replacement
@@ -74,6 +75,7 @@ def look(snapshot: Snapshot, alterations: Sequence[Alteration]) -> Altered:
     of a column that has an index), NotSupportedError.
     """
     before = snapshot.manifest.schema
+    alterations = with_former_paths(before, alterations)
     after = altered(before, alterations, next_field_id(snapshot.manifest))
     for one in alterations:
         if one.nullable is False and before.field(one.path).nullable:
@@ -244,7 +246,7 @@ class NewColumns:
 
 def add(snapshot: Snapshot, wanted: NewColumns, work: Work) -> Operation:
     """Add columns: of nulls, of SQL expressions, by a function, or streamed in row order."""
-    fields = _null_fields(snapshot, wanted.transforms)
+    fields = null_fields(snapshot, wanted.transforms)
     if fields is not None:
         schema, part = extend_schema(snapshot.manifest, fields)
         for one in _topmost_new(snapshot.manifest.schema, part):
@@ -303,7 +305,7 @@ def _topmost_new(schema: Schema, fields: Iterable[Field]) -> Iterator[Field]:
             yield from _topmost_new(schema, field.children)
 
 
-def _null_fields(snapshot: Snapshot, transforms: Any) -> pa.Schema | None:
+def null_fields(snapshot: Snapshot, transforms: Any) -> pa.Schema | None:
     """Return columns that are null in every row and need no files, None for others."""
     if isinstance(transforms, pa.Schema):
         return transforms

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import schema_evolution
 from lance_nb.dataset.verbs.column_values import CastColumns, options_of, values_of
-from lance_nb.dataset.verbs.schema_evolution import FragmentValues, look
+from lance_nb.dataset.verbs.schema_evolution import FragmentValues, look, null_fields
 from lance_nb.errors import InvalidInputError
 from lance_nb.format.fragment import Fragment
 from lance_nb.format.schema import Schema
@@ -88,6 +88,8 @@ class FillColumns:
     def run(self) -> FilledFragments:
         """Write the column files."""
         _, snapshot = self.pinned.open()
+        if null_fields(snapshot, self.values.value) is not None:  # columns of nulls need no files
+            return FilledFragments(tuple(select_fragments(snapshot, self.fragment_ids)), self.after)
         values = values_of(
             snapshot, self.values.value, columns=self.read_columns, batch_size=None,
             reader_schema=None,

@@ -142,6 +142,16 @@ def test_what_is_wrong_is_refused_before_any_task(dataset, make, error) -> None:
         make(dataset)
 
 
+def test_columns_of_nulls_need_no_files(dataset: LanceDataset) -> None:
+    before = dataset.get_fragments()
+    filled = done(spark.plan_columns(dataset, {"none": "CAST(NULL AS INT)"}, task_bytes=1))
+    assert [one.metadata.files for one in filled.get_fragments()] == [
+        one.metadata.files for one in before
+    ]
+    assert filled.schema.field("none").type == pa.int32()
+    assert filled.count_rows("none IS NULL") == dataset.count_rows()
+
+
 def test_a_file_of_other_columns_is_refused_before_any_task(
     dataset: LanceDataset, tmp_path: Path
 ) -> None:
