@@ -34,6 +34,7 @@
     ├── StorageError (OSError)                     network, permissions; may pass by itself
     ├── CancelledError                             somebody asked for it to end
     │   └── RunCancelledError                      tasks were done, nothing was committed
+    ├── SideEffectWarning (UserWarning)            a warning, unless a filter makes it an error
     └── InternalError                              a broken invariant of ours: report it
 
 Each class also derives from the builtin that pylance raises in the same situation (from both where
@@ -510,6 +511,14 @@ class StorageError(LanceError, OSError):
 
 class CancelledError(LanceError):
     """Long work ended early because a person asked for that."""
+
+
+class SideEffectWarning(LanceError, UserWarning):  # noqa: N818
+    """A change drops more than it says: indices, the primary key, or metadata of the schema.
+
+    Issued before the version is written. With ``warnings.simplefilter("error",
+    lance_nb.errors.SideEffectWarning)`` such a change is refused, and nothing is committed.
+    """
 
 
 class RunCancelledError(CancelledError):

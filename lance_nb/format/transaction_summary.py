@@ -26,6 +26,8 @@ from lance_nb.value_classes import dataclass
 
 UNKNOWN = "Unknown"
 MESSAGE_PROPERTY = "__lance_commit_message"
+DROPPED_PROPERTY = "lance_nb.dropped"
+"""Names what a change dropped besides what it says, see lance_nb.transactions.side_effects."""
 ITEMS_MAX = 20
 TEXT_MAX = 500
 _FIRST_OPERATION = 100  # operations have field numbers from here on
@@ -65,6 +67,9 @@ def summarize_transaction(data: bytes | memoryview, path: str = "") -> Transacti
     else:
         operation = operation_name(arm)
         description, details = DESCRIBERS[arm](getattr(message, arm))
+    dropped = message.transaction_properties.get(DROPPED_PROPERTY)
+    if dropped:
+        description = f"{description}; dropped {shorten(dropped)}"
     return TransactionSummary(
         message.read_version,
         shorten(message.uuid),

@@ -63,7 +63,9 @@ from lance_nb.errors import (
 from lance_nb.format import layout
 from lance_nb.format.checksums import wants_checksums
 from lance_nb.format.fragment import DeletionFileType, Fragment
+from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import DETACHED_BIT, ManifestName, NamingScheme
+from lance_nb.format.manifest import Manifest
 from lance_nb.storage.base import is_far, turn
 from lance_nb.storage.threads import begin
 from lance_nb.table.file_cache import cache_manifest
@@ -82,6 +84,7 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext, Built, operation_name
 from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.side_effects import dropped_parts, warn_of_dropped, with_dropped
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
 from lance_nb.transactions.version_source import Version, VersionSource, unknown_change_error
@@ -289,7 +292,19 @@ class _Commit:
         if is_by_hand:
             snapshot = self._place.snapshot(built.manifest)
             check_contents(snapshot, self._transaction.operation, built.fresh, context.current)
+        if context.current is not None and self._options.apply is None:
+            self._record_dropped(built, context.current, context.indices)
         return built
+
+    def _record_dropped(
+        self, built: Built, current: Manifest, indices: tuple[IndexMetadata, ...]
+    ) -> None:
+        """Say what the version drops besides, once as long as that is the same."""
+        parts = dropped_parts(self._transaction, current, indices, built)
+        transaction = with_dropped(self._transaction, parts)
+        if transaction is not self._transaction:
+            self._transaction, self._file_written = transaction, ""
+            warn_of_dropped(transaction, parts, self._place.home.uri, current.version)
 
     def _scheme(self, head: ManifestName | None) -> NamingScheme:
         if head is not None:
@@ -389,6 +404,8 @@ def commit_detached(
         if options.is_by_hand:
             snapshot = place.snapshot(built.manifest)
             check_contents(snapshot, transaction.operation, built.fresh, current.manifest)
+        parts = dropped_parts(transaction, current.manifest, current.indices, built)
+        transaction = with_dropped(transaction, parts)
         name = ManifestName(number, NamingScheme.V2)
         version = prepare(place.home, built, transaction, name)
         write_transaction_file(place.home, version)

@@ -7,6 +7,7 @@ dataset. The final rows of every version must be equal, and pylance must find th
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -348,3 +349,29 @@ def test_mistake_raises_what_pylance_raises_and_changes_nothing(
     after = {path: path.read_bytes() for path in uri.rglob("*") if path.is_file()}
     assert {path: after[path] for path in before} == before
     assert lance.dataset(str(uri)).version == 1
+
+
+def test_an_overwrite_drops_what_that_of_pylance_drops(tmp_path: Path) -> None:
+    """The difference is that ours names it."""
+    key = {b"lance-schema:unenforced-primary-key": b"true", b"unit": b"m"}
+    schema = pa.schema([pa.field("id", pa.int64(), False, key)], metadata={b"owner": b"ada"})
+    states = []
+    for engine in (lance, lance_nb):
+        uri = str(tmp_path / ("ours" if engine is lance_nb else "theirs"))
+        dataset = lance.write_dataset(pa.table([range(9)], schema=schema), uri)
+        dataset.create_scalar_index("id", "BTREE")
+        dataset.update_config({"kept": "1"})
+        dataset.tags.create("kept", 1)
+        dataset.create_branch("kept")
+        with pytest.warns() if engine is lance_nb else nullcontext() as caught:
+            engine.write_dataset(pa.table({"id": [1]}), uri, mode="overwrite")
+        after = lance.dataset(uri)
+        refs = (list(after.tags.list()), list(after.branches.list()))
+        states.append(
+            (after.describe_indices(), after.schema, after.config(), refs, after.to_table())
+        )
+        if caught is not None:
+            assert [one.category for one in caught] == [lance_nb.errors.SideEffectWarning]
+    assert states[0] == states[1]
+    indices, schema, *_ = states[0]
+    assert (indices, schema.metadata, schema.field("id").metadata) == ([], None, None)

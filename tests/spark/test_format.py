@@ -148,6 +148,11 @@ def test_the_format_writes_through_sql_too(session: SparkSession, uri: str) -> N
     assert dataset.version == 3
     assert dataset.count_rows("id >= 100000") == 6
     assert by_pylance(uri).num_rows == NUM_ROWS + 11
+    dataset.create_scalar_index("id", "BTREE")
+    session.sql("INSERT OVERWRITE v SELECT * FROM v WHERE id < 4")
+    overwritten = lance_nb.dataset(uri)
+    assert (overwritten.count_rows(), overwritten.list_indices()) == (8, [])
+    assert overwritten.transaction().description.endswith("; dropped index 'id_idx' on 'id'")
 
 
 def test_options_say_how_files_are_written(session: SparkSession, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from lance_nb.transactions.operation import ApplyContext, operation_name
 from lance_nb.transactions.operations.merge import Merge
 from lance_nb.transactions.operations.rewrite import Rewrite
 from lance_nb.transactions.row_lineage import all_row_ids
+from lance_nb.transactions.side_effects import dropped_parts
 from lance_nb.transactions.staged import StagedWrite
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_source import VersionSource
@@ -82,7 +83,8 @@ class StagePreview:
     Where only columns change, ``removed`` and ``added`` are the first rows before and after.
     ``size_bytes`` are those of data files; deletion files are counted by themselves.
     ``fragments`` has one row per fragment that changes: id, change ("new", "changed", "dropped"),
-    rows before, rows after.
+    rows before, rows after. ``dropped`` names indices, keys and metadata that the change drops
+    besides.
     """
 
     operation: str
@@ -101,6 +103,7 @@ class StagePreview:
     removed: pa.Table
     added: pa.Table
     meetings: tuple[Meeting, ...]
+    dropped: tuple[str, ...] = ()
 
     @property
     def num_inserted_rows(self) -> int:
@@ -132,6 +135,7 @@ class StagePreview:
             *self._counts(),
             f"fragments: {self.fragments.num_rows} touched, {written}",
         ]
+        lines += [f"drops {part}" for part in self.dropped]
         for one in self.meetings:
             about = f" ({one.overlap}{_named(one)})" if one.overlap else ""
             lines.append(f"since then: version {one.version} {one.operation}: {one.verdict}{about}")
@@ -164,7 +168,7 @@ def preview_of(
     Raises what the operation raises when it cannot be applied.
     """
     source = source_of(session, snapshot)
-    after = _applied(session, snapshot, staged, source)
+    after, dropped = _applied(session, snapshot, staged, source)
     fragments = changed_fragments(snapshot, after, _rewritten(staged))
     before_rows = fragments["rows_before"].to_numpy()
     after_rows = fragments["rows_after"].to_numpy()
@@ -188,6 +192,7 @@ def preview_of(
         else _head(snapshot, num_rows),
         _added_rows(after, fragments, num_rows) if is_rows else _head(after, num_rows),
         meetings_of(session, snapshot, staged),
+        dropped,
     )
 
 
@@ -257,13 +262,13 @@ def landed(source: VersionSource, read_version: int, uuid: str) -> int | None:
 
 def applied(session: Session, snapshot: Snapshot, staged: StagedWrite) -> Snapshot:
     """Return the version that a commit would make if nobody else had committed."""
-    return _applied(session, snapshot, staged, source_of(session, snapshot))
+    return _applied(session, snapshot, staged, source_of(session, snapshot))[0]
 
 
 def _applied(
     session: Session, snapshot: Snapshot, staged: StagedWrite, source: VersionSource
-) -> Snapshot:
-    """Return the version that a commit would make if nobody else had committed."""
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the version that a commit would make, and what it would drop besides."""
     base = source.load(snapshot.version)
     context = ApplyContext(
         base.manifest,
@@ -272,9 +277,11 @@ def _applied(
         time.time_ns(),
         open_snapshot=lambda manifest: session.snapshot(manifest, snapshot.branch),
     )
-    built = build(Transaction(staged.read_version, staged.operation, "preview"), context)
+    transaction = Transaction(staged.read_version, staged.operation, "preview")
+    built = build(transaction, context)
+    dropped = dropped_parts(transaction, base.manifest, base.indices, built)
     staged.pending.remember(snapshot.locations.home, snapshot.deletions)
-    return session.snapshot(built.manifest, snapshot.branch)
+    return session.snapshot(built.manifest, snapshot.branch), dropped
 
 
 def _rewritten(staged: StagedWrite) -> list[int]:

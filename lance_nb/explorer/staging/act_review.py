@@ -261,7 +261,8 @@ def review_of_edit(
         before = text.plural(preview.num_rows_before, "row")
         after = text.plural(preview.num_rows_after, "row")
         lost = Consequence(WARN, f"All {before} are replaced by {after}.")
-        return ActReview(f"Overwrite {before}", (lost, undo))
+        dropped = [Consequence(WARN, text.line(f"Drops {part}.")) for part in preview.dropped]
+        return ActReview(f"Overwrite {before}", (lost, *dropped, undo))
     return None
 
 

@@ -393,6 +393,8 @@ def facts_of(preview: StagePreview) -> list[dict[str, str]]:
         files.append(text.plural(preview.num_deletion_files, "deletion file"))
     found.append(("files", ", ".join(files) or "none"))
     found.append(("written", text.size(preview.num_bytes_written)))
+    if preview.dropped:
+        found.append(("drops", text.line("; ".join(preview.dropped))))
     return [{"label": label, "value": value} for label, value in found]
 
 

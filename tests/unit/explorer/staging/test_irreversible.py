@@ -219,6 +219,24 @@ def test_indices_on_dropped_columns_are_named(dataset: LanceDataset, add: Add) -
     )
 
 
+@pytest.mark.parametrize(
+    ("verb", "args"), [("overwrite", {"source": "more"}), ("delete", {"where": "true"})]
+)
+def test_what_a_change_drops_besides_is_a_line_of_its_card(
+    verb: str, args: dict[str, Any], dataset: LanceDataset, add: Add
+) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 40, pa.float32()), 2)
+    dataset.merge(pa.table({"id": range(20), "v": vectors}), "id")
+    dataset.create_index("v", "IVF_FLAT", num_partitions=1)
+    card = add(verb, **args)
+    part = "index 'v_idx' on 'v'"
+    assert {"label": "drops", "value": part} in card_json(card)["facts"]
+    assert (f"Drops {part}." in words(card)) if verb == "overwrite" else card.review is None
+    dataset.drop_index("v_idx")
+    facts = card_json(add(verb, **args))["facts"]
+    assert all(fact["label"] != "drops" for fact in facts)
+
+
 @pytest.mark.parametrize("act", ["delete", "move"])
 def test_tags_say_what_loses_its_protection(
     act: str, dataset: LanceDataset, area: StagingArea, add: Add
