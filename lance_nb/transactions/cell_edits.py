@@ -6,24 +6,28 @@ where that reads and writes less, the changed columns of their fragments are; se
 ``carried_over`` makes edits of one version fit a newer one, cell by cell: a cell that only the edit
 changed is kept, one that somebody else changed to another value is a conflict, and so is a row that
 is gone. A deletion is one if the row has other values now. Rows are followed by stable row id; else
-by address, as long as their fragment has one of the files that it had, and a row that was written
-again by the unenforced primary key of the table: its edits then have the new row id.
+by address, as long as their fragment has one of the files that it had. A row that was written again
+is followed by the unenforced primary key of the table; without one, by all its values that were not
+edited, if they are those of no other row that was replaced, and of one that was written. Its edits
+then have the new row id. So a compaction is followed, and an edited cell that somebody else changed
+is in conflict with the value that it has now.
 
-Limits: values are in memory. Columns of blobs are not edited, and not compared for a deletion.
-Without stable row ids and a primary key, a row that was updated or moved cannot be told from a
-deleted one: nothing says where to.
+Limits: values are in memory. Columns of blobs are not edited, and not compared. Without stable row
+ids and a primary key, a row that was given other values beside the edited ones cannot be told from
+a deleted one. Rows are not looked for by their values among more than ``REPLACED_MAX`` rows.
 Source: our own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lance_nb.encodings.base import Ints
 from lance_nb.errors import (
@@ -56,6 +60,8 @@ from lance_nb.transactions.row_rewrite import (
 )
 from lance_nb.value_classes import dataclass
 
+REPLACED_MAX = 2_000_000
+_ALIKE_MAX = 20_000  # rows with a value of an edited row that are compared in every column
 _FRAGMENT_SHIFT = np.uint64(32)
 Cells = Mapping[int, Mapping[str, Any]]
 U64s = npt.NDArray[np.uint64]
@@ -79,7 +85,8 @@ class CellConflict:
     """A cell that somebody else changed, or a row (``column`` is None).
 
     ``base``, ``ours`` and ``theirs`` are scalars; of a row, ``theirs`` is None if it is gone.
-    ``ours`` is None where the row was to be deleted.
+    ``ours`` is None where the row was to be deleted. ``edits`` are those of a row that is gone.
+    ``key`` names the row by its primary key, or without one by some value that was not edited.
     """
 
     row_id: int
@@ -87,6 +94,8 @@ class CellConflict:
     base: pa.Scalar | None = None
     ours: pa.Scalar | None = None
     theirs: pa.Scalar | None = None
+    edits: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    key: Mapping[str, pa.Scalar] = field(default_factory=dict)
 
     @property
     def is_lost(self) -> bool:
@@ -96,13 +105,17 @@ class CellConflict:
     @property
     def text(self) -> str:
         """One line for an error."""
+        named = ", ".join(
+            f"{name} {value.cast(pa.string()).as_py()}"[:60] for name, value in self.key.items()
+        )
+        row = f"row {self.row_id} ({named})" if named else f"row {self.row_id}"
         if self.is_lost:
-            return f"row {self.row_id} was deleted or written again under another row id"
+            return f"{row} was deleted or written again under another row id"
         if self.column is None:
-            return f"row {self.row_id} has other values"
+            return f"{row} has other values"
         values = [None if one is None else one.as_py() for one in (self.base, self.theirs)]
         before, after = (repr(one)[:60] for one in values)
-        return f"row {self.row_id}, column {self.column!r}: {before} became {after}"
+        return f"{row}, column {self.column!r}: {before} became {after}"
 
 
 def check_column(schema: Schema, name: str) -> None:
@@ -262,9 +275,9 @@ def carried_over(
     names = _same_columns(base, newest, edits)
     rows = [*sorted(edits.cells), *sorted(edits.deleted - edits.cells.keys())]
     there = _still_there(base, newest, rows)
-    there |= _rewritten_rows(base, newest, [row for row in rows if row not in there])
+    there |= _rewritten_rows(base, newest, [row for row in rows if row not in there], edits)
     conflicts = [
-        CellConflict(row, None)
+        CellConflict(row, None, edits=_scalars(base, edits.cells.get(row, {})))
         for row in rows
         if row not in there and (row in edits.cells or not _is_stable(base))
     ]
@@ -291,7 +304,8 @@ def carried_over(
     changed = _changed_rows(base, newest, deleted)
     conflicts += changed.values()
     left = frozenset(row for row in deleted.values() if row not in changed)
-    return CellEdits(cells, left), tuple(conflicts)
+    old_rows = {new: old for old, new in there.items()}
+    return CellEdits(cells, left), _named(base, edits, conflicts, old_rows)
 
 
 def _is_stable(snapshot: Snapshot) -> bool:
@@ -340,16 +354,52 @@ def _still_there(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[
     return {row: row for row in table.column(ROW_ID).to_pylist()}
 
 
-def _rewritten_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> dict[int, int]:
-    """Return the new row ids of rows that were written again, by their old ones.
+def _named(
+    base: Snapshot,
+    edits: CellEdits,
+    conflicts: Sequence[CellConflict],
+    old_rows: Mapping[int, int],
+) -> tuple[CellConflict, ...]:
+    """Return conflicts with the key of their rows; ``old_rows`` are row ids of the base by new."""
+    columns = primary_key(base.manifest.schema) or _plain_columns(base, edits)[:1]
+    if not conflicts or not columns:
+        return tuple(conflicts)
+    rows = [old_rows.get(conflict.row_id, conflict.row_id) for conflict in conflicts]
+    table = _values(base, rows, columns)
+    return tuple(
+        replace(conflict, key={name: table.column(name)[row] for name in columns})
+        for row, conflict in enumerate(conflicts)
+    )
 
-    They are looked for by the primary key in the fragments that the base does not have.
-    """
-    import pyarrow.compute as pc
 
-    key = primary_key(base.manifest.schema)
-    if not rows or not key or key != primary_key(newest.manifest.schema):
+def _plain_columns(base: Snapshot, edits: CellEdits) -> list[str]:
+    """Return the columns of numbers, texts and times in which no cell is edited."""
+    edited = {name for values in edits.cells.values() for name in values}
+    plain = (pt.is_integer, pt.is_string, pt.is_large_string, pt.is_temporal)
+    return [
+        column.name
+        for column in base.manifest.schema.to_arrow()
+        if column.name not in edited and any(is_of(column.type) for is_of in plain)
+    ]
+
+
+def _rewritten_rows(
+    base: Snapshot, newest: Snapshot, rows: Sequence[int], edits: CellEdits
+) -> dict[int, int]:
+    """Return the new row ids of rows that were written again, by their old ones."""
+    if not rows or _is_stable(base) or _is_stable(newest):
+        return {}  # a stable row id that is gone is that of a deleted row
+    written = _written_positions(base, newest)
+    if not written.size:
         return {}
+    key = primary_key(base.manifest.schema)
+    if key and key == primary_key(newest.manifest.schema):
+        return _rows_of_same_key(base, newest, rows, key, written)
+    return _rows_of_same_values(base, newest, rows, edits, written)
+
+
+def _written_positions(base: Snapshot, newest: Snapshot) -> Ints:
+    """Return the positions of the rows of fragments that the base does not have."""
     before = {fragment.id: fragment for fragment in base.manifest.fragments}
     ends = row_ends(newest)
     written = [
@@ -357,11 +407,101 @@ def _rewritten_rows(base: Snapshot, newest: Snapshot, rows: Sequence[int]) -> di
         for number, fragment in enumerate(newest.manifest.fragments)
         if fragment.id not in before or not _shares_file(before[fragment.id], fragment)
     ]
-    if not written:
+    return np.concatenate(written) if written else np.zeros(0, np.int64)
+
+
+def _replaced_positions(base: Snapshot, newest: Snapshot) -> Ints:
+    """Return the positions of the rows that the newest version does not have at their address."""
+    after = {fragment.id: fragment for fragment in newest.manifest.fragments}
+    ends = row_ends(base)
+    replaced = [np.zeros(0, np.int64)]
+    for number, fragment in enumerate(base.manifest.fragments):
+        places = np.arange(int(ends[number - 1]) if number else 0, int(ends[number]))
+        same = after.get(fragment.id)
+        if same is not None and _shares_file(fragment, same):
+            if same.deletion_file == fragment.deletion_file:
+                continue
+            is_live = np.isin(live_offsets(base, fragment), live_offsets(newest, same))
+            places = places[~is_live]
+        replaced.append(places)
+    return np.concatenate(replaced)
+
+
+def _rows_of_same_values(
+    base: Snapshot, newest: Snapshot, rows: Sequence[int], edits: CellEdits, written: Ints
+) -> dict[int, int]:
+    """Find rows that were written again by all their values that were not edited."""
+    after = {column.id: column for column in newest.manifest.schema}
+    shared = {
+        column.name: after[column.id].name
+        for column in base.manifest.schema
+        if column.id in after
+        and after[column.id].logical_type == column.logical_type
+        and not holds_blobs(column)
+    }
+    anchor = next((name for name in _plain_columns(base, edits) if name in shared), None)
+    replaced = _replaced_positions(base, newest)
+    if anchor is None or max(replaced.size, written.size) > REPLACED_MAX:
         return {}
+    anchors = _values(base, rows, [anchor]).column(anchor).combine_chunks()
+    old_rows = _rows_with(base, replaced, anchor, anchors, list(shared))
+    new_rows = _rows_with(newest, written, shared[anchor], anchors, list(shared.values()))
+    if max(len(old_rows), len(new_rows)) > _ALIKE_MAX:
+        return {}
+    followed: dict[int, int] = {}
+    for edited in {frozenset(edits.cells.get(row, ())) for row in rows}:
+        names = [name for name in shared if name not in edited]
+        old_ids = _ids_by_values(old_rows, names)
+        new_ids = _ids_by_values(new_rows, [shared[name] for name in names])
+        followed |= {
+            ids[0]: new_ids[values][0]
+            for values, ids in old_ids.items()
+            if len(ids) == len(new_ids.get(values, ())) == 1
+            and frozenset(edits.cells.get(ids[0], ())) == edited
+        }
+    return {row: followed[row] for row in rows if row in followed}
+
+
+def _rows_with(
+    snapshot: Snapshot, positions: Ints, anchor: str, anchors: pa.Array, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Read those of the rows that have one of some values in a column, with their row ids."""
+    import pyarrow.compute as pc
+
+    schema = snapshot.manifest.schema
+    column = take_rows(snapshot, project(schema, [quoted([anchor])]), positions).column(anchor)
+    hits = positions[pc.is_in(column, anchors).to_numpy(zero_copy_only=False)][: _ALIKE_MAX + 1]
+    columns = project(schema, [quoted([name]) for name in names], [ROW_ID])
+    table = take_rows(snapshot, columns, hits)
+    values = [_plain_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _plain_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return values that can be compared by their text; nanoseconds have no type in Python."""
+    if pt.is_temporal(column.type) and not pt.is_interval(column.type):
+        width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+        column = pa.chunked_array([chunk.view(width) for chunk in column.chunks], width)
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _ids_by_values(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        found.setdefault(repr([row[name] for name in names]), []).append(row[ROW_ID])
+    return found
+
+
+def _rows_of_same_key(
+    base: Snapshot, newest: Snapshot, rows: Sequence[int], key: Sequence[str], written: Ints
+) -> dict[int, int]:
+    """Find rows that were written again by the primary key."""
+    import pyarrow.compute as pc
+
     paths = [quoted([name]) for name in key]
     columns = project(newest.manifest.schema, paths, [ROW_ID])
-    after = take_rows(newest, columns, np.concatenate(written))
+    after = take_rows(newest, columns, written)
     values = _values(base, rows, list(key))
     first = values.column(key[0])
     after = after.filter(pc.is_in(after.column(key[0]), first.combine_chunks()))

@@ -90,6 +90,15 @@ test("a side that cannot be applied to a row is not chosen, also by a wider choi
   assert.deepEqual(results(), ["dev:6"]);
 });
 
+test("no choice is offered for all rows that none of them takes", () => {
+  const { element, table, ctx, plan } = mounted();
+  table.put({ ...plan, sides: ["theirs"], note: "1 row cannot be found" });
+  ctx.kernel.last("refs.cells").answer({ lines: [] });
+  assert.deepEqual(texts(element, ".lnb-ct-wide > div button"), ["dev", "dev", "dev"]);
+  assert.match(shown(element), /1 row cannot be found/);
+  assert.doesNotMatch(shown(element), /Both sides changed/);
+});
+
 test("the narrowest choice counts, and a wider one replaces those that it covers", () => {
   const { element, rows, results, wait } = mounted();
   const wide = (at, words) =>

@@ -218,6 +218,69 @@ def test_a_conflict_with_pylance_is_shown_and_decided(
     expect(page.locator(".lnb-edit-refusal")).to_be_hidden()
 
 
+@pytest.fixture(params=["key", "no key"])
+def unstable(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A dataset of pylance without stable row ids; ``id`` may be its primary key."""
+    lance = require_pylance()
+    found = str(tmp_path / "plain.lance")
+    key = {"lance-schema:unenforced-primary-key": "true"} if request.param == "key" else None
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False, metadata=key),
+            pa.field("name", pa.string()),
+            pa.field("price", pa.int64()),
+        ]
+    )
+    table = pa.table([range(60), [f"item {n}" for n in range(60)], range(60)], schema=schema)
+    lance.write_dataset(table, found, max_rows_per_file=25)
+    return found
+
+
+def test_a_row_that_pylance_rewrote_is_followed_or_shown_with_its_edit(
+    open_widget: OpenWidget, screenshot: Screenshot, unstable: str
+) -> None:
+    has_key = bool(lance_nb.dataset(unstable).lance_schema.fields()[0].metadata)
+    lance = require_pylance()
+    page = open_widget(explorer(unstable)).page
+    page.get_by_role("button", name="read-only").click()
+    for row in (0, 1, 2):
+        edit(page, row, 1, f"mine {row}")
+    expect(page.locator(".lnb-edit-words")).to_contain_text("3 cells")
+    lance.dataset(unstable).update({"name": "'theirs'"}, where="id = 0")
+    lance.dataset(unstable).update({"price": "99"}, where="id = 1")
+    lance.dataset(unstable).optimize.compact_files()
+    page.get_by_role("button", name="Review and commit").click()
+    card = page.locator(".lnb-panel-stage .lnb-sg-card")
+    card.get_by_role("button", name="Commit").click()
+    expect(card).to_contain_text("nothing was committed")
+    table = card.get_by_role("grid", name="cells in conflict")
+    head = table.get_by_role("columnheader").first
+    expect(head).to_have_text("id" if has_key else "row id · id")
+    lines = table.locator("tbody tr")
+    expect(lines).to_have_count(1 if has_key else 2)
+    screenshot(page, "key" if has_key else "no key")
+    line = lines.filter(has_text="theirs")
+    expect(line.get_by_role("rowheader")).to_have_text(re.compile(r"^0$" if has_key else r" · 0$"))
+    line.get_by_role("button", name="mine 0").click()
+    if not has_key:
+        lost = lines.filter(has_text="mine 1")
+        expect(lost.get_by_role("rowheader")).to_have_text("1 · 1")
+        expect(lost.get_by_role("button", name="name = mine 1")).to_be_disabled()
+        expect(card.locator(".lnb-ct")).to_contain_text("search for it in the Rows tab")
+        lost.get_by_role("button", name="deleted, or written").click()
+    card.get_by_role("button", name="Apply choices").click()
+    expect(table).to_have_count(0)
+    card.get_by_role("button", name="Commit").click()
+    expect(card.locator(".lnb-sg-done")).to_contain_text("main:")
+    found = lance.dataset(unstable).to_table(filter="id < 3").to_pylist()
+    expected = {
+        0: ("mine 0", 0),
+        1: ("mine 1" if has_key else "item 1", 99),
+        2: ("mine 2", 2),
+    }
+    assert {row["id"]: (row["name"], row["price"]) for row in found} == expected
+
+
 def test_rows_are_selected_from_the_clicked_cell_and_cleared_before_an_act(
     open_widget: OpenWidget, screenshot: Screenshot, uri: str
 ) -> None:

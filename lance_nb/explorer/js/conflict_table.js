@@ -60,7 +60,7 @@ export function conflictTable(
   const element = h(
     "section",
     { class: "lnb-ct", "aria-label": "conflicts", on: { keydown: onKey } },
-    h("h4", { class: "lnb-br-title" }, "Conflicts"),
+    h("h4", { class: "lnb-ct-title" }, "Conflicts"),
     intro,
     wide,
     body,
@@ -73,7 +73,8 @@ export function conflictTable(
     theirs: plan.source.label,
   });
 
-  /** Whether a choice can be applied to a line. @param {Line} line @param {string} take */
+  /** Whether a choice can be applied to a line, or to any. @param {Line | Lnb.Json} line
+   * @param {string} take */
   const applies = ({ sides }, take) => !sides || sides.includes(/** @type {Side} */ (take));
 
   /** The choice that counts for a line: the narrowest. @param {Line} line */
@@ -112,7 +113,7 @@ export function conflictTable(
     return h(
       "span",
       { class: "lnb-choices", role: "group", "aria-label": label },
-      SIDES.map((side) =>
+      SIDES.filter((side) => row !== null || applies(plan, side)).map((side) =>
         h(
           "button",
           {
@@ -139,9 +140,12 @@ export function conflictTable(
     const [ours, theirs] = [plan.target.label, plan.source.label];
     show(
       intro,
-      `Both sides changed ${plural(cells.total, "cell")} in ${rows}${deleted}. ` +
-        `Choose what counts: ${ours} is kept, ${theirs} is taken, or the value stays as before. ` +
-        "Narrower choices count before wider ones.",
+      plan.sides
+        ? null
+        : `Both sides changed ${plural(cells.total, "cell")} in ${rows}${deleted}. ` +
+            `Choose what counts: ${ours} is kept, ${theirs} is taken, or the value stays as ` +
+            "before. Narrower choices count before wider ones. ",
+      plan.note ? h("span", { class: "lnb-ct-note" }, plan.note) : null,
     );
     /** @param {string} words @param {string | null} column */
     const group = (words, column) =>
@@ -200,7 +204,7 @@ export function conflictTable(
         lines.map((line, index) => lineRow(line, index)),
       ),
     );
-    show(body, h("div", { class: "lnb-cg-scroll" }, table));
+    show(body, h("div", { class: "lnb-ct-scroll" }, table));
     if (!focused) return;
     // The same box stands in the new table while its value is being typed.
     if (active && body.contains(active)) active.focus({ preventScroll: true });

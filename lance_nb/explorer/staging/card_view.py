@@ -58,6 +58,7 @@ from lance_nb.explorer.staging.edit_forms import (
 )
 from lance_nb.explorer.staging.row_sources import STREAMED
 from lance_nb.format.expectations import ConfiguredExpectations
+from lance_nb.transactions.cell_edits import CellConflict
 
 # What reads a file of rows, by its ending: as table_files does.
 _READERS = {
@@ -525,13 +526,17 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
     if not found:
         return None
     names = [one.column for one in found if one.column is not None]
+    lost = sum(one.is_lost for one in found)
     return {
         "plan": draft.conflict_number,
+        "note": _note_on_lost(draft, lost) if lost else "",
+        "sides": ["theirs"] if lost == len(found) else None,
         "base": {"label": "what you edited"},
         "target": {"label": "your edit"},
         "source": {"label": draft.conflicts_with},
         "cells": {
-            "key": "row id", "total": len(found), "rows": len({one.row_id for one in found}),
+            "key": _key_title(draft, found[0].key), "total": len(found),
+            "rows": len({one.row_id for one in found}),
             "deleted_rows": sum(one.column is None and not one.is_lost for one in found),
             "hidden": 0,
             "columns": [
@@ -542,18 +547,52 @@ def conflicts_json(draft: CellDraft) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def _key_title(draft: CellDraft, key: Mapping[str, Any]) -> str:
+    names = ", ".join(map(text.name, key))
+    if not names or any(one.keys.primary for one in draft.dataset.lance_schema.tree):
+        return names or "row id"
+    return f"row id · {names}"
+
+
+def _row_label(draft: CellDraft, one: CellConflict) -> str:
+    """Name the row of a conflict by its key; without one by its row id and a value."""
+    values = ", ".join(_shown(value) or "null" for value in one.key.values())
+    if values and any(one.keys.primary for one in draft.dataset.lance_schema.tree):
+        return values
+    return " · ".join([text.count(one.row_id), values] if values else [text.count(one.row_id)])
+
+
+def _note_on_lost(draft: CellDraft, lost: int) -> str:
+    """Say how edits of rows that are gone are kept."""
+    rows, version = text.plural(lost, "row"), draft.conflicts_with
+    if draft.dataset.has_stable_row_ids:
+        return f"{rows} that you edited {'was' if lost == 1 else 'were'} deleted in {version}."
+    return (
+        f"{rows} that you edited cannot be found in {version}: deleted, or written again with "
+        "other values too, and this dataset has no stable row ids by which they could be followed. "
+        "If a row is still there, search for it in the Rows tab, give up the edit here, and edit "
+        "the row again: your values stand in the column 'your edit'."
+    )
+
+
+def _lost_edits(one: CellConflict) -> str:
+    """Write the edits of a row that is gone, for somebody to make them again."""
+    values = (f"{text.name(name)} = {_shown(value) or 'null'}" for name, value in one.edits.items())
+    return text.line(", ".join(values) or "delete the row", 4 * CELL_CHARS)
+
+
 def conflict_lines(draft: CellDraft, first: int, count: int) -> list[dict[str, Any]]:
     """Return some conflicts as lines of the table; ``sides`` are those that can be applied."""
     is_stable = draft.dataset.has_stable_row_ids
     lost = "deleted" if is_stable else "deleted, or written again under another row id"
     return [
         {
-            "row": str(one.row_id), "label": text.count(one.row_id), "column": one.column,
+            "row": str(one.row_id), "label": _row_label(draft, one), "column": one.column,
             "name": None if one.column is None else text.name(one.column),
             "base": {"text": _shown(one.base)} if one.column is not None else {"text": "as before"},
             "sides": ["theirs"] if one.is_lost else None,
             "ours": None if one.column is None and not one.is_lost
-            else {"text": _shown(one.ours) if one.column is not None else "edited"},
+            else {"text": _shown(one.ours) if one.column is not None else _lost_edits(one)},
             "theirs": {"text": lost} if one.is_lost
             else {"text": _shown(one.theirs) if one.column is not None else "changed"},
         }

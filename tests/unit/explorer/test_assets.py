@@ -120,6 +120,31 @@ def test_the_views_of_tabs_that_open_later_are_not_part_of_the_first_screen() ->
     assert twice <= WITHOUT_STATE  # else state has two instances
 
 
+# Classes whose rules come with a view that is loaded whenever they matter: that of the row editor,
+# of the review, of the grid in a sheet of the Changes tab, and of the places around a write button.
+WITH_ANOTHER_VIEW = {"lnb-edit-bar", "lnb-br-review", "lnb-current", "lnb-write-place"}
+
+
+def _styled(modules: set[Path]) -> set[str]:
+    sheets = (path.with_suffix(".css") for path in modules)
+    texts = [sheet.read_text("utf-8") for sheet in sheets if sheet.is_file()]
+    return {name for text in texts for name in re.findall(r"\.(lnb-[a-z0-9-]+)", text)}
+
+
+@pytest.mark.parametrize("entry", ["app.js", *LATE_VIEWS])
+def test_a_view_comes_with_the_style_of_all_its_parts(entry: str) -> None:
+    """Else it depends on which tabs were opened before: a page of a test may load all of them."""
+    modules = {*modules_of("app.js"), *modules_of(entry)}
+    every = _styled({path.with_suffix(".js") for path in assets.ROOT.rglob("*.css")})
+    missing = (every - _styled(modules)) - WITH_ANOTHER_VIEW
+    used = {
+        (path.name, name)
+        for path in modules
+        for name in re.findall(r"(?<![\w-])lnb-[a-z0-9-]+", path.read_text("utf-8"))
+    }
+    assert [one for one in sorted(used) if one[1] in missing] == []
+
+
 def test_a_late_view_is_a_function_of_the_modules_that_it_shares(folder: Path) -> None:
     (folder / "low.js").write_text("export const ONE = 1;\n")
     (folder / "top.js").write_text('import { ONE } from "./low.js";\nexport default ONE;\n')

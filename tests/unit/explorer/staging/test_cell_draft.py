@@ -241,6 +241,9 @@ def test_a_rewritten_row_is_followed_by_the_primary_key(take: str) -> None:
     assert draft is not None
     lines = conflict_lines(draft, 0, 10)
     assert [(line["column"], line["sides"]) for line in lines] == [("price", None), (None, None)]
+    assert [line["label"] for line in lines] == ["3", "5"]
+    plan = card_json(card)["conflicts"]
+    assert (plan["sides"], plan["note"], plan["cells"]["key"]) == (None, "", "id")
     area.resolve(card.id, 1, [CellChoice(take)])
     area.commit(card.id, None, ProgressReporter())
     assert card.state == COMMITTED
@@ -281,6 +284,10 @@ def test_a_row_that_is_gone_can_only_be_given_up(area: StagingArea, dataset: Lan
     (line,) = conflict_lines(draft, 0, 10)
     lost = "deleted, or written again under another row id"
     assert (line["sides"], line["theirs"]) == (["theirs"], {"text": lost})
+    assert (line["label"], line["ours"]) == ("3 · 3", {"text": "price = 9.0"})
+    plan = card_json(card)["conflicts"]
+    assert (plan["sides"], plan["cells"]["key"]) == (["theirs"], "row id · id")
+    assert "search for it in the Rows tab" in plan["note"]
     with pytest.raises(InvalidInputError, match="only given up"):
         area.resolve(card.id, 1, [CellChoice("ours", draft.conflicts[0].row_id)])
     area.resolve(card.id, 1, [CellChoice("ours")])
