@@ -155,20 +155,28 @@ class DatasetNotFoundError(NotFoundError, FileNotFoundError, ValueError):
 
 
 class VersionNotFoundError(NotFoundError, ValueError, OSError):
-    """The dataset (or branch) has no such version. ``tag`` is the tag that names it, if one did."""
+    """The dataset (or branch) has no such version. ``tag`` is the tag that names it, if one did.
 
-    def __init__(self, uri: str, version: object, available: str = "", tag: str = "") -> None:
+    ``reason`` says what it is needed for, and what to do without it.
+    """
+
+    def __init__(
+        self, uri: str, version: object, available: str = "", tag: str = "", *, reason: str = ""
+    ) -> None:
         super().__init__(uri, version, available, tag)
         self.uri = uri
         self.version = version
         self.available = available
         self.tag = tag
+        self.reason = reason
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.uri, self.version, self.available, self.tag)
+        make = partial(type(self), reason=self.reason) if self.reason else type(self)
+        return make, (self.uri, self.version, self.available, self.tag)
 
     def __str__(self) -> str:
         hint = f"; available: {self.available}" if self.available else ""
+        hint += f": {self.reason}" if self.reason else ""
         if not self.tag:
             return clip(f"version {self.version} of {self.uri!r} was not found{hint}")
         return clip(

@@ -11,11 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import lance
+import pytest
 
 import lance_nb
 from lance_nb.errors import LanceError
 from tests.property.transactions.test_merged_histories import Side, clean_up, run_history
 from tests.support.examples import SCALE
+
+pytestmark = pytest.mark.interop
 
 SEED = 7070
 NUM_HISTORIES = round(8 * SCALE)

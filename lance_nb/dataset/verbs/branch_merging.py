@@ -647,14 +647,23 @@ def merge_one_by_one(
     sources = [
         (step.branch or refs.MAIN, step.version) for step in plan.planned.ends.source_history.steps
     ]
-    for source in sources:
-        plan_branch(session, plan.target.branch, source, None, alone).check()
+    try:
+        for source in sources:
+            plan_branch(session, plan.target.branch, source, None, alone).check()
+    except VersionNotFoundError as error:
+        if error.reason:
+            raise
+        reason = (
+            "squash=False merges each version by itself, and this one was removed by a clean-up; "
+            "nothing was changed. Merge all at once, with squash=True"
+        )
+        raise VersionNotFoundError(error.uri, error.version, reason=reason) from error
     last = plan
     for number, source in enumerate(sources, 1):
         try:
             step_plan = plan_branch(session, plan.target.branch, source, None, alone)
             last = step_plan.followed_by(plan.on_commit).commit(message)
-        except CommitConflictError as error:
+        except (CommitConflictError, VersionNotFoundError) as error:
             if number == 1:
                 raise
             raise CommitConflictError(

@@ -21,6 +21,7 @@ from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
 from lance_nb.format.fragment import TOMBSTONE, DataFile, Fragment
 from lance_nb.format.index_metadata import IndexMetadata
 from lance_nb.format.layout import STREAM_MARK_PREFIX, transaction_path
+from lance_nb.format.merge_record import MARK_PREFIX, marks_in
 from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.format.wire import FILE_BYTES_MAX
 from lance_nb.table.indices import read_indices
@@ -132,6 +133,17 @@ def _is_next_batch(key: str, before: str, now: str | None) -> bool:
     return int(now) > int(before)
 
 
+def _is_next_merge(key: str, before: str, now: str | None) -> bool:
+    """Tell whether a key names the latest merge of a branch, and a version has merged it again.
+
+    The operation of such a version does not mention the key either.
+    """
+    if not key.startswith(MARK_PREFIX) or now is None:
+        return False
+    earlier, later = (marks_in({key: text}) for text in (before, now))
+    return bool(later) and all(mark.source_version <= later[0].source_version for mark in earlier)
+
+
 def change_findings(
     before: Step | None, snapshot: Snapshot, effects: TransactionEffects | None
 ) -> Iterator[Finding]:
@@ -170,6 +182,7 @@ def change_findings(
             for key, value in before.config.items()
             if manifest.config.get(key) != value
             and not _is_next_batch(key, value, manifest.config.get(key))
+            and not _is_next_merge(key, value, manifest.config.get(key))
         ]
         if lost:
             text = (

@@ -481,9 +481,12 @@ def load_line(repository: Repository, line: Line, lines: Sequence[Ancestry]) -> 
             return repository.load(branch, line.version)
         except NotFoundError:
             continue
-    raise VersionNotFoundError(
-        repository.home_uri(line.branch), line.version, "it is the base of this merge and is gone"
+    reason = (
+        "it is the base of this merge and was removed, so which side changed a row is not known. "
+        "Bring the rows over with merge_insert and a key, and go on with a new branch; a tag keeps "
+        "such a version in clean-ups of other programs"
     )
+    raise VersionNotFoundError(repository.home_uri(line.branch), line.version, reason=reason)
 
 
 def shared_since(fork: Side) -> Shared:

@@ -198,7 +198,7 @@ class PendingRows:
 
     def expected(self, schema: Schema, manifest: Manifest) -> DataFile:
         """Return the file before it is written: its name and size are not known yet."""
-        major, minor = (int(number) for number in storage_version(manifest).split("."))
+        major, minor = file_version_of(storage_version(manifest))
         fields = tuple(one.id for one in schema.walk())
         columns = tuple(range(len(fields)))
         return DataFile("not written yet.lance", fields, columns, major, minor)

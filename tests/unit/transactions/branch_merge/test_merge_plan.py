@@ -14,6 +14,7 @@ import lance_nb
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset.verbs import branch_merging
 from lance_nb.format.merge_record import without_marks
+from lance_nb.table.verification.transactions import _is_next_merge
 from lance_nb.transactions.branch_merge import merge_plan
 from lance_nb.transactions.branch_merge.row_merge import NOWHERE, ConflictingRows, conflict_table
 
@@ -245,6 +246,20 @@ def test_a_column_that_a_merge_by_value_renumbered_is_followed_through_a_new_nam
     values = dict(zip(*main.to_table(columns=["id", "double"]).to_pydict().values(), strict=True))
     assert values == {id_: -1 if id_ == 3 else 2 * id_ for id_ in range(10)}
     assert "twice" not in main.schema.names
+
+
+def test_merging_a_branch_again_changes_its_entry_and_loses_no_setting(pair: Pair) -> None:
+    main, dev = pair
+    for number in (20, 30):
+        dev.insert(_rows(range(number, number + 1)))
+        main.branches.merge("dev")
+    assert main.checkout_latest().verify().findings == ()
+
+    manifest = main.opened[1].manifest
+    cleared = without_marks(manifest.config)
+    main.update_config(dict.fromkeys(manifest.config.keys() - cleared.keys()))
+    assert main.verify().findings == ()
+    assert _is_next_merge("lance_nb.merged_from.a", "{}", None) is False
 
 
 def test_rows_that_a_restore_brought_back_arrive(make: Make) -> None:
