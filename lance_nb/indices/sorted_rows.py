@@ -299,16 +299,16 @@ def _group_starts(values: pa.Array) -> Order:
     """Return where runs of equal values begin, given nulls first."""
     first = values.null_count
     valid = values.slice(first)
-    keys = _integers(valid)
-    if keys is not None:
-        differs = keys[1:] != keys[:-1]
-    else:
-        import pyarrow.compute as pc
+    starts: Order = np.zeros(0, np.int64)
+    if len(valid):
+        keys = _integers(valid)
+        if keys is not None:
+            differs = keys[1:] != keys[:-1]
+        else:
+            import pyarrow.compute as pc
 
-        differs = _mask(pc.not_equal(valid.slice(1), valid.slice(0, max(len(valid) - 1, 0))))
-    starts = np.concatenate([[0], np.flatnonzero(differs) + 1]) + first
-    if not len(valid):
-        starts = starts[:0]
+            differs = _mask(pc.not_equal(valid.slice(1), valid.slice(0, len(valid) - 1)))
+        starts = np.concatenate([[0], np.flatnonzero(differs) + 1]) + first
     return (np.append(0, starts) if first else starts).astype(np.int64)
 
 

@@ -81,11 +81,19 @@ class LabelList:
             chosen = as_mask(is_member(self._keys, asked.members), 0)
             if asked.has_null:
                 chosen = chosen | as_mask(self._keys.is_null(), len(self._keys))
-            return Found(self._rows(chosen), nulls)
+            return self._answer(self._rows(chosen), nulls)
         parts = [self._of_items(asked.members.slice(at, 1)) for at in range(len(asked.members))]
         if asked.has_null:
             parts.append(self._rows(as_mask(self._keys.is_null(), len(self._keys))))
-        return Found(reduce(common, parts), nulls)
+        return self._answer(reduce(common, parts), nulls)
+
+    def _answer(self, rows: U64s, nulls: U64s | None) -> Found:
+        """Return rows, to be computed again if some of them have a null list.
+
+        Files of version 2.0 keep what lies under null lists, and pylance 14.0.2 indexes it.
+        """
+        is_exact = self._nulls is None or not common(rows, self._nulls).size
+        return Found(rows, nulls, is_exact=is_exact)
 
     def _of_items(self, members: pa.Array) -> U64s:
         return self._rows(as_mask(is_member(self._keys, members), 0))
@@ -101,7 +109,7 @@ def check(field: pa.Field, parameters: Parameters) -> Parameters:
     """Refuse a column that is no list of plain values, and parameters. Raises InvalidInputError."""
     kind = field.type
     is_list = pt.is_list(kind) or pt.is_large_list(kind)
-    if not is_list or pt.is_nested(kind.value_type) or pt.is_dictionary(kind.value_type):
+    if not is_list or pt.is_nested(kind.value_type):
         raise InvalidInputError(
             f"a LABEL_LIST index holds lists of values that are not nested: column "
             f"{field.name!r} is {kind}"

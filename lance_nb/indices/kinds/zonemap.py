@@ -4,6 +4,10 @@
 zone is (``zones``). What is found may pass and is computed again. A zone with NaN, or with bounds
 that are NaN, is read for every comparison.
 
+Lists, structs, dictionaries and the null type have zones without bounds, which pylance reads for
+every comparison. They are not searched here: for structs pylance stores bounds that say nothing,
+and for the null type it does not record the nulls.
+
 Source: files that pylance 14.0.2 writes.
 """
 
@@ -49,6 +53,11 @@ def statistics(file: IndexFile) -> dict[str, Any]:
     return {"num_zones": file.num_rows, **_settings(file)}
 
 
+def has_order(kind: pa.DataType) -> bool:
+    """Tell whether zones of a type have bounds; pylance builds them of any type."""
+    return not (pt.is_nested(kind) or pt.is_dictionary(kind) or pt.is_null(kind))
+
+
 class ZoneMap:
     """One segment of a zone map."""
 
@@ -66,7 +75,7 @@ class ZoneMap:
         """Refuse bounds that are no range. Raises CorruptFileError."""
         import pyarrow.compute as pc
 
-        if pt.is_float16(self._type) or self.high.type != self._type:
+        if not self._is_ordered:
             return
         differs = pc.xor(self.low.is_valid(), self.high.is_valid())
         crossed = pc.or_(pc.fill_null(pc.greater(self.low, self.high), False), differs)
@@ -76,10 +85,15 @@ class ZoneMap:
             actual = f"zone {zone} from {low} to {high}"
             raise CorruptFileError(path, None, "zones from their least value on", actual)
 
+    @property
+    def _is_ordered(self) -> bool:
+        """Whether Arrow compares the bounds."""
+        is_plain = has_order(self._type) and not pt.is_float16(self._type)
+        return is_plain and bool(self.high.type == self._type)
+
     def understands(self, leaf: Leaf) -> bool:
         """Comparisons, IN with few members, and IS NULL."""
-        is_ordered = not pt.is_float16(self._type) and self.high.type == self._type
-        if leaf.column.type != self._type or not is_ordered:
+        if leaf.column.type != self._type or not self._is_ordered:
             return False
         asked = leaf.asks(Between, OneOf, IsNull)
         is_long = isinstance(asked, OneOf) and len(asked.members) > _MEMBERS_MAX
@@ -130,10 +144,11 @@ _BATCH_ZONES = 1024
 
 
 def check(field: pa.Field, parameters: Parameters) -> Parameters:
-    """Refuse a column without an order, and unknown parameters. Raises InvalidInputError."""
+    """Refuse an unknown type, and unknown parameters. Raises InvalidInputError."""
     from lance_nb.indices.sorted_rows import check_sortable
 
-    check_sortable(field, "ZONEMAP")
+    if has_order(field.type):
+        check_sortable(field, "ZONEMAP")
     others = sorted(parameters.keys() - {"rows_per_zone"})
     if others:
         raise InvalidInputError(
@@ -194,6 +209,9 @@ def _bounds(zone: Zone) -> list[Any]:
     import pyarrow.compute as pc
 
     values, kind = zone.values, zone.values.type
+    place = [zone.fragment_id, zone.start, zone.length]
+    if not has_order(kind):
+        return [None, None, values.null_count, 0, *place]
     num_nan = 0
     if pt.is_floating(kind):
         is_nan = pc.is_nan(values.cast(pa.float32()) if pt.is_float16(kind) else values)
@@ -210,7 +228,7 @@ def _bounds(zone: Zone) -> list[Any]:
     if num_nan:
         nan = pa.scalar(float("nan"), pa.float64()).cast(kind)
         low, high = (low if low.is_valid else nan), nan
-    return [low, high, values.null_count, num_nan, zone.fragment_id, zone.start, zone.length]
+    return [low, high, values.null_count, num_nan, *place]
 
 
 def _batch(zones: list[list[Any]], schema: pa.Schema) -> pa.RecordBatch:

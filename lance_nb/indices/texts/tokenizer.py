@@ -47,6 +47,7 @@ from lance_nb.format.alphanumeric import ALPHANUMERIC_CLASS
 from lance_nb.indices.texts.stop_words import LANGUAGES, stop_words
 from lance_nb.table.predicate.comparison import as_mask
 from lance_nb.table.predicate.expression import scalar_of
+from lance_nb.table.predicate.lists import opened
 
 BASES = ("simple", "whitespace", "raw", "ngram")
 _KNOWN_BASES = ("icu", "code", "jieba", "lindera")
@@ -330,10 +331,8 @@ def _texts_of(column: pa.Array) -> tuple[Ints | None, pa.LargeStringArray]:
         column = column.combine_chunks()
     if not (pt.is_list(column.type) or pt.is_large_list(column.type)):
         return None, column.cast(pa.large_string())
-    import pyarrow.compute as pc
-
-    owners: Ints = np.asarray(pc.list_parent_indices(column).to_numpy(), np.int64)
-    return owners, pc.list_flatten(column).cast(pa.large_string())
+    lists = opened(column)  # nothing of what lies under null lists
+    return lists.rows, lists.values.cast(pa.large_string())
 
 
 def _positions(texts: Ints) -> Ints:

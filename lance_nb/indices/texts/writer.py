@@ -38,7 +38,12 @@ from lance_nb.indices.texts.partition import (
     read_parameters,
 )
 from lance_nb.indices.texts.postings import BLOCK, GROUP_BYTES, HEAD_BYTES, Bytes, U32s
-from lance_nb.indices.texts.tokenizer import Tokenizer, TokenizerParameters, parameters_of
+from lance_nb.indices.texts.tokenizer import (
+    Tokenizer,
+    TokenizerParameters,
+    is_text,
+    parameters_of,
+)
 from lance_nb.table.snapshot import Snapshot
 
 DETAILS_URL = "/lance.table.InvertedIndexDetails"
@@ -49,9 +54,10 @@ _IGNORED = ("memory_limit", "num_workers")  # of pylance's builder
 
 def check(field: pa.Field, parameters: Parameters) -> Parameters:
     """Return all parameters. Raises InvalidInputError, NotSupportedError."""
-    if not (pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+    if not is_text(field.type):
         raise InvalidInputError(
-            f"an INVERTED index holds texts: column {field.name!r} is {field.type}"
+            f"an INVERTED index holds texts or lists of texts: column {field.name!r} is "
+            f"{field.type}"
         )
     found = parameters_of({key: one for key, one in parameters.items() if key not in _IGNORED})
     if found.block_size != BLOCK:

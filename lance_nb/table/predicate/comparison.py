@@ -423,12 +423,12 @@ def count_true(value: Value, num_rows: int) -> int:
 
 def members_of(scalars: Sequence[pa.Scalar], type_: pa.DataType) -> tuple[pa.Array, bool]:
     """Return the values of an IN list without its nulls, and whether it had one."""
-    values = [scalar.as_py() for scalar in scalars if scalar.is_valid]
     if pt.is_temporal(type_):
         # Python's times stop at microseconds: go through the integers below.
         width = pa.int32() if type_.bit_width == 32 else pa.int64()
         whole = [scalar.cast(width).as_py() for scalar in scalars if scalar.is_valid]
         return pa.array(whole, width).cast(type_), len(whole) < len(scalars)
+    values = [scalar.as_py() for scalar in scalars if scalar.is_valid]
     return array_of(values, type_), len(values) < len(scalars)
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_nb.errors import PredicateError
-from lance_nb.table.predicate.casts import cast_value
+from lance_nb.table.predicate.casts import cast_kernel, cast_value
 from lance_nb.table.predicate.coercion import cast, common_type, fit_literal, plain, text
 from lance_nb.table.predicate.comparison import float_bits, identical, is_member, members_of
 from lance_nb.table.predicate.expression import (
@@ -57,9 +57,13 @@ def is_list(type_: pa.DataType) -> bool:
 
 
 def list_of(expression: Expression, *, name: str) -> Expression:
-    """Return the operand, which must be a list."""
+    """Return the operand, which must be a list; items of dictionaries become their values."""
     if not is_list(expression.type):
         raise PredicateError(f"{name} needs a list, not {expression.type}")
+    items = expression.type.value_type
+    if pt.is_dictionary(items):
+        type_ = _list_like(expression.type, items.value_type)
+        return call(f"elements as {items.value_type}", _widened(type_), expression)
     return expression
 
 
@@ -375,11 +379,21 @@ def literal_list(values: Sequence[Literal]) -> Literal:
     """Bind [a, b, ...] of literals. Raises PredicateError for values of several types."""
     if any(_list_depth(value.type) >= _LIST_DEPTH_MAX for value in values):
         raise PredicateError(f"lists in brackets are nested at most {_LIST_DEPTH_MAX} deep")
-    scalars = [value.scalar.as_py() for value in values]
-    try:
-        return Literal(scalar_of(scalars, pa.list_(pa.array(scalars).type)))
-    except pa.ArrowException as exc:
-        raise PredicateError("the values of a list in brackets are of one type") from exc
+    type_ = pa.null()
+    for value in values:
+        is_text = [pt.is_string(kind) or pt.is_large_string(kind) for kind in (type_, value.type)]
+        has_null = pt.is_null(type_) or pt.is_null(value.type)
+        common = common_type(type_, value.type)
+        if common is None or (is_text[0] != is_text[1] and not has_null):
+            raise PredicateError("the values of a list in brackets are of one type")
+        type_ = common
+    # Not by Python's values: its times stop at microseconds, and its integers have no type.
+    kernel = cast_kernel(type_)
+    items = [
+        one_array(value.scalar if value.type == type_ else kernel(value.scalar)) for value in values
+    ]
+    flat = pa.concat_arrays(items) if items else pa.nulls(0)
+    return Literal(pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)[0])
 
 
 def _list_depth(type_: pa.DataType) -> int:

@@ -68,6 +68,7 @@ from lance_nb.table.filtered_scan import quoted
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.index_search import different
 from lance_nb.table.indices import follow_addresses, read_indices
+from lance_nb.table.predicate.lists import opened
 from lance_nb.table.projection import ROW_ADDRESS, ROW_ID
 from lance_nb.table.row_ids import fragment_row_ids
 from lance_nb.table.scan_plan import ScanOptions, plan_scan
@@ -668,14 +669,12 @@ class PartEntries:
 
     def row_under_other_key(self, values: pa.Array, rows: U64s) -> int | None:
         """Return a row that is not in the set of its value, None if each is."""
-        import pyarrow.compute as pc
-
         if self._keys is None:
             return None
         self._num_compared += len(rows)
         if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
-            rows = rows[pc.list_parent_indices(values).to_numpy(zero_copy_only=False)]
-            values = pc.list_flatten(values)
+            lists = opened(values)
+            rows, values = rows[lists.rows], lists.values
         numbered = self._keys.numbers_of(values)
         if numbered is None:
             self.has_pairs = False

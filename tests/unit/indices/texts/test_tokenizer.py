@@ -57,6 +57,11 @@ def test_columns_of_texts_and_of_lists() -> None:
     sliced = tokenizer.cut(pa.array(["x", "fox dog", None])[1:])
     assert sliced.texts.tolist() == [0, 0]
     assert list(tokenizer.words) == ["fox", "dog", "cat"]
+    hidden = pa.ListArray.from_arrays(  # a text lies under the null list
+        pa.array([0, 1, 2], pa.int32()), pa.array(["cat", "dog"]), mask=pa.array([True, False])
+    )
+    cut = tokenizer.cut(hidden)
+    assert (cut.texts.tolist(), cut.words.tolist()) == ([1], [1])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -96,3 +98,41 @@ def test_a_value_is_not_rounded_to_the_type_of_the_elements(
 def test_a_value_of_another_kind_is_no_element(text: str) -> None:
     with pytest.raises(PredicateError, match="element"):
         values_of(text, TABLE)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.duration("ns"), pa.time64("ns"), pa.timestamp("ns"), pa.timestamp("ns", "UTC")],
+    ids=str,
+)
+def test_nanoseconds_in_brackets_are_not_rounded(kind: pa.DataType) -> None:
+    values = pa.array([5, 17, 5_000, None], pa.int64()).cast(kind)
+    table = pa.table({"t": pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), values)})
+    names = {"duration": "Duration", "time64": "Time64", "timestamp": "Timestamp"}
+    name = next(full for start, full in names.items() if str(kind).startswith(start))
+    zone = 'Some("UTC")' if getattr(kind, "tz", None) else "None"
+    type_ = f"{name}(Nanosecond, {zone})" if name == "Timestamp" else f"{name}(Nanosecond)"
+    first, second = (f"arrow_cast(arrow_cast({number}, 'Int64'), '{type_}')" for number in (5, 17))
+
+    assert values_of(f"array_has_all(t, [{first}, {second}])", table) == [True, False]
+    assert values_of(f"array_has_any(t, [{second}, {second}])", table) == [True, False]
+
+
+def test_numbers_in_brackets_may_need_64_bits_without_a_sign() -> None:
+    table = pa.table({"u": pa.array([[2**64 - 1, 5], [7]], pa.list_(pa.uint64()))})
+
+    assert values_of("array_has_any(u, [18446744073709551615, 8])", table) == [True, False]
+    assert values_of("array_has_all(u, [18446744073709551615, 5])", table) == [True, False]
+    with pytest.raises(PredicateError, match="of one type"):
+        values_of("array_has_any(u, [1, 'a'])", table)
+
+
+@pytest.mark.parametrize("wrap", [pa.list_, pa.large_list])
+def test_elements_of_dictionaries_are_their_values(wrap: Callable[..., pa.DataType]) -> None:
+    kind = pa.dictionary(pa.int8(), pa.string())
+    lists = pa.array([["a", None], ["b"], None, []], wrap(pa.string())).cast(wrap(kind))
+    table = pa.table({"d": lists})
+
+    assert values_of("array_has(d, 'a')", table) == [True, False, None, False]
+    assert values_of("array_has_any(d, ['b', 'c'])", table) == [False, True, None, False]
+    assert values_of("array_position(d, 'b')", table) == [None, 1, None, None]

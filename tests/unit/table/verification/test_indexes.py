@@ -263,6 +263,15 @@ def entries(keys: pa.Array, rows: U64s, *sets: U64s, of_lists: bool = False) -> 
         (pa.array([["a"], ["b", "b"], ["a"]]), None, None),
         (pa.array([["a"], [], ["a", "b"]]), 9, 8),
         (pa.array([["a"], None, [None]]), None, 8),
+        (
+            pa.ListArray.from_arrays(
+                pa.array([0, 1, 2, 3], pa.int32()),
+                pa.array(["a", "new", "a"]),
+                mask=pa.array([False, True, False]),
+            ),
+            None,
+            8,
+        ),
         (pa.array([1, 2, 1]), None, None),
     ],
 )
