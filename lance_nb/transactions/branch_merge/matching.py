@@ -195,11 +195,29 @@ def match(
     """
     fragments = _match_fragments(one, other, shared)
     if renumbered is not None:
-        schema = other.manifest.schema
-        ids = {field.id: renumbered.after(field.id) for field in one.manifest.schema.walk()}
-        fields = {here: there for here, there in ids.items() if schema.field_by_id(there)}
-        return Match(fragments, fields)
+        return Match(fragments, _match_renumbered(one, other, shared, renumbered))
     return Match(fragments, _match_fields(one, other, shared, fragments, by_path=by_path))
+
+
+def _match_renumbered(
+    one: Side, other: Side, shared: Shared, renumbered: Renumbered
+) -> dict[int, int]:
+    """Match fields by the record of a merge, or by the id from before the branches parted.
+
+    A restore of a version before the merge brings a field back under that id.
+    """
+    ids = {field.id for field in other.manifest.schema.walk()}
+    fields = {}
+    for field in one.manifest.schema.walk():
+        place = renumbered.after(field.id)
+        if place in ids:
+            fields[field.id] = place
+    taken = set(fields.values())
+    for field in one.manifest.schema.walk():
+        is_free = field.id in ids and field.id not in taken
+        if field.id not in fields and is_free and shared.has_field(field.id):
+            fields[field.id] = field.id
+    return fields
 
 
 def _match_fragments(one: Side, other: Side, shared: Shared) -> dict[int, int]:

@@ -248,6 +248,33 @@ def test_a_column_that_a_merge_by_value_renumbered_is_followed_through_a_new_nam
     assert "twice" not in main.schema.names
 
 
+@pytest.mark.parametrize("undo", ["restore", "revert"])
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_a_column_that_a_merge_left_out_takes_changes_when_it_is_back(
+    pair: Pair, undo: str, cleaned: bool
+) -> None:
+    main, dev = pair
+    main.drop_columns(["name"])
+    dropped = main.version
+    dev.delete("id = 1")
+    main.branches.merge("dev", key="id")
+    main.checkout_latest()
+    if undo == "restore":
+        main.checkout_version(dropped - 1).restore()
+    else:
+        main.revert(dropped)
+    dev.update({"name": "'dev'"}, where="id = 3")
+    if cleaned:
+        main.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+    main = lance_nb.dataset(main.uri)
+    main.branches.merge("dev", key="id")
+
+    main = lance_nb.dataset(main.uri)
+    names = dict(zip(*main.to_table(columns=["id", "name"]).to_pydict().values(), strict=True))
+    assert names[3] == "dev"
+
+
 def test_merging_a_branch_again_changes_its_entry_and_loses_no_setting(pair: Pair) -> None:
     main, dev = pair
     for number in (20, 30):
