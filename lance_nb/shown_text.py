@@ -29,13 +29,17 @@ INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-# A user with a password, which may hold "/", and parameters that are signatures, keys or tokens.
+# A user with a password, which may hold "/", of web servers also one without (a token), and
+# parameters that are signatures, keys or tokens.
 # The text may be hostile: each match takes a whole run, so that none is searched twice.
-_URL_USER = re.compile(r"://[^\s'\"@?]*@?")
+_URL_USER = re.compile(r"(http|https)?://[^\s'\"@?]*@?", re.IGNORECASE)
+_CREDENTIALS = (
+    r"sig|key|token|secret|pass|pwd|cred|auth|sas|bearer|jwt|cookie|header|cert|private"
+    r"|connection_?string|service_account|(?<![a-z])pat(?![a-z])"
+)
+_CREDENTIAL_NAME = re.compile(_CREDENTIALS, re.IGNORECASE)
 _URL_PARAMETER = re.compile(
-    r"([?&;](?=[^\s'\"=&?;]*(?:sig|key|token|secret|pass|pwd|credential|auth))[^\s'\"=&?;]*=)"
-    r"[^\s'\"&#]+",
-    re.IGNORECASE,
+    rf"([?&;#](?=[^\s'\"=&?;#]*(?:{_CREDENTIALS}))[^\s'\"=&?;#]*=)[^\s'\"&#]+", re.IGNORECASE
 )
 _SIGNS = {"\n": "↵", "\t": "⇥"}
 
@@ -62,9 +66,20 @@ def without_url_secrets(text: str) -> str:
     return _URL_PARAMETER.sub(r"\1***", _URL_USER.sub(_without_password, text))
 
 
+def is_secret_name(name: str) -> bool:
+    """Tell whether an option, a header or a parameter of this name holds a credential.
+
+    >>> from lance_nb.shown_text import is_secret_name
+    >>> is_secret_name("aws_session_token"), is_secret_name("region")
+    (True, False)
+    """
+    return _CREDENTIAL_NAME.search(name) is not None
+
+
 def _without_password(match: re.Match[str]) -> str:
-    user = match[0].removeprefix("://")
-    return "://***@" if user.endswith("@") and ":" in user else match[0]
+    scheme, _, user = match[0].partition("://")
+    is_secret = ":" in user or (scheme and "/" not in user)  # an "@" behind "/" is of the path
+    return f"{scheme}://***@" if user.endswith("@") and is_secret else match[0]
 
 
 def visible_lines(text: str) -> str:

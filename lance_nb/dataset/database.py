@@ -45,8 +45,9 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.format.layout import check_relative_path
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.base import Store, join_uri, list_folders
-from lance_nb.storage.fsspec_options import secrets_of
+from lance_nb.storage.fsspec_options import longest_first, secrets_of
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.storage.server_location import checked_location
 from lance_nb.storage.threads import THREADS_MAX, run_side_by_side
@@ -67,17 +68,26 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """Where a table is, as its catalog says."""
+    """Where a table is, as its catalog says.
+
+    ``uri`` is without passwords and signatures, which ``opening_uri`` has.
+    """
 
     uri: str
     storage_options: StorageOptions | None = field(default=None, repr=False)
+    opening_uri: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, uri: str, storage_options: StorageOptions | None) -> TablePlace:
+        """Return the place that is opened by a URI with options."""
+        return cls(without_url_secrets(uri), storage_options, uri)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopened_place, (PublicLocation.of(self.uri, self.storage_options),)
 
 
 def _reopened_place(location: PublicLocation) -> TablePlace:
-    return TablePlace(*location.resolve())
+    return TablePlace.of(*location.resolve())
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +333,9 @@ def summary_of(name: str, opened: LanceDataset) -> TableSummary:
 def _opened(place: TablePlace, version: Ref | None) -> LanceDataset:
     from lance_nb.dataset.dataset import LanceDataset
 
-    opened = open_version(place.uri, version, storage_options=place.storage_options)
+    opened = open_version(
+        place.opening_uri or place.uri, version, storage_options=place.storage_options
+    )
     return LanceDataset.from_opened(*opened)
 
 
@@ -374,7 +386,7 @@ def database(
     if headers is not None:
         raise InvalidInputError("headers are for a REST namespace: rest+http://HOST:PORT")
     store = open_store(text, storage_options)
-    return Database(store.uri, _FolderCatalog(store, storage_options), storage_options)
+    return Database(store.uri, _FolderCatalog(text, store, storage_options), storage_options)
 
 
 def _reopened_database(location: PublicLocation) -> Database:
@@ -391,7 +403,8 @@ def _refuse_pickling() -> NotSupportedError:
 class _FolderCatalog:
     """The folders ``NAME.lance`` of a store, and the tables that ``__manifest`` lists."""
 
-    def __init__(self, store: Store, options: StorageOptions | None) -> None:
+    def __init__(self, uri: str, store: Store, options: StorageOptions | None) -> None:
+        self._uri = uri
         self._store = store
         self._options = options
 
@@ -410,7 +423,14 @@ class _FolderCatalog:
     def _place(self, locations: Mapping[str, str], name: str) -> TablePlace:
         if name not in locations:
             raise DatasetNotFoundError(f"{self._store.uri}/{name}{_ENDING}", "no such table")
-        return TablePlace(join_uri(self._store.uri, locations[name]), self._options)
+        return TablePlace.of(self._uri_of(locations[name]), self._options)
+
+    def _uri_of(self, folder: str) -> str:
+        """Return what opens a folder: with the user of the URI, which the store's is without."""
+        if without_url_secrets(self._uri) == self._uri:
+            return join_uri(self._store.uri, folder)
+        place, mark, parameters = self._uri.partition("?")
+        return f"{join_uri(place.rstrip('/'), folder)}{mark}{parameters}"
 
     def _locations(self) -> dict[str, str]:
         """Return the folder of each table by its name. Raises CorruptFileError."""
@@ -426,7 +446,7 @@ class _FolderCatalog:
         """Read the table that a directory namespace keeps of its objects."""
         from lance_nb.dataset.dataset import LanceDataset
 
-        uri = join_uri(self._store.uri, _MANIFEST)
+        uri = self._uri_of(_MANIFEST)
         listed = LanceDataset.from_opened(*open_version(uri, None, storage_options=self._options))
         missing = {"object_id", "object_type", "location"}.difference(listed.schema.names)
         if missing:
@@ -500,7 +520,7 @@ class _RestCatalog:
             actual = f"a location of {type(uri).__name__}, options of {type(options).__name__}"
             expected = "a location of str, options of dict"
             raise CorruptFileError(self._address + asked, expected=expected, found=actual)
-        return TablePlace(*checked_location(uri, options, self._options, self._address))
+        return TablePlace.of(*checked_location(uri, options, self._options, self._address))
 
     def _pages(self, path: str, key: str) -> list[str]:
         """Return the names of all pages of a list."""
@@ -550,7 +570,7 @@ class _RestCatalog:
                 if error.code == 404:
                     raise DatasetNotFoundError(place, "the server knows no such object") from None
                 phrase = str(error.reason)
-                for secret in sorted(secrets_of(self._headers), key=len, reverse=True):
+                for secret in longest_first(secrets_of(self._headers)):
                     phrase = phrase.replace(secret, "***")
                 reason = f"the server answered {error.code} {phrase}"
                 raise StorageError(place, reason) from None

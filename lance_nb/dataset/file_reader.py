@@ -14,6 +14,7 @@ from lance_nb.errors import InternalError, InvalidInputError
 from lance_nb.file.metadata import describe_page
 from lance_nb.file.reader import FileReader
 from lance_nb.format.transaction_summary import count_of
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.registry import StorageOptions, split_uri
 from lance_nb.table.blob_scan import batch_with_payloads, binary_schema
 from lance_nb.table.projection import Projection, project_nested
@@ -357,7 +358,8 @@ class LanceFileReader:
         return ReaderResults(pa.RecordBatchReader.from_batches(schema, iter(batches)))
 
     def __repr__(self) -> str:
-        return f"<lance_nb.LanceFileReader {self._reader.path!r}: {self.num_rows()} rows>"
+        path = without_url_secrets(self._reader.path)
+        return f"<lance_nb.LanceFileReader {path!r}: {self.num_rows()} rows>"
 
 
 def _open_file(

@@ -19,6 +19,7 @@ from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.file.versions import file_version_of
 from lance_nb.file.writer import PAGE_BYTES, FileOptions, FileWriter
 from lance_nb.format.schema import Schema
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.registry import StorageOptions, open_store
 
 
@@ -178,4 +179,4 @@ class LanceFileWriter:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<lance_nb.LanceFileWriter {self._name!r}: {state}>"
+        return f"<lance_nb.LanceFileWriter {without_url_secrets(self._name)!r}: {state}>"

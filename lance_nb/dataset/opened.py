@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from lance_nb.dataset.public_location import PublicLocation, public_uri
+from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.dataset.session import Session, open_session
 from lance_nb.errors import InternalError, NotFoundError
 from lance_nb.format.lance_schema import LanceSchema
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.table.refs import Target
 from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
@@ -49,7 +50,7 @@ class PinnedVersion:
             PublicLocation.of(session.uri, session.storage_options),
             snapshot.version,
             snapshot.branch,
-            tuple(public_uri(base) for base in session.trusted_bases),
+            tuple(without_url_secrets(base) for base in session.trusted_bases),
             stamp_of(snapshot.manifest),
             session.checks is not None,
         )

@@ -31,7 +31,7 @@ from dataclasses import field
 from typing import Any
 
 from lance_nb.errors import InvalidInputError
-from lance_nb.shown_text import without_url_secrets
+from lance_nb.shown_text import is_secret_name, without_url_secrets
 from lance_nb.storage.fsspec_options import ONLY_GIVEN, TABLES
 from lance_nb.storage.registry import StorageOptions
 from lance_nb.transactions.external import OPTION as MANIFEST_STORE
@@ -45,12 +45,6 @@ USERINFO_VARIABLE = "LANCE_NB_URI_USERINFO"
 
 _MASK = "***"
 _USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)([^/@]*)@")
-_PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
-_SECRET_NAME = re.compile(
-    r"key|secret|token|pass|pwd|credential|sas|signature|auth|cookie|header|connection_?string"
-    r"|service_account|private|cert",
-    re.IGNORECASE,
-)
 # gcsfs: how to find credentials, not credentials.
 _TOKEN_MODES = frozenset({"anon", "browser", "cache", "cloud", "google_default"})
 # Argument of the fsspec driver -> variables that its cloud's own tools read.
@@ -89,7 +83,7 @@ class PublicLocation:
     @classmethod
     def of(cls, uri: str, options: StorageOptions | None) -> PublicLocation:
         """Leave the credentials out of a URI and its options."""
-        shown = public_uri(uri)
+        shown = without_url_secrets(uri)
         if options is None:
             return cls(shown)
         withheld: list[OptionPath] = []
@@ -159,17 +153,6 @@ class PublicLocation:
         )
 
 
-def public_uri(uri: str) -> str:
-    """Return a URI with ``***`` in the place of its user and password, and of signatures."""
-    uri = without_url_secrets(uri)
-    found = _USERINFO.match(uri)
-    if found is None:
-        return uri
-    # The part before "@" is a container in Azure's URIs, and often a token in those of web servers.
-    is_secret = ":" in found.group(2) or _scheme(uri) in ("http", "https")
-    return f"{found.group(1)}{_MASK}@{uri[found.end() :]}" if is_secret else uri
-
-
 def _scheme(uri: str) -> str:
     scheme, separator, _ = uri.partition("://")
     return scheme.partition("+")[0].lower() if separator else "file"
@@ -197,9 +180,9 @@ def _is_secret(scheme: str, name: str, value: Any) -> bool:
         return bool(masked_url(str(value)) != value)
     if scheme in ("gs", "gcs") and isinstance(value, str) and value in _TOKEN_MODES:
         return False
-    if not _is_plain(value) or _SECRET_NAME.search(name):
+    if not _is_plain(value) or is_secret_name(name):
         return True
-    return any(_PASSWORD.search(text) for text in _texts(value))
+    return any(without_url_secrets(text) != text for text in _texts(value))
 
 
 def _is_plain(value: object) -> bool:

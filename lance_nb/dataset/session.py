@@ -25,6 +25,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format.manifest import BasePath, Manifest
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage.base import Store
 from lance_nb.storage.registry import StorageOptions, open_store
 from lance_nb.table import refs, versions
@@ -130,7 +131,7 @@ class Session:
     files: FileCache = field(default_factory=FileCache, repr=False)
     deletions: DeletionCache = field(default_factory=DeletionCache, repr=False)
     logs: dict[str | None, VersionLog] = field(default_factory=dict, repr=False)
-    asked_uri: str = ""
+    asked_uri: str = field(default="", repr=False)
     commit_lock: CommitLock | None = field(default=None, repr=False)
     io: IOCounter = field(default_factory=IOCounter, repr=False, compare=False)
     checks: ReadChecks | None = field(default=None, repr=False, compare=False)
@@ -157,8 +158,11 @@ class Session:
 
     @property
     def uri(self) -> str:
-        """What opens this dataset again, with the same options: names its manifest store too."""
-        return self.asked_uri or self.root.uri
+        """What opens this dataset again, with the same options: names its manifest store too.
+
+        It is without passwords and signatures.
+        """
+        return without_url_secrets(self.asked_uri) or self.root.uri
 
     def home(self, branch: str | None) -> Store:
         """Return the store of a branch's folder (None is main)."""

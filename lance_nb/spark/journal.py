@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lance_nb.code_lines import Python
-from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InternalError, InvalidInputError, StorageError
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.spark.journal_json import (
     ResumeOptions,
     from_json,
@@ -145,7 +145,7 @@ def keep(plan: Plan, results: Sequence[Any], label: Label) -> Entry | None:
 
 
 def _entry(plan: Plan) -> Entry:
-    return Entry(plan.operation_id, plan.verb, _shown(plan), public_uri(plan.pinned.uri))
+    return Entry(plan.operation_id, plan.verb, _shown(plan), without_url_secrets(plan.pinned.uri))
 
 
 def _shown(plan: Plan) -> str:
@@ -219,7 +219,7 @@ def recorded_files(pinned: PinnedVersion) -> dict[str, Entry]:
     Paths begin at the folder of the branch. What needs credentials to be read is left out. Raises
     StorageError.
     """
-    uri = public_uri(pinned.uri)
+    uri = without_url_secrets(pinned.uri)
     found: dict[str, Entry] = {}
     for entry in unfinished():
         if entry.uri != uri or entry.problem or not entry.num_tasks:

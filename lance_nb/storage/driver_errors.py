@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from lance_nb.errors import LanceError, ObjectExistsError, ObjectNotFoundError, StorageError
-from lance_nb.storage.conditional_put import Judge, Outcome
+from lance_nb.shown_text import without_url_secrets
+from lance_nb.storage.conditional_put import Judge, Outcome, causes
 
 _OUR_MISTAKES = (TypeError, AttributeError, NameError, KeyError, IndexError)
 
@@ -65,10 +66,10 @@ class DriverErrors:
         """Return the text to show, and the cause; None for one that would print a secret."""
         said = str(error)
         text = type(error).__name__ if said in ("", "None") else said
-        masked = self._masked(text)
-        return masked, error if masked == text else None
+        chain = " ".join(f"{cause} {cause!r}" for cause in causes(error))
+        return self._masked(text), error if self._masked(chain) == chain else None
 
     def _masked(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "***")
-        return text
+        return without_url_secrets(text)

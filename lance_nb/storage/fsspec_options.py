@@ -11,8 +11,12 @@ conditional puts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote, unquote
+
+from lance_nb.shown_text import is_secret_name, without_url_secrets
 
 Options = dict[str, Any]
 
@@ -78,6 +82,8 @@ _CLIENT_TUNING = frozenset({
 # ONLY_GIVEN: credentials of the environment stay out (server_location.py).
 ONLY_GIVEN = "only_given_credentials"
 NOT_FOR_DRIVERS = frozenset({"driver", "manifest_store", "dynamodb_endpoint", ONLY_GIVEN})
+_SEPARATORS = re.compile(r"[?&;#]")
+_KEY_LENGTH_MIN = 12  # of a user with a password: shorter ones are names, which are not masked
 _HARMLESS_LENGTH_MAX = 3  # masking shorter values would blank out ordinary text
 
 
@@ -127,11 +133,49 @@ def is_true(value: Any) -> bool:
 
 
 def secrets_of(options: Any) -> Iterator[str]:
-    """Yield every text inside options: none of it may appear in a message."""
+    """Yield every text inside options: none of it may appear in a message.
+
+    What messages quote of a text alone is yielded too: the token of a header, the password of a
+    URL, the values of a connection string; each also as it stands in a URL.
+    """
     if isinstance(options, Mapping):
         for value in options.values():
             yield from secrets_of(value)
+    elif isinstance(options, (list, tuple)):
+        for value in options:
+            yield from secrets_of(value)
     elif isinstance(options, (str, bytes)):
         text = options.decode("utf-8", "replace") if isinstance(options, bytes) else options
-        if len(text) > _HARMLESS_LENGTH_MAX:
-            yield text
+        texts = dict.fromkeys((text, *_secret_parts(text)))
+        for part in dict.fromkeys((*texts, *(quote(part, safe="") for part in texts))):
+            if len(part) > _HARMLESS_LENGTH_MAX:
+                yield part
+
+
+def secrets_of_uri(uri: str) -> Iterator[str]:
+    """Yield the password, or the user that is a token, and the credentials of the parameters."""
+    if without_url_secrets(uri) != uri:
+        yield from secrets_of(list(_secret_parts(uri)))
+
+
+def longest_first(secrets: Iterable[str]) -> list[str]:
+    """Return secrets in the order in which a text loses them: none is a part of a later one."""
+    return sorted(dict.fromkeys(secrets), key=len, reverse=True)
+
+
+def _secret_parts(text: str) -> Iterator[str]:
+    word, _, token = text.partition(" ")
+    if token and word.isalpha():  # "Bearer TOKEN"
+        yield token.strip()
+    before, separator, after = text.partition("://")
+    place, _, parameters = after.partition("?") if separator else ("", "", before)
+    user = place.rpartition("@")[0]
+    name, colon, password = user.partition(":")
+    if not colon:
+        user = name = user.partition("/")[0]
+    for part in (user, password, name if len(name) >= _KEY_LENGTH_MIN else ""):
+        yield from (part, unquote(part))
+    for parameter in _SEPARATORS.split(parameters):
+        name, _, value = parameter.partition("=")
+        if value and is_secret_name(name):
+            yield from (value, unquote(value))

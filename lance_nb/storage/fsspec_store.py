@@ -59,7 +59,12 @@ from lance_nb.storage.conditional_put import (
     require_exclusive,
 )
 from lance_nb.storage.driver_errors import DriverErrors
-from lance_nb.storage.fsspec_options import secrets_of, translate
+from lance_nb.storage.fsspec_options import (
+    longest_first,
+    secrets_of,
+    secrets_of_uri,
+    translate,
+)
 from lance_nb.storage.spans import coalesce, read_ranges, slice_spans
 
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
@@ -100,7 +105,7 @@ class FsspecStore:
     ) -> None:
         scheme = uri.partition("://")[0]
         options = translate(scheme, storage_options or {})
-        self._secrets = sorted(secrets_of(options), key=len, reverse=True)
+        self._secrets = longest_first((*secrets_of(options), *secrets_of_uri(uri)))
         self._uri = without_url_secrets(uri)
         self._scheme = scheme
         with DriverErrors(self._uri, self._secrets):

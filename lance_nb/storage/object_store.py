@@ -46,6 +46,7 @@ from lance_nb.errors import (
     ObjectNotFoundError,
     StorageError,
 )
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage import meter
 from lance_nb.storage.base import (
     Buffer,
@@ -67,7 +68,7 @@ from lance_nb.storage.conditional_put import (
     require_exclusive,
 )
 from lance_nb.storage.driver_errors import DriverErrors
-from lance_nb.storage.fsspec_options import secrets_of
+from lance_nb.storage.fsspec_options import longest_first, secrets_of, secrets_of_uri
 from lance_nb.storage.object_store_options import Settings, translate
 from lance_nb.storage.spans import coalesce, slice_spans
 from lance_nb.storage.system_calls import call_in_forked_children
@@ -118,7 +119,7 @@ def open_object_store(
     needed = "a password in the URI" if _USER_INFO.search(uri) else settings.needs_fsspec
     obstacle = _obstacle(settings.service, needed)
     if obstacle is None:
-        return ObjectStore(uri, settings, secrets_of(options))
+        return ObjectStore(uri, settings, (*secrets_of(options), *secrets_of_uri(uri)))
     if driver == "obstore" or find_spec(_FSSPEC_DRIVERS[settings.service]) is None:
         if find_spec("obstore") is None and missing is not None:
             raise missing
@@ -175,11 +176,11 @@ class ObjectStore:
     def __init__(self, uri: str, settings: Settings, secrets: Iterable[str] = ()) -> None:
         scheme, _, rest = uri.partition("://")
         bucket, _, root = rest.partition("/")
-        self._secrets = sorted(secrets, key=len, reverse=True)
-        self._uri = uri
+        self._secrets = longest_first(secrets)
+        self._uri = without_url_secrets(uri)
         self._scheme = scheme
         self._root = root.strip("/")
-        with _OpeningErrors(uri, self._secrets):
+        with _OpeningErrors(self._uri, self._secrets):
             self._driver, endpoint = _made(bucket, settings)
         self._place = f"{settings.service} {endpoint or 'its own address'} {bucket}"
         self._is_probed = _is_known(settings.service, endpoint)

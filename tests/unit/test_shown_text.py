@@ -118,6 +118,9 @@ URLS = (
     "az://c/t?SIG=CANARY",
     "postgresql://me:CANARY@host/db?password=CANARY",
     "rest+https://me:CANARY@host",
+    "https://CANARY@host/t",
+    "rest+http://CANARY@host",
+    "https://host/back#access_token=CANARY",
 )
 
 
@@ -140,7 +143,17 @@ def test_no_error_holds_the_secrets_of_a_url(url: str) -> None:
     assert count > 40
 
 
-@pytest.mark.parametrize("text", ["a:b@c", "http://host:80/x?a=1&b=2", "s3://b/k=v", "c@d://x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a:b@c",
+        "http://host:80/x?a=1&b=2",
+        "http://host/x@y",
+        "abfss://container@account.dfs/t",
+        "s3://b/k=v",
+        "c@d://x",
+    ],
+)
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert without_url_secrets(text) == text
 

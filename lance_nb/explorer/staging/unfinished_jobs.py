@@ -14,12 +14,12 @@ from typing import Any
 from lance_nb import spark
 from lance_nb.code_lines import Python, magic, offered
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.explorer.staging.card import ProgressReporter
 from lance_nb.explorer.staging.operations_log import operations_log_of
 from lance_nb.explorer.staging.undo import RestoreUndo
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.spark.journal import Entry
 from lance_nb.spark.plan import PinnedVersion
 from lance_nb.spark.task_log import recorded_numbers
@@ -61,7 +61,7 @@ def forget_job(dataset: LanceDataset, operation_id: str) -> None:
 
 
 def _entries(dataset: LanceDataset) -> list[Entry]:
-    uri = public_uri(PinnedVersion.of(dataset).uri)
+    uri = without_url_secrets(PinnedVersion.of(dataset).uri)
     return [one for one in spark.unfinished() if one.uri == uri and not one.running_in]
 
 

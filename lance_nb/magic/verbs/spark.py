@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from lance_nb.dataset.public_location import public_uri
 from lance_nb.errors import InvalidInputError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext
 from lance_nb.magic.verb import Result, Verb, argument, records_result
+from lance_nb.shown_text import without_url_secrets
 
 # The package is loaded by the functions: this module is loaded for every line of a terminal.
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _entry(named: str) -> Entry:
 
 def _options(context: MagicContext, entry: Entry) -> StorageOptions | None:
     """Return the storage options of the current dataset if the entry belongs to it."""
-    if not context.is_open or public_uri(context.dataset.uri) != entry.uri:
+    if not context.is_open or without_url_secrets(context.dataset.uri) != entry.uri:
         return None
     session, _ = context.dataset.opened
     return session.storage_options

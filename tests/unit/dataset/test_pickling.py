@@ -22,7 +22,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import lance_nb
 from lance_nb.dataset import LanceDataset
-from lance_nb.dataset.public_location import PublicLocation, public_uri
+from lance_nb.dataset.public_location import PublicLocation
 from lance_nb.errors import (
     DatasetNotFoundError,
     InvalidInputError,
@@ -31,6 +31,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.file.opening import open_data_file
+from lance_nb.shown_text import without_url_secrets
 from lance_nb.storage import meter
 
 CANARY = "TOPSECRET-canary-42"
@@ -353,6 +354,22 @@ def test_a_password_in_the_uri_stays_behind(vault: str, monkeypatch: pytest.Monk
     assert CANARY.encode() not in pickle.dumps(made)
 
 
+def test_tables_below_a_password_in_the_uri_are_opened_and_shown_without_it(vault: str):
+    """Opening them would fail: the URI of a store is without the password."""
+    VaultFileSystem.store |= {
+        key.replace("/box/", "/box/t.lance/"): file for key, file in VaultFileSystem.store.items()
+    }
+    database = lance_nb.database(f"vault://me:{CANARY}@box")
+    assert database.dataset("t").count_rows() == 18
+    place = database.place("t")
+    texts = [
+        f"{one!r}{one}" for one in (database, place, database.tables(), database.describe("t"))
+    ]
+    assert not [text for text in texts if CANARY in text]
+    assert place.uri == "vault://***@box/t.lance"
+    assert CANARY.encode() not in pickle.dumps(place)
+
+
 def test_a_manifest_store_is_opened_again(dataset: LanceDataset, tmp_path: Path):
     options = {"manifest_store": f"sqlite:///{tmp_path}/m.db"}
     made = lance_nb.write_dataset(rows(0, 5), tmp_path / "e.lance", storage_options=options)
@@ -386,6 +403,12 @@ def test_a_manifest_store_is_opened_again(dataset: LanceDataset, tmp_path: Path)
             {"account_name": "n"},
             ["AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_CLIENT_SECRET"],
         ),
+        (
+            "s3://b/d",
+            {"creds": "C", "endpoint_url": "http://h/?sig=S", "proxy_url": "http://T@h"},
+            {},
+            ["FSSPEC_S3_CREDS", "FSSPEC_S3_ENDPOINT_URL", "FSSPEC_S3_PROXY_URL"],
+        ),
         ("/d", {"manifest_store": "sqlite:////m.db"}, {"manifest_store": "sqlite:////m.db"}, []),
         ("/d", {"manifest_store": "postgres://me:pw@h/d"}, {}, ["LANCE_NB_MANIFEST_STORE"]),
         ("sftp://h/d", {"password": "pw", "port": 22}, {"port": 22}, ["FSSPEC_SFTP_PASSWORD"]),
@@ -410,7 +433,9 @@ def test_which_options_travel(
 
 
 def test_uris_without_their_user():
-    assert public_uri("ftp://me:pw@host/d") == "ftp://***@host/d"
-    assert public_uri("https://token@host/d") == "https://***@host/d"
-    assert public_uri("abfss://container@account.dfs/d") == "abfss://container@account.dfs/d"
-    assert public_uri("/home/me@work:1/d") == "/home/me@work:1/d"
+    assert without_url_secrets("ftp://me:pw@host/d") == "ftp://***@host/d"
+    assert without_url_secrets("https://token@host/d") == "https://***@host/d"
+    assert (
+        without_url_secrets("abfss://container@account.dfs/d") == "abfss://container@account.dfs/d"
+    )
+    assert without_url_secrets("/home/me@work:1/d") == "/home/me@work:1/d"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from lance_nb.storage.fsspec_options import secrets_of, translate
+from typing import Any
+
+import pytest
+
+from lance_nb.storage.fsspec_options import secrets_of, secrets_of_uri, translate
 
 
 def test_options_in_pylance_spelling_reach_s3fs():
@@ -62,3 +66,29 @@ def test_the_addressing_style_and_the_payer():
 def test_every_text_in_the_options_counts_as_secret():
     options = {"key": "abcd", "nested": {"token": b"bytes"}, "flag": True, "short": "ab", "n": 5}
     assert sorted(secrets_of(options)) == ["abcd", "bytes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "quoted"),
+    [
+        ({"headers": {"Authorization": "Bearer CANARY"}}, ["CANARY"]),
+        ({"proxy_url": "http://me:CANARY@proxy:1"}, ["CANARY", "me:CANARY"]),
+        ({"connection_string": "AccountName=acc;AccountKey=CANARY==;Suffix=x"}, ["CANARY=="]),
+        ({"sas_token": "?sv=1&sig=CAN%2FARY"}, ["CAN%2FARY", "CAN/ARY"]),
+        ({"secret": "CAN/ARY+"}, ["CAN/ARY+", "CAN%2FARY%2B"]),
+        ({"keys": [{"x": "CANARY"}]}, ["CANARY"]),
+    ],
+)
+def test_parts_that_a_message_may_quote_alone_count_as_secrets(
+    options: dict[str, Any], quoted: list[str]
+):
+    assert set(quoted) <= set(secrets_of(options))
+    assert not {"http", "proxy:1", "acc", "me"} & set(secrets_of(options))
+
+
+def test_secrets_of_a_uri():
+    assert {"AKIAIOSFODNN7", "CANARY"} <= set(secrets_of_uri("s3://AKIAIOSFODNN7:CANARY@b/t"))
+    assert "CAN/ARY" in set(secrets_of_uri("s3://K:CAN/ARY@b/t"))
+    assert "CANARY" in set(secrets_of_uri("https://CANARY@h/t"))
+    assert set(secrets_of_uri("https://h/t?sv=2026&sig=CANARY")) == {"CANARY"}
+    assert not set(secrets_of_uri("abfss://container@account.dfs.core.windows.net/t?a=1"))

@@ -365,6 +365,20 @@ def test_a_secret_is_reported_neither_by_the_error_nor_by_its_cause() -> None:
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.parametrize(
+    "text", ["no access with TOPSECRET", "no https://host/x?X-Amz-Signature=TOPSECRET"]
+)
+def test_an_error_whose_own_cause_holds_a_secret_is_no_cause(text: str) -> None:
+    error = OSError("no access")
+    error.__cause__ = RuntimeError(text)
+    with pytest.raises(StorageError) as caught, DriverErrors("s3://b/x", ["with TOPSECRET"]):
+        raise error
+    assert caught.value.__cause__ is None
+    with pytest.raises(StorageError) as caught, DriverErrors("s3://b/x", []):
+        raise OSError("no access")
+    assert isinstance(caught.value.__cause__, OSError)
+
+
 def test_creations_are_judged_by_their_strategy() -> None:
     guard = DriverErrors("gs://b/x", [], GcsPut())
     with pytest.raises(ObjectExistsError), guard:

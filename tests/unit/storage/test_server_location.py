@@ -181,7 +181,7 @@ def test_a_pickled_place_takes_no_credentials_from_the_environment(
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     named = {"endpoint": "https://93.184.216.34", "key": "THEIRS", "secret": "CANARY-2"}
-    data = pickle.dumps(TablePlace(*checked_location("s3://b/t", named, None, FAR)))
+    data = pickle.dumps(TablePlace.of(*checked_location("s3://b/t", named, None, FAR)))
     assert b"CANARY" not in data
     with pytest.raises(InvalidInputError, match="open the table by its database"):
         pickle.loads(data)  # noqa: S301

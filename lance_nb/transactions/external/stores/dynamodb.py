@@ -28,7 +28,7 @@ from lance_nb.errors import (
     StorageError,
 )
 from lance_nb.format.layout import DETACHED_BIT
-from lance_nb.storage.fsspec_options import secrets_of, translate
+from lance_nb.storage.fsspec_options import longest_first, secrets_of, translate
 from lance_nb.transactions.external.base import COMMITTER, ManifestEntry, masked_url
 
 _KEYS = {"base_uri": "HASH", "version": "RANGE"}
@@ -58,7 +58,7 @@ class DynamoManifestStore:
         if not self._table or "/" in self._table:
             raise InvalidInputError(f"{masked_url(url)!r} is not dynamodb://TABLE")
         options = dict(storage_options or {})
-        self._secrets = sorted(secrets_of(translate("s3", options)), key=len, reverse=True)
+        self._secrets = longest_first(secrets_of(translate("s3", options)))
         self._errors = botocore.exceptions
         self._place = masked_url(url)
         self._checked = False
