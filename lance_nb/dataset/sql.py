@@ -135,11 +135,10 @@ class PreparedStatement:
     def run(self, connection: Any, batch_rows: int = DEFAULT_BATCH_ROWS) -> pa.RecordBatchReader:
         """Return the rows of the result; the connection must live as long.
 
-        Raises InvalidInputError for a wrong statement.
+        Errors are DuckDB's: call it, and read the rows, inside of ``duckdb_errors``.
         """
-        with duckdb_errors():
-            self.register(connection)
-            return _rows_of(connection, self.translation, batch_rows)
+        self.register(connection)
+        return _rows_of(connection, self.translation, batch_rows)
 
 
 def prepare(datasets: Mapping[str, LanceDataset], text: str, **options: Any) -> PreparedStatement:
@@ -222,7 +221,8 @@ class SqlQuery:
         if indexed is not None:
             batches = indexed.to_batches(self._batch_rows)
             return pa.RecordBatchReader.from_batches(indexed.schema, batches)
-        reader = self._statement.run(connection, self._batch_rows)
+        with duckdb_errors():
+            reader = self._statement.run(connection, self._batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, _held(reader, connection))
 
     def explain_plan(self) -> str:

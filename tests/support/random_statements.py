@@ -5,8 +5,9 @@ Expressions are typed, so that few are refused. Rows of statements without a tot
 compared as a set.
 
 Left out, because pylance 14.0.2 answers them in another way or not at all: names of FILTER, which
-show its plan; ``min`` and ``max`` over moving frames, which keep a value that has left the frame;
-IS DISTINCT FROM without brackets beside AND and OR.
+show its plan; ``min`` and ``max`` of floats in groups, which may be all NaN, and over moving
+frames, which keep a value that has left the frame; IS DISTINCT FROM without brackets beside AND;
+-0.0 beside 0.0 outside of WHERE.
 """
 
 from __future__ import annotations
@@ -196,8 +197,9 @@ _GRAMMAR = {
         array_has(l, 1)""",
     "not": ";NOT ",
     "sign": "=;<>;<;<=;>;>=",
-    "float constant": "0;1.5;-0.0;7;2",
-    "compared": "q;f;a",
+    "float constant": "1.5;7;2;-2.25",
+    "compared": "q;f",
+    "zero": "0;-0.0;0.0;a",
     "compared text": "ab;B;",
     "value column": "a;f;s;d;tus;l;st;dec;flag;bin",
     "members": "1, 2;1, NULL;0, 7, -3",
@@ -236,7 +238,7 @@ _GRAMMAR = {
     "summed": "a;t;u8;u32;q;dec;b;st.x",
     "averaged": "a;t;u8;q;dec",
     "extreme": "min;max",
-    "compared column": "a;f;g;s;d;tms;tzb;dec;u8;tns;bin;h;ls;u;flag",
+    "compared column": "a;s;d;tms;tzb;dec;u8;tns;bin;ls;u;flag",
     "spread": "stddev;stddev_pop;var_samp;var_pop",
     "all or any": "bool_and;bool_or",
     "bits": "bit_and;bit_or;bit_xor",
@@ -280,7 +282,9 @@ _GRAMMAR = {
 _KINDS = {
     "projection": ("SELECT id, <value> FROM dataset<where> ORDER BY id", True),
     "filter": ("SELECT id FROM dataset WHERE <condition> ORDER BY id", True),
+    "zero filter": ("SELECT id FROM dataset WHERE <float> <sign> <zero> ORDER BY id", True),
     "aggregate": ("SELECT <aggregate> FROM dataset<where>", True),
+    "extremes": ("SELECT min(<float:1>), max(<float:1>) FROM dataset WHERE id < 30", True),
     "group": ("SELECT <key:1>, <aggregate> FROM dataset<where> GROUP BY <key:1>", False),
     "having": (
         ("SELECT <key:1>, count(*) FROM dataset GROUP BY <key:1> HAVING <aggregate> IS NOT NULL"

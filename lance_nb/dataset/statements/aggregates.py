@@ -53,7 +53,12 @@ def _average(types: Types) -> pa.DataType | None:
     return pa.float64() if pt.is_integer(operand) or pt.is_floating(operand) else None
 
 
-def _always(type_: pa.DataType | None) -> Callable[[Types], pa.DataType | None]:
+def _middle(types: Types) -> pa.DataType | None:
+    operand = _first(types)
+    return pa.float64() if operand is not None and pt.is_integer(operand) else None
+
+
+def _always(type_: pa.DataType) -> Callable[[Types], pa.DataType | None]:
     return lambda _: type_
 
 
@@ -72,7 +77,6 @@ def average_kernel(total: pa.DataType, result: pa.DataType) -> Kernel:
     return per_row(average, result)
 
 
-_UNKNOWN = _always(None)
 _FRACTION, _WHOLE = _always(pa.float64()), _always(pa.int64())
 _UNSIGNED, _TRUTH = _always(pa.uint64()), _always(pa.bool_())
 
@@ -84,7 +88,10 @@ AGGREGATES: dict[str, tuple[str, Callable[[Types], pa.DataType | None]]] = {
     "mean": ("avg", _average),
     "min": ("min", _first),
     "max": ("max", _first),
-    "median": ("median", _UNKNOWN),
+    "median": ("median", _middle),
+    "approx_median": ("median", _middle),
+    "approx_percentile_cont": ("quantile_cont", _middle),
+    "grouping": ("grouping", _always(pa.int32())),
     "stddev": ("stddev_samp", _FRACTION),
     "stddev_samp": ("stddev_samp", _FRACTION),
     "stddev_pop": ("stddev_pop", _FRACTION),
@@ -132,5 +139,5 @@ OF_DUCKDB = frozenset({
     "max_by", "min_by", "mode", "percentile_cont", "percentile_disc", "product", "quantile",
     "quantile_cont", "quantile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept",
     "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "reservoir_quantile", "sem",
-    "skewness", "sumkahan", "variance", "grouping", "approx_median", "approx_percentile_cont",
+    "skewness", "sumkahan", "variance",
 })  # fmt: skip

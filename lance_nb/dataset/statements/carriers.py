@@ -157,8 +157,15 @@ def restored_schema(
     found = []
     for field, (name, type_) in zip(schema, fields, strict=True):
         is_known = type_ is not None and _can_restore(field.type, type_)
-        found.append(pa.field(name, type_ if is_known else field.type))
+        found.append(pa.field(name, type_ if is_known else _with_items(field.type)))
     return pa.schema(found)
+
+
+def _with_items(type_: pa.DataType) -> pa.DataType:
+    """Return a type of DuckDB's with the name that Arrow gives the values of lists."""
+    if pt.is_list(type_):
+        return pa.list_(_with_items(type_.value_type))
+    return type_
 
 
 def _can_restore(source: pa.DataType, target: pa.DataType) -> bool:

@@ -26,10 +26,10 @@ from lance_nb.dataset.statements.duckdb_nodes import (
 )
 from lance_nb.dataset.statements.row_functions import RowFunction
 from lance_nb.dataset.statements.scope import ResultField, Scope
-from lance_nb.errors import PredicateError
+from lance_nb.errors import InvalidInputError, PredicateError
 from lance_nb.table.predicate.arithmetic import arithmetic
 from lance_nb.table.predicate.binder import Binder
-from lance_nb.table.predicate.coercion import cast
+from lance_nb.table.predicate.coercion import cast, plain
 from lance_nb.table.predicate.expression import (
     Column,
     Expression,
@@ -47,6 +47,11 @@ _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte"})
 _TRUTHS = _COMPARISONS | {
     "and", "or", "not", "is", "in", "between", "like", "ilike", "exists", "nullsafeeq",
     "nullsafeneq", "regexplike", "regexpilike",
+}  # fmt: skip
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "intdiv": "/", "mod": "%"}
+_CLOCKS = {
+    "now": "now", "current_timestamp": "now", "current_date": "current_date",
+    "today": "current_date",
 }  # fmt: skip
 UNBOUND = (PredicateError, pa.ArrowException, OverflowError)
 
@@ -73,22 +78,44 @@ class ScopeBinder(Binder):
         return column
 
     def bind_other(self, key: str, node: Any) -> Expression:
-        """Bind operators; a literal has a type of its own beside a decimal."""
-        if key not in ("add", "sub", "mul", "div", "intdiv"):
+        """Bind operators; a literal has a type of its own beside decimals and half floats."""
+        if key not in _SIGNS:
             return super().bind_other(key, node)
         left, right = (self.bind(side) for side in (node.this, node.expression))
-        if pt.is_decimal(left.type) or pt.is_decimal(right.type):
-            left, right = _as_decimal(left), _as_decimal(right)
         if node.expression.key == "interval" and pt.is_date(left.type):
             raise PredicateError("a date plus an interval is a date")
-        sign = {"add": "+", "sub": "-", "mul": "*"}.get(key, "/")
-        return arithmetic(sign, left, right)
+        if pt.is_decimal(left.type) or pt.is_decimal(right.type):
+            left, right = _as_decimal(left), _as_decimal(right)
+        is_constant = isinstance(left, Literal) and isinstance(right, Literal)
+        left, right = _as_double(left, right), _as_double(right, left)
+        try:
+            return arithmetic(_SIGNS[key], left, right)
+        except PredicateError as exc:
+            if is_constant and not pt.is_temporal(left.type) and not pt.is_temporal(right.type):
+                raise InvalidInputError(f"SQL: {exc}") from None
+            raise
+
+    def _bind_mod(self, node: Any) -> Expression:
+        return self.bind_other("mod", node)
+
+    def _bind_anonymous(self, node: Any) -> Expression:
+        name = str(node.this).lower()
+        return super()._bind_anonymous(node) if name not in _CLOCKS else self._clock(name)
+
+    def _clock(self, name: str) -> Expression:
+        """Return the time of the statement, which is one in all of its places."""
+        clocks, name = self._translator.clocks, _CLOCKS[name]
+        if name not in clocks:
+            clocks[name] = call_of(name, [])
+        return clocks[name]
 
     def _bind_column(self, node: Any) -> Expression:
         try:
             column = self._scope.column_of(node)
         except PredicateError:
-            return super()._bind_column(node)  # a word such as current_date
+            if node.name.lower() in _CLOCKS and len(node.parts) == 1:
+                return self._clock(node.name.lower())
+            raise
         if isinstance(column, Column):
             self.nodes[column.path] = self._translator.column_node(node, self._scope)
         return column
@@ -100,10 +127,41 @@ class ScopeBinder(Binder):
         return self._bind_regexplike(node, Literal(scalar_of("i")))
 
     def _bind_cast(self, node: Any) -> Expression:
-        return super()._bind_cast(_with_nanoseconds(node))
+        node = with_nanoseconds(node)
+        value, type_ = self.bind(node.this), type_of(node.args["to"], node)
+        if pt.is_integer(value.type) and type_ == pa.timestamp("ns") and _is_implied(node):
+            return cast(cast(plain(value), pa.timestamp("s")), type_)
+        try:
+            return super()._bind_cast(node)
+        except PredicateError as exc:
+            if isinstance(value, Literal):
+                raise InvalidInputError(f"SQL: {exc}") from None
+            raise
 
     def _bind_trycast(self, node: Any) -> Expression:
-        return super()._bind_trycast(_with_nanoseconds(node))
+        return super()._bind_trycast(with_nanoseconds(node))
+
+
+def _as_double(operand: Expression, other: Expression) -> Expression:
+    """Return a half float beside a fraction as double; in filters the fraction is rounded."""
+    is_fraction = isinstance(other, Literal) and pt.is_float64(other.type)
+    return cast(operand, pa.float64()) if is_fraction and pt.is_float16(operand.type) else operand
+
+
+def has_meaning_of_statements(bound: Expression, node: Any) -> bool:
+    """Whether a condition means something else in a filter: half floats, numbers as moments."""
+    from sqlglot import exp
+
+    types = [column.type for column in _columns_of(bound)]
+    casts = [part for part in node.find_all(exp.Cast) if _is_implied(with_nanoseconds(part))]
+    is_moment = bool(casts) and any(map(pt.is_integer, types))
+    is_computed = node.find(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod) is not None
+    return is_moment or (is_computed and any(map(pt.is_float16, types)))
+
+
+def _is_implied(node: Any) -> bool:
+    """Whether the precision of a cast to TIMESTAMP was not written."""
+    return bool(node.args["to"].meta.get("is_implied"))
 
 
 def _as_decimal(operand: Expression) -> Expression:
@@ -113,7 +171,7 @@ def _as_decimal(operand: Expression) -> Expression:
     return cast(Literal(operand.scalar), pa.decimal128(20, 0))
 
 
-def _with_nanoseconds(node: Any) -> Any:
+def with_nanoseconds(node: Any) -> Any:
     """Return a cast in which TIMESTAMP counts nanoseconds, as in pylance's statements."""
     from sqlglot import exp
 
@@ -123,7 +181,9 @@ def _with_nanoseconds(node: Any) -> Any:
         return node
     copy = node.copy()
     precision = exp.DataTypeParam(this=exp.Literal.number(9))
-    copy.set("to", exp.DataType(this=to.this, expressions=[precision]))
+    to = exp.DataType(this=to.this, expressions=[precision])
+    to.meta["is_implied"] = True  # pylance counts whole numbers in seconds then
+    copy.set("to", to)
     return copy
 
 
@@ -132,6 +192,7 @@ class ExpressionTranslator(ABC):
 
     def __init__(self) -> None:
         self.functions: dict[Any, RowFunction] = {}
+        self.clocks: dict[str, Expression] = {}
 
     @abstractmethod
     def query(self, node: Any, outer: Scope) -> tuple[Any, list[ResultField] | None]:
@@ -304,7 +365,7 @@ class ExpressionTranslator(ABC):
                 return exp.Cast(this=copy, to=exp.DataType.build("DATE")), type_
         if isinstance(node, exp.Cast):
             try:
-                type_ = type_of(_with_nanoseconds(node).args["to"], node)
+                type_ = type_of(with_nanoseconds(node).args["to"], node)
             except PredicateError:
                 type_ = None
         return copy, type_

@@ -17,7 +17,13 @@ import pyarrow.types as pt
 
 from lance_nb.dataset.statements.dialect import duckdb_text, filter_text, parse_statement
 from lance_nb.dataset.statements.duckdb_nodes import is_float, order_key
-from lance_nb.dataset.statements.expressions import UNBOUND, ExpressionTranslator, ScopeBinder
+from lance_nb.dataset.statements.expressions import (
+    UNBOUND,
+    ExpressionTranslator,
+    ScopeBinder,
+    has_meaning_of_statements,
+    with_nanoseconds,
+)
 from lance_nb.dataset.statements.result_names import ResultNames
 from lance_nb.dataset.statements.row_functions import RowFunction
 from lance_nb.dataset.statements.scope import Relation, ResultField, Scope
@@ -82,6 +88,8 @@ def _named_columns(tree: Any, names: list[str]) -> tuple[str, ...] | None:
             return None
     if any(str(call.this).lower() == "columns" for call in tree.find_all(exp.Anonymous)):
         return None
+    if any(str(join.args.get("method")).upper() == "NATURAL" for join in tree.find_all(exp.Join)):
+        return None
     written = {identifier.name.lower() for identifier in tree.find_all(exp.Identifier)}
     return tuple(name for name in names if name.lower() in written) or tuple(names[:1])
 
@@ -123,6 +131,8 @@ class _Translator(ExpressionTranslator):
 
     def _with_tables(self, node: Any, outer: Scope) -> Scope:
         """Return a scope that knows the tables of WITH."""
+        from sqlglot import exp
+
         ctes = node.ctes if hasattr(node, "ctes") else []
         if not ctes:
             return outer
@@ -131,11 +141,13 @@ class _Translator(ExpressionTranslator):
         tables = dict(outer.tables)
         scope = Scope(outer.parent, tables, outer.relations, outer.aliases, outer.keys)
         for cte in ctes:
-            if is_recursive:
-                tables[cte.alias.lower()] = None
+            if is_recursive and isinstance(cte.this, exp.SetOperation):
+                # Its columns are those that it begins with.
+                fields = self.query(cte.this.this.copy(), scope)[1]
+                tables[cte.alias.lower()] = _renamed(fields, cte)
             inner, fields = self.query(cte.this, scope)
             cte.set("this", inner)
-            tables[cte.alias.lower()] = None if is_recursive else _renamed(fields, cte)
+            tables[cte.alias.lower()] = _renamed(fields, cte)
         return scope
 
     def _select(self, node: Any, outer: Scope) -> tuple[Any, list[ResultField] | None]:
@@ -311,6 +323,8 @@ class _Translator(ExpressionTranslator):
             return None
 
         def renamed(inner: Any) -> Any:
+            if isinstance(inner, exp.Cast):
+                return with_nanoseconds(inner)
             if not isinstance(inner, exp.Column):
                 return inner
             relation, column, parts = rows.resolve(inner)
@@ -321,7 +335,7 @@ class _Translator(ExpressionTranslator):
 
         try:
             bound = ScopeBinder(self, rows).bind(part)
-            if not pt.is_boolean(bound.type):
+            if not pt.is_boolean(bound.type) or has_meaning_of_statements(bound, part):
                 return None
             inner = part.unnest().copy().transform(renamed)
             if isinstance(inner, exp.Or):
@@ -384,7 +398,9 @@ class _Translator(ExpressionTranslator):
             name = names.name_of(node)
         if isinstance(new, exp.Column) and new.name == name:
             return new, [ResultField(name, type_)]
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() in ("unnest", "columns"):
+        if isinstance(node, exp.Unnest) or (
+            isinstance(node, exp.Anonymous) and str(node.this).lower() in ("unnest", "columns")
+        ):
             return new, None
         alias = exp.to_identifier(name, quoted=True)
         return exp.Alias(this=new, alias=alias), [ResultField(name, type_)]
@@ -409,7 +425,7 @@ class _Translator(ExpressionTranslator):
             elif not (isinstance(inner, exp.Literal) and not inner.is_string):
                 value, type_ = self.expression(inner, scope)
                 part.set("this", order_key(value) if is_float(type_) else value)
-                if isinstance(value, exp.Literal):  # which DuckDB refuses to order by
+                if isinstance(value.unnest(), exp.Literal):  # which DuckDB refuses to order by
                     constant.append(part)
         for part in constant:
             order.expressions.remove(part)

@@ -36,6 +36,7 @@ from lance_nb.table.predicate.expression import (
 
 _DIVISION_DIGITS = 4
 _DECIMAL256_DIGITS = 76
+_DECIMAL128_DIGITS = 38
 _BLOCK_ROWS = 1 << 14
 _UINT32_SIZE = 1 << 32
 
@@ -191,8 +192,23 @@ def _decimal_arithmetic(sign: str, left: Expression, right: Expression) -> Expre
             return None
     if sign == "%":
         return call("operator %", *_decimal_remainder(both[0], both[1]))
+    if sign == "*" and both[0].type.precision + both[1].type.precision >= _DECIMAL128_DIGITS:
+        return call("operator *", _wide_product(both[0].type, both[1].type), *both)
     kernel = _decimal_quotient(both[0].type, both[1].type) if sign == "/" else _KERNELS[sign]
     return call(f"operator {sign}", kernel, *both)
+
+
+def _wide_product(left: pa.DataType, right: pa.DataType) -> Callable[[Value, Value], Value]:
+    """Return the kernel of a product that may need more digits than a decimal has.
+
+    Its type has as many as there are; a product that needs more is an error.
+    """
+    is_wide = pt.is_decimal256(left) or pt.is_decimal256(right)
+    digits = _DECIMAL256_DIGITS if is_wide else _DECIMAL128_DIGITS
+    precision = min(left.precision + right.precision + 1, digits)
+    scale = min(left.scale + right.scale, precision)
+    type_ = (pa.decimal256 if is_wide else pa.decimal128)(precision, scale)
+    return per_row(Context(prec=2 * _DECIMAL256_DIGITS).multiply, type_)
 
 
 def _decimal_remainder(dividend: Expression, divisor: Expression) -> tuple[Any, ...]:

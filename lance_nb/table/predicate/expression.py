@@ -114,6 +114,8 @@ class Call:
 Expression = Column | Literal | Call
 
 _DECIDED_BY = {"AND": False, "OR": True}
+_BRANCHES = ("CASE", "nvl2")
+_FIRST_VALID = ("coalesce", "nvl", "ifnull")
 _LAZY_DEPTH_MAX = 100  # calls inside calls; what lies deeper is computed for all rows
 
 
@@ -193,7 +195,7 @@ def evaluate(expression: Expression, columns: Columns) -> Value:
 
 
 def evaluate_needed(expression: Expression, columns: Columns) -> Value:
-    """Compute an expression, but of AND and OR only what their operands before do not decide.
+    """Compute an expression, but of AND, OR, CASE and COALESCE only what decides.
 
     As in pylance, a value that cannot be computed then matters only in a row that needs it. Rows
     are looked at again only where that is so, because Arrow computes all of them faster than some.
@@ -201,7 +203,8 @@ def evaluate_needed(expression: Expression, columns: Columns) -> Value:
     try:
         return evaluate(expression, columns)
     except (pa.ArrowException, OverflowError):
-        decides = any(isinstance(one, Call) and one.folds for one in _calls(expression))
+        lazy = (*_DECIDED_BY, *_BRANCHES, *_FIRST_VALID)
+        decides = any(isinstance(part, Call) and part.name in lazy for part in _calls(expression))
         if not decides or not columns:
             raise
     return _needed(expression, columns, _LAZY_DEPTH_MAX)
@@ -211,6 +214,10 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
     if not isinstance(expression, Call) or not depth:
         return evaluate(expression, columns)
     operands = expression.operands
+    if expression.name in _BRANCHES and len(operands) == 3 and columns:
+        return _needed_branches(expression, columns, depth)
+    if expression.name in _FIRST_VALID and columns:
+        return _needed_until_valid(expression, columns, depth)
     if expression.name not in _DECIDED_BY or not columns:
         return expression.kernel(*(_needed(one, columns, depth - 1) for one in operands))
     import pyarrow.compute as pc
@@ -221,12 +228,47 @@ def _needed(expression: Expression, columns: Columns, depth: int) -> Value:
         is_open = pc.fill_null(pc.not_equal(found, decided_by), True)
         if not is_open.true_count:
             break
-        rows = {path: column.filter(is_open) for path, column in columns.items()}
-        value = one_array(_needed(operand, rows, depth), is_open.true_count)
-        place = pc.cumulative_sum(is_open.cast(pa.int64()))
-        place = pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64()))
-        found = expression.kernel(found, value.take(place))
+        found = expression.kernel(found, _at_rows(operand, is_open, columns, depth))
     return found
+
+
+def _needed_branches(expression: Call, columns: Columns, depth: int) -> Value:
+    """Compute each branch of a CASE for the rows that take it."""
+    import pyarrow.compute as pc
+
+    test, value, otherwise = expression.operands
+    num_rows = len(next(iter(columns.values())))
+    is_true = pc.fill_null(one_array(_needed(test, columns, depth - 1), num_rows), False)
+    chosen = _at_rows(value, is_true, columns, depth)
+    return expression.kernel(
+        is_true, chosen, _at_rows(otherwise, pc.invert(is_true), columns, depth)
+    )
+
+
+def _needed_until_valid(expression: Call, columns: Columns, depth: int) -> Value:
+    """Compute each operand of COALESCE for the rows in which those before are null."""
+    import pyarrow.compute as pc
+
+    num_rows = len(next(iter(columns.values())))
+    found = one_array(_needed(expression.operands[0], columns, depth - 1), num_rows)
+    for operand in expression.operands[1:]:
+        is_open = found.is_null()
+        if not is_open.true_count:
+            break
+        found = pc.coalesce(found, _at_rows(operand, is_open, columns, depth))
+    return found
+
+
+def _at_rows(operand: Expression, is_open: pa.BooleanArray, columns: Columns, depth: int) -> Value:
+    """Compute an operand for the open rows; the others are null."""
+    import pyarrow.compute as pc
+
+    if not is_open.true_count:
+        return pa.nulls(len(is_open), operand.type)
+    rows = {path: column.filter(is_open) for path, column in columns.items()}
+    value = one_array(_needed(operand, rows, depth - 1), is_open.true_count)
+    place = pc.cumulative_sum(is_open.cast(pa.int64()))
+    return value.take(pc.if_else(is_open, pc.subtract(place, 1), pa.scalar(None, pa.int64())))
 
 
 def _calls(expression: Expression) -> Iterator[Expression]:

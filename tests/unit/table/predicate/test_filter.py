@@ -124,6 +124,25 @@ def test_the_value_of_a_row_can_be_wrong_too():
         mask("i / 0 = 1")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CASE WHEN i - 1 = 0 THEN 0 ELSE 6 / (i - 1) END = 6", [False, True, False, False]),
+        ("CASE i WHEN 1 THEN 0 ELSE 6 / (i - 1) END = 6", [False, True, False, False]),
+        ("CASE WHEN i = 2 OR i = 1 AND i < 6 / i THEN 1 END = 1", [True, True, False, False]),
+        ("coalesce(i - 1, 1 / (i - 1)) = 0", [True, False, False, False]),
+        ("nvl2(nullif(i, 1), 6 / (i - 1), 6) = 6", [True, True, True, False]),
+        ("CASE WHEN i IS NULL THEN 0 ELSE coalesce(nullif(i, 1), 1 / (i - 1)) END = 0", None),
+    ],
+)
+def test_a_branch_that_is_not_taken_is_not_computed(text, expected):
+    if expected is None:
+        with pytest.raises(PredicateError, match="divide by zero"):
+            mask(text)
+    else:
+        assert mask(text) == expected
+
+
 def test_a_filter_is_text_or_an_arrow_expression():
     assert mask(pc.field("i") > 0) == [True, True, False, False]
     assert mask(pc.field("p", "x") > 1) == [False, False, False, True]
