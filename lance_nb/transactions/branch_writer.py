@@ -20,8 +20,9 @@ none does, the tags that merges made to keep these files (branch_merge/pins.py) 
 Layout: format/refs.py. The identifier of a branch is its parent's, followed by (parent version, id
 of the Clone transaction without dashes).
 Limits: of two processes that create a branch from the same version at the same moment, both may
-report success. Clones outside of the dataset are not known. What refers to a branch is looked up,
-not locked: a tag that is created in that moment is not seen.
+report success. What pylance puts into the folder after we have looked, from another version, is
+found by ``verify`` only. Clones outside of the dataset are not known. What refers to a branch is
+looked up, not locked: a tag that is created in that moment is not seen.
 Source: spec page "branch and tag"; layout and identifiers as pylance 14.0.2; base paths of the
 manifest.
 """
@@ -220,6 +221,10 @@ def _bases_in_use(version: Version) -> Iterator[int | None]:
             yield fragment.deletion_file.base_id
 
 
+class _OtherCreationError(RefConflictError):
+    """Two programs have created one branch from two versions; both versions are there."""
+
+
 _NS = 1_000_000_000
 _TEMPORARY = ".tmp-"
 
@@ -269,15 +274,43 @@ class BranchWriter:
     def _first_version(self, name: str, branch: Branch, uuid: str) -> Committed:
         """Make the version of a branch whose name is claimed; without it the claim is given up."""
         try:
-            return self._clone(name, branch, uuid)
+            committed = self._clone(name, branch, uuid)
+            self._check_alone(name, branch)
+            return committed
+        except _OtherCreationError as error:
+            raise RefConflictError(str(error)) from error  # the record stays, to delete them by
         except CommitStateUnknownError:
             raise  # the versions may appear: the record must stay
         except DatasetAlreadyExistsError as error:
+            copy = self._copy_of_fork(name, self.place_of(branch.parent_branch), branch)
+            if copy is not None:  # pylance makes the version first: the record is here already
+                return copy
             self._release(name, branch, error)
             raise RefConflictError(f"branch {name!r} already exists") from error
         except LanceError as error:
             self._release(name, branch, error)
             raise
+
+    def _check_alone(self, name: str, branch: Branch) -> None:
+        """Raise if pylance has put a copy of another version into the folder at the same time.
+
+        It does so before it sees that the name is taken, and leaves the copy: as a version of this
+        branch that nobody made, and as its newest one if its number is greater.
+        """
+        place = self.place_of(name)
+        source = VersionSource(place.slots, place.locations)
+        for listed in place.slots.list_names():
+            if listed.version == branch.parent_version:
+                continue
+            source.head(listed.version)
+            operation = source.transaction(listed.version).operation
+            if isinstance(operation, Clone) and operation.branch_name == name:
+                origin = f"{operation.ref_name or refs.MAIN}:{operation.ref_version}"
+                raise _OtherCreationError(
+                    f"branch {name!r} was created from {origin} by another program at the same "
+                    f"time: its folder holds a version of each creation. Delete it with "
+                    f"branches.delete({name!r}), and create it again"
+                )
 
     def replace_metadata(self, name: str, metadata: Mapping[str, str]) -> Branch:
         """Replace all metadata of a branch. Raises RefNotFoundError, RefConflictError."""
@@ -429,19 +462,32 @@ class BranchWriter:
         if not there and all(one.startswith(_TEMPORARY) for one in names):
             return None  # of a creation that failed and could not remove its temporary file
         if [one.version for one in there] == [version]:
-            source = VersionSource(place.slots, place.locations)
-            with suppress(LanceError):  # damaged: it is no copy
-                source.head(version)
-                found, made = source.load(version), source.transaction(version)
-                if found.manifest.branch == name and _is_copy(
-                    made.operation, parent, version, name
-                ):
-                    return Committed(found.manifest, found.indices, made)
+            copy = self._copy_at(name, parent, version)
+            if copy is not None:
+                return copy
         raise RefConflictError(
             f"the folder of branch {name!r} holds versions, but the branch has no record: it is "
             "being created, or an earlier creation or deletion was interrupted. If nobody is at it,"
             f" remove what is left with branches.delete({name!r}, force=True)"
         )
+
+    def _copy_of_fork(self, name: str, parent: CommitPlace, branch: Branch) -> Committed | None:
+        """Return the only version of a branch if it is a copy of where the branch starts."""
+        numbers = [listed.version for listed in self.place_of(name).slots.list_names()]
+        if numbers != [branch.parent_version]:
+            return None
+        return self._copy_at(name, parent, branch.parent_version)
+
+    def _copy_at(self, name: str, parent: CommitPlace, version: int) -> Committed | None:
+        """Return a version of a branch if it is a copy of the same version of ``parent``."""
+        place = self.place_of(name)
+        source = VersionSource(place.slots, place.locations)
+        with suppress(LanceError):  # damaged: it is no copy
+            source.head(version)
+            found, made = source.load(version), source.transaction(version)
+            if found.manifest.branch == name and _is_copy(made.operation, parent, version, name):
+                return Committed(found.manifest, found.indices, made)
+        return None
 
     # --- looking ----------------------------------------------------------------------------------
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import DatasetNotFoundError, RefConflictError
+from tests.interop.matrix import SCALE
 from tests.support.requirements import require_pylance
 
 pytestmark = pytest.mark.interop
@@ -110,3 +114,64 @@ def test_what_is_left_without_a_record_is_removed_when_forced(dataset: str):
     lance_nb.dataset(dataset).branches.delete("dev", force=True)
     lance.dataset(dataset).create_branch("dev", 1)
     assert rows(dataset, lance_nb) == rows(dataset, lance) == [1, 2]
+
+
+def created_at_once(place: Path, theirs: int, ours: int) -> tuple[bool, bool]:
+    """Create a branch by both libraries at the same time; return who reports success."""
+    lance = require_pylance()
+    handles = [
+        (lance.dataset(place), theirs, (OSError, ValueError)),
+        (lance_nb.dataset(place), ours, (RefConflictError,)),
+    ]
+    start = threading.Barrier(len(handles))
+
+    def create(handle: Any, version: int, refusals: tuple[type[Exception], ...]) -> bool:
+        start.wait()
+        try:
+            handle.create_branch("dev", version)
+        except refusals:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(handles)) as pool:
+        futures = [pool.submit(create, *handle) for handle in handles]
+        by_pylance, by_us = (future.result() for future in futures)
+    return by_pylance, by_us
+
+
+RACES = round(20 * max(1, SCALE))
+
+
+def test_one_of_both_creates_a_branch_that_both_create_at_once(tmp_path: Path):
+    """Before, both gave up in a third of the races."""
+    outcomes = Counter()
+    for number in range(RACES):
+        made = lance_nb.write_dataset(pa.table({"a": [1, 2]}), tmp_path / str(number))
+        made.insert(pa.table({"a": [3]}))
+        outcomes[created_at_once(tmp_path / str(number), 1, 1)] += 1
+        for library in (require_pylance(), lance_nb):
+            assert list(library.dataset(tmp_path / str(number)).branches.list()) == ["dev"]
+            assert rows(str(tmp_path / str(number)), library) == [1, 2]
+    print(outcomes)
+    assert (False, False) not in outcomes
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [(1, 2), (2, 1)])
+def test_a_branch_that_both_create_from_other_versions_is_never_wrong_in_secret(
+    tmp_path: Path, theirs: int, ours: int
+):
+    outcomes = Counter()
+    for number in range(RACES):
+        place = str(tmp_path / str(number))
+        lance_nb.write_dataset(pa.table({"a": [1]}), place).insert(pa.table({"a": [2]}))
+        by_pylance, by_us = created_at_once(Path(place), theirs, ours)
+        found = {finding.code for finding in lance_nb.verify(place).findings}
+        is_mixed = bool({"branch-mixed", "branch-without-record"} & found)
+        outcomes[by_pylance, by_us, is_mixed] += 1
+        assert not (by_pylance and by_us)
+        if (by_pylance or by_us) and not is_mixed:
+            assert len(rows(place, lance_nb)) == (ours if by_us else theirs)
+        lance_nb.dataset(place).branches.delete("dev", force=True)
+        lance_nb.dataset(place).create_branch("dev", 1)
+        assert rows(place, lance_nb) == rows(place, require_pylance()) == [1]
+    print(outcomes)

@@ -525,6 +525,15 @@ class Damage:
     only: str = ""
 
 
+def _second_creation(world: Damaged) -> None:
+    """Put the first version of branch dev after its newest one."""
+    first, later = (f"tree/dev/{manifest_path(DELETED_IN + step)}" for step in (0, 2))
+    world.root.write(later, world.root.read(first))
+    world.edit(
+        lambda message, _: _set(message, version=DELETED_IN + 2), DELETED_IN + 2, home="tree/dev/"
+    )
+
+
 def _wrong_sum(world: Damaged) -> None:
     path = world.path("data", suffix=".lance")
     write_record(world.root, [FileSum(path, "0" * 32, world.root.size(path))])
@@ -550,6 +559,7 @@ DAMAGES = (
         "branch-parent-missing",
         lambda w: w.change_json(BRANCH, parentVersion=99),
     ),
+    Damage("branch of two creations", "branch-mixed", _second_creation),
     Damage("branch size", "branch-manifest-size", lambda w: w.change_json(BRANCH, manifestSize=7)),
     # lines of versions
     Damage("all manifests gone", "no-versions", _delete_all("_versions")),

@@ -153,6 +153,9 @@ CODES: Mapping[str, Code] = {
     "branch-without-record": Code(WARNING, _REPAIR),
     "branch-parent-missing": Code(WARNING, "none: the branch can be read, but not be merged"),
     "branch-manifest-size": Code(NOTE, _HARMLESS),
+    "branch-mixed": Code(
+        ERROR, "restore the version before it, or delete the branch and create it again"
+    ),
     # manifests
     "manifest-unreadable": Code(ERROR, _OPEN_OLDER),
     "manifest-not-supported": Code(WARNING, "verify it with a newer lance_nb"),

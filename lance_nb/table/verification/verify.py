@@ -34,6 +34,7 @@ from lance_nb.format.manifest_history import (
     TRANSACTION,
     NamedFile,
 )
+from lance_nb.format.transaction_effects import TransactionEffects
 from lance_nb.table.file_references import Line, References
 from lance_nb.table.indices import read_indices
 from lance_nb.table.snapshot import Snapshot
@@ -199,6 +200,7 @@ def _history_findings(
             effects, more = transaction_findings(snapshot)
             # Clean-ups of pylance leave old versions that branches need without their files.
             found += [each for each in more if one.version == newest or each.code != _FILE_ONLY]
+            found += _mixed_branch(dataset, folder, snapshot, effects)
             follows = before is not None and before.version + 1 == one.version
             found += change_findings(before if follows else None, snapshot, effects)
             step = Step.of(snapshot)
@@ -219,6 +221,21 @@ def _history_findings(
         progress.opened_version = good
     for each in unreadable:
         yield as_newest(each, good) if each.version == newest else each
+
+
+def _mixed_branch(
+    dataset: Dataset, folder: str, snapshot: Snapshot, effects: TransactionEffects | None
+) -> Iterator[Finding]:
+    """Find a version that another creation of a branch left: pylance writes it before it looks."""
+    record = dataset.survey.branches.get(snapshot.branch or "")
+    if record is None or effects is None or effects.arm != "clone":
+        return
+    numbers = {name.version for name in dataset.survey.lines[folder].names}
+    if snapshot.version in numbers - {record.parent_version} and record.parent_version in numbers:
+        start = f"{record.parent_branch or 'main'}:{record.parent_version}"
+        text = f"it is the copy of another creation of this branch, which started from {start}"
+        path = snapshot.manifest.path.removeprefix(f"{snapshot.locations.home.uri}/")
+        yield Finding("branch-mixed", text, path, snapshot.branch, snapshot.version)
 
 
 def _unreadable(branch: str | None, version: int, path: str, error: LanceError) -> Finding:

@@ -14,6 +14,7 @@ from lance_nb.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from lance_nb.format.layout import manifest_path
 from lance_nb.format.refs import Branch
 from lance_nb.table import refs
 from lance_nb.table.refs import Target
@@ -193,6 +194,65 @@ def test_a_creation_that_was_interrupted_is_completed_at_once():
     assert load_latest(table.inner.child("tree/dev")).branch == "dev"
     with pytest.raises(RefConflictError, match="already exists"):
         _branches(table).create("dev", Target(None, 2))
+
+
+def _create_as_pylance(table: Table, version: int) -> None:
+    """Write the first version of branch dev without its record, as pylance does at first."""
+    writer = BranchWriter(table.inner, lambda branch: CommitPlace.of(table.inner, branch))
+    writer._clone("dev", Branch(None, version), "11111111-2222-4333-8444-555555555555")
+
+
+def test_a_version_that_pylance_made_at_the_same_time_is_taken_over():
+    """It has seen our record by then, and gives up: else there would be no branch at all."""
+    table = _table()
+    table.root.world.plan = lambda step: (
+        _create_as_pylance(table, 2)
+        if step.path == "tree/dev/_versions"
+        and table.inner.exists("_refs/branches/dev.json")
+        and not table.inner.list_names("tree/dev/_versions")
+        else None
+    )
+    made = _branches(table).create("dev", Target(None, 2))
+    table.root.world.plan = no_faults
+    assert made.transaction.uuid == "11111111-2222-4333-8444-555555555555"
+    assert (made.version, refs.branch_names(table.inner)) == (2, ["dev"])
+    assert refs.unfinished_problem(table.inner, "dev") is None
+
+
+@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_branch_that_pylance_creates_from_another_version_is_not_reported_created(
+    version: int, is_first: bool
+):
+    table = _table()
+
+    def plan(step):
+        has_ours = table.inner.exists(f"tree/dev/{manifest_path(2)}")
+        if (
+            step.path == "tree/dev/_versions"
+            and table.inner.exists("_refs/branches/dev.json")
+            and (is_first or has_ours)
+            and not table.inner.exists(f"tree/dev/{manifest_path(version)}")
+        ):
+            path = "tree/dev/_versions"
+            held = {
+                name: table.inner.read(f"{path}/{name}") for name in table.inner.list_names(path)
+            }
+            for name in held:
+                table.inner.delete(f"{path}/{name}")
+            _create_as_pylance(table, version)
+            for name, data in held.items():
+                table.inner.write(f"{path}/{name}", data)
+
+    table.root.world.plan = plan
+    words = "already exists" if is_first else f"created from main:{version} by another program"
+    with pytest.raises(RefConflictError, match=words):
+        _branches(table).create("dev", Target(None, 2))
+    table.root.world.plan = no_faults
+    assert refs.branch_names(table.inner) == ([] if is_first else ["dev"])
+    _branches(table).delete("dev", force=True)
+    assert _branches(table).create("dev", Target(None, 2)).version == 2
+    assert load_latest(table.inner.child("tree/dev")).version == 2
 
 
 @pytest.mark.parametrize("parent", [None, "up"])
