@@ -397,3 +397,22 @@ class MemWalIndexDetails(_message.Message):
     COMPACTED_SSTABLES_FIELD_NUMBER: _ClassVar[int]
     compacted_sstables: _containers.RepeatedCompositeFieldContainer[MemWalIndexDetails.CompactedSsTable]
     def __init__(self, compacted_sstables: _Optional[_Iterable[_Union[MemWalIndexDetails.CompactedSsTable, _Mapping]]] = ...) -> None: ...
+
+class ShardManifest(_message.Message):
+    __slots__ = ("version", "replay_after_wal_entry_position", "sstables")
+    class SsTable(_message.Message):
+        __slots__ = ("generation", "path", "num_rows")
+        GENERATION_FIELD_NUMBER: _ClassVar[int]
+        PATH_FIELD_NUMBER: _ClassVar[int]
+        NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
+        generation: int
+        path: str
+        num_rows: int
+        def __init__(self, generation: _Optional[int] = ..., path: _Optional[str] = ..., num_rows: _Optional[int] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REPLAY_AFTER_WAL_ENTRY_POSITION_FIELD_NUMBER: _ClassVar[int]
+    SSTABLES_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    replay_after_wal_entry_position: int
+    sstables: _containers.RepeatedCompositeFieldContainer[ShardManifest.SsTable]
+    def __init__(self, version: _Optional[int] = ..., replay_after_wal_entry_position: _Optional[int] = ..., sstables: _Optional[_Iterable[_Union[ShardManifest.SsTable, _Mapping]]] = ...) -> None: ...

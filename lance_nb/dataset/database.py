@@ -313,12 +313,14 @@ class Database:
 
 def summary_of(name: str, opened: LanceDataset) -> TableSummary:
     """Describe a table that is open by the manifest of its version. Raises LanceError."""
+    from lance_nb.dataset.advice import advice_on
+
     stats = opened.stats()
     return TableSummary(
         name,
         opened.uri,
         can_open=True,
-        health="; ".join(stats.advice()) or "ok",
+        health="; ".join(advice.reason for advice in advice_on(opened.opened[1], stats)) or "ok",
         version=opened.version,
         num_versions=len(opened.version_numbers()),
         num_rows=stats.num_rows,

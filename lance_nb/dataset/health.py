@@ -27,7 +27,8 @@ from lance_nb.transactions.repair import Repair, RepairResult, repairs, undo
 from lance_nb.transactions.repair_plan import DEFAULT_AGE, RepairStep, plan_steps
 from lance_nb.value_classes import dataclass
 
-_FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "tree")
+_FOLDERS = ("_versions", "data", "_transactions", "_refs/tags", "_refs/branches", "_deletions")
+_DEEP_FOLDERS = ("tree", "_indices", "_mem_wal")  # of folders only; all that a drop may have left
 
 
 def verify(
@@ -82,10 +83,10 @@ def session_at(
     if uri is None:
         raise InvalidInputError(NO_URI)
     session = open_session(uri, storage_options, allow_bases)
-    if not any(session.root.list_names(folder) for folder in _FOLDERS):
-        raise DatasetNotFoundError(
-            session.root.uri, "the folder has none of the files of a dataset"
-        )
+    root = session.root
+    has_files = any(root.list_names(folder) for folder in _FOLDERS)
+    if not has_files and not any(root.list_recursive(folder) for folder in _DEEP_FOLDERS):
+        raise DatasetNotFoundError(root.uri, "the folder has none of the files of a dataset")
     return session
 
 

@@ -4,13 +4,20 @@ The state is in the details of the system index ``__lance_mem_wal``; transaction
 carry the part that they add.
 
 Layout: messages ``CompactedSsTable`` and ``MemWalIndexDetails``; of the latter only the merged
-generations are decoded, the rest is preserved.
+generations are decoded, the rest is preserved. A shard is the folder ``_mem_wal/<shard id>``::
+
+    manifest/<number>.binpb   a ShardManifest, the greatest number is the newest
+    wal/<number>.arrow        an entry of the log: an Arrow stream of rows
+    <name>_gen_<generation>   an SSTable: a dataset with the rows of some entries
+
+A number is written as its 64 bits, the lowest one first.
 Limits: shard ids are 16 bytes.
 Source: lance.table as pylance 14.0.2 knows it.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +29,8 @@ from lance_nb.format.wire import parse, unknown_bytes
 from lance_nb.value_classes import dataclass
 
 WAL_INDEX = SYSTEM_NAMES[1]
+LOGS = "_mem_wal"
+_NUMBER = re.compile(r"[01]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +74,37 @@ def with_merged_logs(details: bytes, logs: Iterable[MergedLog], path: str = "") 
             one = known[log.shard_id] = message.compacted_sstables.add()
             log.write_to(one)
     return message.SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class SsTable:
+    """The rows of some entries of a log, as a dataset; ``num_rows`` is 0 where it is not known."""
+
+    generation: int
+    path: str
+    num_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """How far a shard has got: entries up to ``last_in_tables`` are in SSTables."""
+
+    last_in_tables: int
+    tables: tuple[SsTable, ...]
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, path: str = "") -> ShardState:
+        """Parse a manifest of a shard. Raises CorruptFileError."""
+        message = parse(pb.ShardManifest, data, path)
+        return cls(
+            message.replay_after_wal_entry_position,
+            tuple(
+                SsTable(table.generation, table.path, table.num_rows) for table in message.sstables
+            ),
+        )
+
+
+def log_number(name: str) -> int | None:
+    """Return the number of a manifest or an entry of a shard by its file name, None for others."""
+    digits = name.partition(".")[0]
+    return int(digits[::-1], 2) if _NUMBER.fullmatch(digits) else None

@@ -563,6 +563,7 @@ DAMAGES = (
     Damage("branch size", "branch-manifest-size", lambda w: w.change_json(BRANCH, manifestSize=7)),
     # lines of versions
     Damage("all manifests gone", "no-versions", _delete_all("_versions")),
+    Damage("all data files gone", "half-dropped", _delete_all("data")),
     Damage("all manifests empty", "none-readable", _empty_all),
     Damage("newest is empty", "newest-unreadable", _cut(manifest_path(NEWEST), 0)),
     Damage("newest is half", "newest-unreadable", _cut(manifest_path(NEWEST), 0.5)),

@@ -1,8 +1,9 @@
 """Report what would improve the storage of a version, and what the files of a dataset occupy.
 
 Layout of ``storage_health``, a list of ``{key, title, text, python, stage, fragment}``: ``python``
-is the line that does it, ``stage`` the edit that the Stage tab offers for it (``{verb, ...}`` or
-null), ``fragment`` the worst one. All of it comes from the manifest.
+is the line that does it, or opens what it is about, or is empty; ``stage`` is the edit that the
+Stage tab offers for it (``{verb, ...}`` or null), ``fragment`` the worst one, -1 for none. All of
+it comes from the manifest.
 
 ================ =====================================================================
 ``key``          when
@@ -12,6 +13,7 @@ null), ``fragment`` the worst one. All of it comes from the manifest.
 ``small``        two or more neighboring fragments with fewer rows than compaction aims at
 ``files``        fragments with more than ``MANY_FILES`` data files: one read per file
 ``index <name>`` fragments that an index does not cover: they are searched without it
+``log``          rows of a write-ahead log that are not merged; its files are read, too
 ================ =====================================================================
 
 Layout of ``SpaceUse.to_json``: ``total``, ``files``, ``states`` ``[{name, bytes, title}]``,
@@ -33,10 +35,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_nb.code_lines import Python
+from lance_nb.dataset.advice import PENDING_REMEDY, pending_reason
 from lance_nb.explorer.models import text
 from lance_nb.explorer.models.fragments import covered_ids
 from lance_nb.explorer.models.source import StoredSource
 from lance_nb.format.fragment_list import FragmentCounts
+from lance_nb.table.pending_logs import pending_rows
 from lance_nb.table.scan_tasks import counts_of
 from lance_nb.table.space_usage import Space
 
@@ -78,15 +82,31 @@ class Advice:
 def storage_health(dataset: StoredSource) -> tuple[Advice, ...]:
     """Return what would do good, the most useful first; empty when all is well."""
     counts = counts_of(dataset.opened[1])
+    pending = _pending(dataset)
     if not len(counts.ids):
-        return ()
-    found = [_deletions(dataset, counts), _small(dataset, counts), _files(dataset, counts)]
+        return () if pending is None else (pending,)
+    found = [pending, _deletions(dataset, counts), _small(dataset, counts), _files(dataset, counts)]
     found += [
         _unindexed(dataset, counts, name, ids)
         for name, ids in list(covered_ids(dataset).items())[:MAX_INDICES]
         if not name.startswith("__")
     ]
     return tuple(one for one in found if one is not None)
+
+
+def _pending(dataset: StoredSource) -> Advice | None:
+    pending = pending_rows(dataset.opened[1])
+    if pending is None or (pending.is_exact and not pending.num_rows):
+        return None
+    tables = [f"{dataset.opened[1].locations.home.uri}/{table}" for table in pending.tables]
+    return Advice(
+        key="log",
+        title="Rows wait in a write-ahead log",
+        text=f"{text.line(pending_reason(pending))}: {PENDING_REMEDY}.",
+        python=Python("lance_nb.dataset").call(tables[0]).line() if tables else "",
+        stage=None,
+        fragment=-1,
+    )
 
 
 def compacts(dataset: StoredSource, **options: object) -> str:

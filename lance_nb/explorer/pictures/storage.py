@@ -172,9 +172,11 @@ def draw_advice(advice: Sequence[Advice]) -> Panel:
         panel.words.append(one.title)
         panel.height += LINE
         panel.paragraph(one.text, lines=3)
-        panel.text(MARGIN, panel.height + 12, one.python, size=11, colour="accent",
-                   width=WIDTH - 2 * MARGIN)  # fmt: skip
-        panel.height += LINE + 4
+        if one.python:
+            panel.text(MARGIN, panel.height + 12, one.python, size=11, colour="accent",
+                       width=WIDTH - 2 * MARGIN)  # fmt: skip
+            panel.height += LINE
+        panel.height += 4
     return panel
 
 

@@ -112,8 +112,8 @@ export function mountStorage(el, ctx) {
       { class: "lnb-st-card" },
       h("strong", {}, entry.title),
       h("p", {}, entry.text),
-      h("p", { class: "lnb-st-code" }, code, copy),
-      h("p", { class: "lnb-st-acts" }, see, stage),
+      entry.python ? h("p", { class: "lnb-st-code" }, code, copy) : null,
+      h("p", { class: "lnb-st-acts" }, entry.fragment < 0 ? null : see, stage),
     );
   }
 

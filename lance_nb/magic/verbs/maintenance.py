@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lance_nb.code_lines import MAGIC, PYTHON_ONLY, Python, magic
 from lance_nb.dataset import LanceDataset
 from lance_nb.dataset import dataset as open_at
+from lance_nb.dataset.advice import advice_on
 from lance_nb.errors import InvalidInputError, LanceError
 from lance_nb.explorer.models import text
 from lance_nb.magic.context import MagicContext, label
@@ -238,10 +239,14 @@ def _opening(found: Verification) -> list[str]:
 
 def _advice(context: MagicContext, dataset: LanceDataset | None) -> list[str]:
     try:
-        found = [] if dataset is None else dataset.stats().advice()
+        advice = [] if dataset is None else advice_on(dataset.opened[1], dataset.stats())
     except LanceError:  # reported by the verification
-        found = []
-    return [f"{one}; run {context.prog} compact" for one in found]
+        advice = []
+    return [
+        f"{text.line(entry.reason)}; "
+        + (f"run {context.prog} {entry.verb}" if entry.verb else entry.remedy)
+        for entry in advice
+    ]
 
 
 def compact(context: MagicContext, args: Namespace) -> Result:

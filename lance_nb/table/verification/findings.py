@@ -132,7 +132,13 @@ class Code(NamedTuple):
 
 CODES: Mapping[str, Code] = {
     # the dataset as a whole
-    "no-versions": Code(ERROR, "put the manifests back from a copy"),
+    "no-versions": Code(
+        ERROR, "put the manifests back from a copy, or delete the folder if the table was dropped"
+    ),
+    "half-dropped": Code(
+        ERROR,
+        "put the files back from a copy, or drop the table once more: lance_nb.LanceDataset.drop",
+    ),
     "naming-mixed": Code(ERROR, "move the manifests of the scheme with fewer versions away"),
     "newest-unreadable": Code(ERROR, _REPAIR),
     "none-readable": Code(ERROR, _NONE_READABLE),

@@ -92,12 +92,23 @@ def line_findings(survey: Survey, references: References, folder: str) -> Iterat
     yield from _unreadable(line, read)
     if not line.names:
         if folder == "":
-            yield Finding("no-versions", "there is no manifest of main", VERSIONS)
+            yield Finding("no-versions", _without_versions(survey), VERSIONS)
         return
     yield from _hint(survey.store(folder), line)
     mine = [one for one in survey.files if one.home == folder]
     yield from _gaps(line, references, mine, quarantined_versions(survey, folder))
     yield from _leftovers(line, mine)
+
+
+def _without_versions(survey: Survey) -> str:
+    left = [file for file in survey.files if file.kind in (DATA, DELETION, INDEX)]
+    if not left:
+        return "there is no manifest of main"
+    size = sum(file.size_bytes for file in left)
+    return (
+        f"there is no manifest of main, and {count_of(len(left), 'file')} of {size:,} bytes are "
+        "left, as a drop that was interrupted leaves them"
+    )
 
 
 def _unreadable(line: LineOfVersions, read: Line | None) -> Iterator[Finding]:
@@ -322,10 +333,14 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
     for folder, line in dataset.references.lines.items():
         home = line.home
         branch = dataset.branch(home)
+        is_lost: list[bool] = []  # of each data file
+        findings: list[Finding] = []
         for file, at in line.first_named.items():
             if file.kind in (DATA, DELETION) or (file.kind == INDEX and file.size_bytes):
                 version = line.versions[at]
                 found = _missing(dataset, home, version, file, there | folders)
+                if file.kind == DATA:
+                    is_lost.append(found is not None and found[0] == _MISSING[DATA])
                 if found is None:
                     continue
                 code, text, error = found
@@ -333,7 +348,15 @@ def file_findings(dataset: Dataset) -> Iterator[Finding]:
                     if (folder, file.base_id) in refused:
                         continue
                     refused.add((folder, file.base_id))
-                yield Finding(code, text, file.path, branch, version.version, error=error)
+                finding = Finding(code, text, file.path, branch, version.version, error=error)
+                findings.append(finding)
+        if folder == home == "" and is_lost and all(is_lost):
+            text = (
+                f"none of the {count_of(len(is_lost), 'data file')} of main is there, as a drop "
+                "that was interrupted leaves it"
+            )
+            yield Finding("half-dropped", text, DATA)
+        yield from findings
 
 
 def _missing(

@@ -22,7 +22,7 @@ def counted(
     gone = np.array(deleted, np.int64)
     counts = FragmentCounts(ids, physical, gone, full, (gone > 0).astype(np.int64), physical * 100)
     snapshot = SimpleNamespace(manifest=SimpleNamespace(fragments=SimpleNamespace(
-        counts=lambda: counts)))  # fmt: skip
+        counts=lambda: counts), index_section=None))  # fmt: skip
     indices = [] if covered is None else [{"name": "i", "fragment_ids": covered}]
     return SimpleNamespace(
         opened=(None, snapshot), list_indices=lambda: indices, uri="d.lance", branch=None
