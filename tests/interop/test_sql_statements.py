@@ -8,7 +8,9 @@ DuckDB's. Texts are ``string`` in both, where pylance has ``string_view`` for so
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pytest
 
 import lance_nb
 from lance_nb.errors import LanceError
+from tests.house.source import ROOT
 from tests.interop.matrix import ROUNDS
 from tests.support.filter_rows import write_filter_dataset
 from tests.support.random_predicates import random_predicate
@@ -132,3 +135,34 @@ def test_where_chooses_the_rows_of_the_filter_and_of_pylance(
         assert sorted(joined["id"].to_pylist()) == chosen
         if expected is not None and expected.num_columns:
             assert sorted(expected["id"].to_pylist()) == chosen
+
+
+GUIDE = Path(ROOT) / "notebooks/guides/sql.md"
+ROW = re.compile(r"\| `(SELECT .*?)` \| `?(.*?)`? \| `?(.*?)`? \| [^|]+ \|$", re.MULTILINE)
+
+
+def test_what_differs_stands_in_the_guide(tmp_path: Path) -> None:
+    require_package("duckdb")
+    table = pa.table({
+        "id": [0, 1, 2], "a": pa.array([0, 2, 7], pa.int32()), "f": [-0.0, 0.0, float("nan")],
+        "big": [2**62, 2**62, 0], "s": ["ab", "b", None], "flag": [True, True, None],
+        "l": [[1, 2], [3], []], "Mixed": [1, 2, 3],
+    })  # fmt: skip
+    path = str(tmp_path / "guide.lance")
+    require_pylance().write_dataset(table, path)
+    ours, theirs = lance_nb.dataset(path), require_pylance().dataset(path)
+    rows = ROW.findall(GUIDE.read_text())
+
+    assert len(rows) > 10
+    for statement, here, there in rows:
+        assert here != there, statement
+        assert shown(ask(ours, statement)) == here, statement
+        assert shown(ask(theirs, statement)) == there, statement
+
+
+def shown(table: pa.Table | None) -> str:
+    """Return what a cell of the guide's table says."""
+    if table is None:
+        return "refused"
+    columns = [column.to_pylist() for column in table.columns]
+    return str(columns[0] if len(columns) == 1 else list(zip(*columns, strict=True)))

@@ -31,7 +31,7 @@ def _sum(types: Types) -> pa.DataType | None:
         return None
     if pt.is_unsigned_integer(operand):
         return pa.uint64()
-    if pt.is_integer(operand):
+    if pt.is_integer(operand) or pt.is_boolean(operand):
         return pa.int64()
     if pt.is_decimal128(operand):
         return pa.decimal128(min(operand.precision + 10, _DECIMAL_DIGITS_MAX), operand.scale)
