@@ -124,7 +124,12 @@ class RestoreUndo:
         return Undone(words, place, code, undo, version)
 
     def _inverse(self, newest: LanceDataset) -> MergePlan | None:
-        """Plan the inverse change; None if it would leave something as it is now."""
+        """Plan the inverse change; None if a restore brings back more.
+
+        After the inverse of an overwrite both count as changes of everything, a restore undoes it.
+        """
+        if newest.version_info(self.version).operation == "Overwrite":
+            return None
         try:
             plan = newest.revert(self.version, dry_run=True)
         except (InvalidInputError, CommitConflictError, NotSupportedError, NotFoundError):

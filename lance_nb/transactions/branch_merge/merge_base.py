@@ -47,6 +47,7 @@ from lance_nb.table.deletions import read_deletions
 from lance_nb.table.diff.fragments import Places
 from lance_nb.table.fragment_reader import confirmed_rows
 from lance_nb.table.snapshot import Snapshot
+from lance_nb.transactions.operations.restore import Restore
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.value_classes import dataclass
 
@@ -172,13 +173,21 @@ class History:
         )
 
     def operations_of_others(self) -> frozenset[str]:
-        """Return the operations without those that merges were recorded as.
+        """Return the operations without those that merges were recorded as, or a restore undid.
 
-        A merge of columns or indices may be recorded as an overwrite, and replaces nothing.
+        A merge of columns or indices may be recorded as an overwrite, and replaces nothing. Nor
+        does an overwrite after which a version before it was restored.
         """
+        steps: list[Step] = []
+        for step in self.steps:
+            operation = None if step.transaction is None else step.transaction.operation
+            if isinstance(operation, Restore):
+                place = step.branch, operation.version
+                steps = [one for one in steps if one.branch != place[0] or one.version <= place[1]]
+            steps.append(step)
         return frozenset(
             "unknown" if step.transaction is None else step.transaction.operation.arm
-            for step in self.steps
+            for step in steps
             if step.transaction is None or step.record is None
         )
 

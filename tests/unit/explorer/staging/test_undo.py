@@ -93,12 +93,12 @@ def test_what_an_act_changed_is_as_it_was(main: LanceDataset, name: str) -> None
     assert _state(redone)["rows"] == _state(redone.checkout_version(undone.version - 1))["rows"]
 
 
-@pytest.mark.parametrize("name", INVERSE)
+@pytest.mark.parametrize("name", [*INVERSE, "overwrite"])
 def test_an_undone_act_is_not_in_the_way_of_a_merge(main: LanceDataset, name: str) -> None:
-    """Also without row ids and key: a restore replaces all files as far as a merge can see."""
+    """Also without row ids and key."""
     dev = main.create_branch("dev")
-    before, undone = _act_and_undo(main, INVERSE[name])
-    assert undone.history(1)[0].operation != "Restore"
+    before, undone = _act_and_undo(main, (INVERSE | WHOLE)[name])
+    assert (undone.history(1)[0].operation == "Restore") == (name in WHOLE)
     dev.update({"name": "'dev'"}, where="id = 3")
 
     merged = undone.branches.plan_merge("dev")
@@ -110,6 +110,7 @@ def test_an_undone_act_is_not_in_the_way_of_a_merge(main: LanceDataset, name: st
     assert rows == expected
 
 
-def test_a_compaction_has_no_inverse_and_is_restored(main: LanceDataset) -> None:
-    _, undone = _act_and_undo(main, WHOLE["compact"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_has_no_useful_inverse_is_restored(main: LanceDataset, name: str) -> None:
+    _, undone = _act_and_undo(main, WHOLE[name])
     assert undone.history(1)[0].operation == "Restore"

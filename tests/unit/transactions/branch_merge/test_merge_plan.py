@@ -248,6 +248,38 @@ def test_a_column_that_a_merge_by_value_renumbered_is_followed_through_a_new_nam
     assert "twice" not in main.schema.names
 
 
+_ACTS: dict[str, Callable[[LanceDataset], object]] = {
+    "update": lambda ds: ds.update({"name": "'main'"}, where="id = 4"),
+    "delete": lambda ds: ds.delete("id IN (3, 4)"),
+    "append": lambda ds: ds.insert(_rows(range(50, 52))),
+    "compact": lambda ds: ds.optimize.compact_files(),
+    "overwrite": lambda ds: ds.insert(_rows(range(50, 52)), mode="overwrite"),
+    "drop": lambda ds: ds.drop_columns(["name"]),
+    "add": lambda ds: ds.add_columns({"twice": "id * 2"}),
+    "rename": lambda ds: ds.alter_columns({"path": "name", "name": "title"}),
+}
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+@pytest.mark.parametrize("name", _ACTS)
+def test_what_was_restored_away_is_not_in_the_way(pair: Pair, name: str, cleaned: bool) -> None:
+    """Without a key, with row ids and without."""
+    main, dev = pair
+    before = _content(main)
+    _ACTS[name](main)
+    main.checkout_version(1).restore()
+    dev.update({"name": "'dev'"}, where="id = 4")
+    main = lance_nb.dataset(main.uri)
+    if cleaned:
+        main.cleanup_old_versions(older_than=timedelta(0), error_if_tagged_old_versions=False)
+
+    plan = main.branches.merge("dev")
+
+    assert plan.conflicts == ()
+    rows = [{**row, "name": "dev"} if row["id"] == 4 else row for row in before]
+    assert _content(lance_nb.dataset(main.uri)) == rows
+
+
 @pytest.mark.parametrize("undo", ["restore", "revert"])
 @pytest.mark.parametrize("cleaned", [False, True])
 def test_a_column_that_a_merge_left_out_takes_changes_when_it_is_back(
