@@ -107,6 +107,15 @@ def read_branch(root: Store, name: str) -> Branch:
         raise _missing(root, path, "branch", name) from exc
 
 
+def is_absent(root: Store, path: str, name: str) -> bool:
+    """Tell whether a local folder has no record of exactly this name, although it may find one.
+
+    A file system may not tell capitals apart: there the file of branch "dev" answers to "DEV", and
+    only the listing tells. On other stores this is False; reading the record tells.
+    """
+    return root.scheme == "file" and name not in _names(root, path.rpartition("/")[0])
+
+
 def has_versions(home: Store) -> bool:
     """Tell whether a branch's folder holds a version.
 
@@ -183,7 +192,9 @@ def _check_branch(root: Store, name: str | None) -> str | None:
     check_branch_name(name)
     # Its own file is looked for, as there may be hundreds; another writer may spell the name of
     # the file otherwise.
-    if not root.exists(layout.branch_path(name)) and name not in branch_names(root):
+    path = layout.branch_path(name)
+    is_found = root.exists(path) and not is_absent(root, path, name)
+    if not is_found and name not in branch_names(root):
         raise RefNotFoundError("branch", name, tuple(branch_names(root)))
     return name
 

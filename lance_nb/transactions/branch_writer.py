@@ -247,6 +247,12 @@ class BranchWriter:
         parent = self.place_of(target.branch)
         version, size_bytes = locate(parent, target.version, target.tag or "")
         known = self._known(name)
+        if known is not None and refs.is_absent(self.root, branch_path(name), name):
+            raise RefConflictError(
+                f"branch {name!r} cannot be created: this file system does not tell capitals "
+                f"apart, and there is a branch of the same name in other ones "
+                f"({', '.join(map(repr, self._alike(name)))}); choose another name"
+            )
         if known is not None:
             return self._finish(name, known, Target(target.branch, version))
         there = self._left_version(name, parent, version)
@@ -315,6 +321,8 @@ class BranchWriter:
     def replace_metadata(self, name: str, metadata: Mapping[str, str]) -> Branch:
         """Replace all metadata of a branch. Raises RefNotFoundError, RefConflictError."""
         path = branch_path(check_branch_name(name))
+        if refs.is_absent(self.root, branch_path(name), name):
+            raise self._missing(name)
         try:
             raw = bytes(self.root.read(path))
             old = Branch.from_bytes(raw, f"{self.root.uri}/{path}")
@@ -333,6 +341,8 @@ class BranchWriter:
         """
         check_branch_name(name)
         known = self._known(name)
+        if known is not None and refs.is_absent(self.root, branch_path(name), name):
+            raise self._missing(name)  # it is that of a name in other capitals
         leftovers = [one.name for one in self._files_of(name)]
         if known is None and not (force and leftovers):
             raise self._missing(name)
@@ -366,7 +376,7 @@ class BranchWriter:
         Without ``users`` only its folder is listed. Raises RefNotFoundError.
         """
         known = self._known(check_branch_name(name))
-        if known is None:
+        if known is None or refs.is_absent(self.root, branch_path(name), name):
             raise self._missing(name)
         files = self._files_of(name)
         versions = self.place_of(name).slots.list_names()
@@ -496,6 +506,10 @@ class BranchWriter:
             return refs.read_branch(self.root, name)
         except RefNotFoundError:
             return None
+
+    def _alike(self, name: str) -> list[str]:
+        names = refs.branch_names(self.root)
+        return [other for other in names if other.casefold() == name.casefold()]
 
     def _missing(self, name: str) -> RefNotFoundError:
         return RefNotFoundError("branch", name, tuple(refs.branch_names(self.root)))

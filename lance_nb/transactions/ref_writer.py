@@ -242,12 +242,16 @@ class TagWriter:
         """
         if expected is not None:
             _check_place(name, self._read(name)[0], expected)
-        if not delete_record(self.root, tag_path(check_tag_name(name)), f"tag {name!r}"):
+        path = tag_path(check_tag_name(name))
+        is_absent = refs.is_absent(self.root, path, name)
+        if is_absent or not delete_record(self.root, path, f"tag {name!r}"):
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root)))
 
     def _read(self, name: str) -> tuple[Tag, bytes]:
         path = tag_path(check_tag_name(name))
         try:
+            if refs.is_absent(self.root, path, name):
+                raise ObjectNotFoundError(path)
             raw = bytes(self.root.read(path))
         except ObjectNotFoundError as error:
             raise RefNotFoundError("tag", name, tuple(refs.tag_names(self.root))) from error

@@ -1,10 +1,20 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
-from lance_nb.errors import CorruptFileError, InvalidRefError, RefNotFoundError
+import lance_nb
+from lance_nb.errors import (
+    CorruptFileError,
+    InvalidRefError,
+    RefConflictError,
+    RefNotFoundError,
+)
 from lance_nb.format.layout import branch_path, tag_path
 from lance_nb.format.refs import Branch, Tag
+from lance_nb.storage.local import LocalStore
 from lance_nb.table.refs import (
     Target,
     branch_names,
@@ -18,6 +28,9 @@ from lance_nb.table.refs import (
     tag_names,
     unfinished_problem,
 )
+from lance_nb.transactions.branch_writer import BranchWriter
+from lance_nb.transactions.commit_options import CommitPlace
+from lance_nb.transactions.ref_writer import TagWriter
 from tests.golden.copies import copy_to_memory, refs
 from tests.golden.opening import WatchedStore
 
@@ -193,3 +206,50 @@ def test_a_branch_without_a_version_is_unfinished():
     assert "from main:2" in (unfinished_problem(store, "other") or "")
     store.write("tree/new/_versions/18446744073709551612.manifest", b"x")
     assert unfinished_problem(store, "new") is None
+
+
+# --- file systems that do not tell capitals apart -------------------------------------------------
+
+
+class FoldingStore(LocalStore):
+    """A folder that finds files whatever their capitals, and lists them as they are."""
+
+    def _full(self, path: str) -> str:
+        found = Path(self.uri)
+        for part in path.split("/"):
+            names = [entry.name for entry in found.iterdir()] if found.is_dir() else []
+            alike = (name for name in names if name.casefold() == part.casefold())
+            found /= next(alike, part)
+        return str(found)
+
+    def child(self, path: str) -> FoldingStore:
+        return FoldingStore(self._full(path))
+
+
+def test_a_ref_in_other_capitals_is_another_one(tmp_path: Path):
+    made = lance_nb.write_dataset(pa.table({"a": [1]}), tmp_path / "d")
+    made.create_branch("dev").insert(pa.table({"a": [2]}))
+    made.tags.create("v1", ("dev", 2))
+    root = FoldingStore(str(tmp_path / "d"))
+    assert root.exists(branch_path("DEV"))
+    place_of = lambda branch: CommitPlace.of(root, branch)
+    branches, tags = BranchWriter(root, place_of), TagWriter(root, place_of)
+    for call in (
+        lambda: resolve(root, ("DEV", None), None),
+        lambda: resolve(root, "V1", None),
+        lambda: branches.delete("DEV"),
+        lambda: branches.delete("DEV", force=True),
+        lambda: branches.explain_delete("DEV"),
+        lambda: branches.replace_metadata("DEV", {"a": "b"}),
+        lambda: tags.delete("V1"),
+        lambda: tags.update("V1", Target(None, 1)),
+        lambda: tags.replace_metadata("V1", {"a": "b"}),
+    ):
+        with pytest.raises(RefNotFoundError, match=r"'(DEV|V1)' does not exist"):
+            call()
+    with pytest.raises(RefConflictError, match=r"not tell capitals apart.*\('dev'\)"):
+        branches.create("Dev", Target(None, 1))
+    with pytest.raises(RefConflictError, match="already exists"):
+        tags.create("V1", Target(None, 1))
+    assert made.checkout_version(("dev", None)).count_rows() == 2
+    assert lance_nb.dataset(tmp_path / "d", "v1").count_rows() == 2
