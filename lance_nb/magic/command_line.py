@@ -42,7 +42,7 @@ from lance_nb.magic.demo import ensure
 from lance_nb.magic.registry import Request, find, help_of, help_of_all, parse_text, parse_words
 from lance_nb.magic.verb import Result, one_line
 from lance_nb.magic.verbs.browse import dataset_summary
-from lance_nb.shown_text import visible_lines
+from lance_nb.shown_text import visible_lines, without_url_secrets
 from lance_nb.version import __version__
 
 PROG = "lance-nb"
@@ -319,6 +319,11 @@ def _lab(words: list[str]) -> int:
 
 def _notebook_for(uri: str) -> Path:
     """Write the notebook that explores ``uri`` into this folder, unless it exists."""
+    if without_url_secrets(uri) != uri:
+        raise InvalidInputError(
+            f"a notebook would keep the credentials of {uri!r}: open the URI without them, and "
+            "give them by the environment or, in the notebook, as storage_options"
+        )
     MagicContext().open(uri)  # report a wrong name here, not in the browser
     path = Path(f"explore_{_file_name(uri)}.ipynb")
     if not path.exists():
