@@ -153,6 +153,8 @@ def literal(kind: pa.DataType, value: Value) -> str:
     if pa.types.is_date(kind):
         return f"DATE '{scalar.cast(pa.date32())}'"
     moment = scalar.cast(pa.timestamp(kind.unit)).cast(pa.string())
+    if kind.unit == "ns":  # a comparison with TIMESTAMP cuts them off, a function of lists does not
+        return f"arrow_cast('{moment}', 'Timestamp(Nanosecond, None)')"
     return f"TIMESTAMP '{moment}'"
 
 
