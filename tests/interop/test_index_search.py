@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import lance_nb
+from lance_nb.dataset.sql import open_duckdb, prepare
 from lance_nb.indices import scalar_search
 from lance_nb.table.predicate import compile_filter
 from tests.interop.matrix import SCALE
@@ -248,12 +249,12 @@ STATEMENTS = (
 
 def compared_statements(dataset: Any, chance: random.Random, story: list[str]) -> int:
     """Run a statement on indices and on all rows; return whether indices answered it."""
-    duckdb = require_package("duckdb")
+    require_package("duckdb")
     text = chance.choice(STATEMENTS)
     query = dataset.sql(text).build()
     found = query.to_stream_reader().read_all()
-    plain = duckdb.connect().register("dataset", dataset.to_table(use_scalar_index=False))
-    expected = plain.sql(text).to_arrow_table()
+    plain = prepare({"dataset": dataset}, text, use_scalar_index=False)
+    expected = plain.run(open_duckdb()).read_all()
     assert found.schema == expected.schema, (text, story)
     rows = [sorted(map(repr, one.to_pylist())) for one in (found, expected)]
     assert rows[0] == rows[1], (text, story)
