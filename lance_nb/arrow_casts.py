@@ -18,11 +18,14 @@ import pyarrow as pa
 def cast_array(values: Any, kind: pa.DataType, safe: bool = True) -> Any:
     """Return an array, chunked array or scalar cast to a type.
 
+    One form of an extension type becomes another, such as JSON in strings and in large strings.
     Raises pyarrow.ArrowInvalid where a value would be lost, which ``safe=False`` allows, and
     pyarrow.ArrowNotImplementedError where Arrow has no cast.
     """
     if isinstance(values, pa.Scalar) and _has_type(values.type, _LISTS):
         return cast_array(pa.repeat(values, 1), kind, safe)[0]
+    if values.type != kind and _extension_name(values.type) == _extension_name(kind) is not None:
+        values = _storage(values)  # Arrow refuses such casts
     return with_items(values, kind).cast(kind, safe=safe)
 
 
@@ -51,6 +54,18 @@ def with_items(values: Any, kind: pa.DataType) -> Any:
         chunks = [_array_with_items(chunk) for chunk in values.chunks]
         return pa.chunked_array(chunks) if chunks else values
     return _array_with_items(values)
+
+
+def _extension_name(kind: pa.DataType) -> str | None:
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    return str(kind.extension_name) if is_extension else None
+
+
+def _storage(values: Any) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        chunks = [chunk.storage for chunk in values.chunks]
+        return pa.chunked_array(chunks, values.type.storage_type)
+    return pa.repeat(values, 1).storage[0] if isinstance(values, pa.Scalar) else values.storage
 
 
 _FIXED = (pa.FixedSizeListType,)

@@ -30,10 +30,19 @@ _JSON_TEXT = "arrow.json"
 def fit(array: pa.Array, field: Field, type_: pa.DataType, first_row: int = 0) -> pa.Array:
     """Return ``array`` as an array of the stored type ``type_``.
 
-    Raises SchemaMismatchError for another type, or for a null where ``field`` allows none;
+    Raises SchemaMismatchError for another type, for text that is not UTF-8 (pyarrow makes such of
+    bytes among texts), or for a null where ``field`` allows none;
     ``first_row`` is the number of the first row in messages.
     """
     fitted = _fit(array, field, type_, field.name)
+    if _has_text(fitted.type):
+        try:
+            fitted.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise SchemaMismatchError(
+                f"column {field.name!r} has text that is not UTF-8: {error}; store it as bytes "
+                "(binary), or decode it first"
+            ) from error
     check_nulls(fitted, field, first_row)
     return fitted
 
@@ -65,6 +74,14 @@ def _fit(array: pa.Array, field: Field, type_: pa.DataType, path: str) -> pa.Arr
     if field.children and _same_nesting(array.type, type_):
         return _fit_list(array, field, type_, path)
     return _fit_leaf(array, type_, path)
+
+
+def _has_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _has_text(type_.value_type)
+    parts = (type_.field(place).type for place in range(type_.num_fields))
+    is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    return is_text or any(_has_text(part) for part in parts)
 
 
 def _same_nesting(found: pa.DataType, wanted: pa.DataType) -> bool:

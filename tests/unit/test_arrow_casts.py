@@ -236,6 +236,17 @@ def run_cases(group: str, progress: Path) -> int:
     return count
 
 
+def test_forms_of_an_extension_type_become_each_other() -> None:
+    texts = pa.array(['{"a": 1}', None], pa.large_string())
+    documents = pa.ExtensionArray.from_storage(pa.json_(pa.large_string()), texts)
+    for values in (documents, pa.chunked_array([documents]), documents[0]):
+        result = cast_array(values, pa.json_())
+        assert result.type == pa.json_()
+        is_scalar = isinstance(values, pa.Scalar)
+        shown = [result.as_py()] if is_scalar else result.to_pylist()
+        assert shown == ['{"a": 1}', None][: len(shown)]
+
+
 @pytest.mark.parametrize("group", CASES)
 def test_no_cast_leaves_its_memory(group: str, tmp_path: Path) -> None:
     progress = tmp_path / "case"

@@ -27,7 +27,7 @@ from lance_nb.dataset.verbs.column_values import (
     values_of,
 )
 from lance_nb.dataset.verbs.deleting import plan as plan_delete
-from lance_nb.dataset.verbs.input_data import reader_of
+from lance_nb.dataset.verbs.input_data import reader_of, without_views
 from lance_nb.encodings.arrow_parts import taken
 from lance_nb.encodings.kernels.memory import from_integers
 from lance_nb.errors import (
@@ -225,7 +225,7 @@ def merge(
     schema: pa.Schema | None,
 ) -> tuple[Fragment, LanceSchema]:
     """Add the columns of a table by a left join; rows without a partner get null."""
-    right = reader_of(data, schema).read_all()
+    right = without_views(reader_of(data, schema)).read_all()
     return _extended(snapshot, fragment, JoinedColumns(snapshot, right, on))
 
 
@@ -250,7 +250,7 @@ def update_columns(
     Returns the fragment, the ids of the fields that changed, and the physical offsets of the rows
     that did, as a Roaring bitmap.
     """
-    right = reader_of(data, schema).read_all()
+    right = without_views(reader_of(data, schema)).read_all()
     names = [name for name in right.schema.names if name != on[1]]
     for name in names:
         if name not in snapshot.manifest.schema.names:
@@ -275,17 +275,13 @@ def update_columns(
 
 
 def _new_values(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.ChunkedArray:
-    """Return blobs in the form of those that stay, other values as they are."""
-    if not holds_blobs(field):
+    """Return values in the form of those that stay: blobs, names of items, dictionaries."""
+    if new.type == type_ and not holds_blobs(field):
         return new
     return pa.chunked_array([fit(new.combine_chunks(), field, type_)])
 
 
 def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:
     """Return ``old`` and then ``new``, picked by position."""
-    if new.type != old.type:
-        raise SchemaMismatchError(
-            f"the new values have type {new.type}, but the column has type {old.type}"
-        )
     both = pa.chunked_array([*old.chunks, *new.chunks], old.type)
     return taken(both, from_integers(place))

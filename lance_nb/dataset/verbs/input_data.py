@@ -1,8 +1,9 @@
 """What users hand in to be written: anything that Arrow can stream.
 
 Tables, record batches, readers, datasets and scanners of pyarrow, DataFrames of pandas and polars,
-DuckDB relations, our own datasets and scanners, lists of dicts, dicts of lists, iterators of
-batches. What offers the Arrow C stream is read as one, so that memory holds a batch, not the data.
+DuckDB relations, Hugging Face datasets (the rows that are selected, features as they are stored),
+our own datasets and scanners, lists of dicts, dicts of lists, iterators of batches. What offers the
+Arrow C stream is read as one, so that memory holds a batch, not the data.
 
 DataFrames become the tables that their libraries make of them: an index of pandas that is more than
 a range is stored as columns (``__index_level_0__`` if it has no name), and the metadata of pandas
@@ -13,8 +14,7 @@ Batches are cast to the schema that is given, or to that of the first batch, whe
 safely: no integer overflows, no fraction or digit is cut off (doubles do become floats).
 
 Not supported: that categories of pandas are ordered (the format has no place for it; values and
-categories are stored); Hugging Face datasets with features of their own (hand in
-``ds.with_format("arrow")`` or ``ds.data.table``).
+categories are stored).
 Source: ``ReaderLike`` of pylance 14.0.2.
 """
 
@@ -38,8 +38,9 @@ def reader_of(
     Raises InvalidInputError for what cannot be streamed, SchemaMismatchError for another schema.
     """
     try:
-        reader = _reader(data, schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as exc:
+        schema = None if schema is None else pa.schema(schema)  # typed as the data is
+        reader = _with_extension_types(_reader(data, schema))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as exc:
         raise SchemaMismatchError(f"the data does not fit the schema: {exc}") from exc
     if schema is None:
         return reader
@@ -51,6 +52,19 @@ def reader_of(
     return _checked(reader, schema)
 
 
+def _with_extension_types(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Give fields that only carry the name of a registered extension type that type.
+
+    They come from whoever did not know the type. pylance stores texts with the name of JSON as
+    JSON, and cannot read them as texts.
+    """
+    schema = pa.schema(reader.schema)  # passes Arrow's C interface, which knows the names
+    if schema.equals(reader.schema):
+        return reader
+    batches = (pa.record_batch(batch) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
 def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
@@ -60,6 +74,8 @@ def _reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
         return _pandas_table(data, schema).to_reader()
     if is_frame(data, ("polars",)):
         return data.to_arrow().to_reader()  # its C stream has views of texts and bytes
+    if type(data).__module__.split(".")[0] == "datasets":
+        return _hugging_face_reader(data, schema)
     if hasattr(data, "to_reader"):
         return data.to_reader()
     if hasattr(data, "__arrow_c_stream__"):
@@ -128,6 +144,27 @@ def _mapping_table(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.T
     return pa.table({**columns, **arrays}, schema=schema)
 
 
+def _hugging_face_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """Read a dataset of Hugging Face: only the rows that are selected, in their order."""
+    if isinstance(data, Mapping):
+        raise InvalidInputError(
+            f"a {type(data).__name__} has several datasets ({', '.join(data)}): pass one of them"
+        )
+    stored = schema
+    if hasattr(data, "data"):  # a table in memory or in files, with the metadata of its fields
+        stored = data.data.schema
+    elif stored is None and data.features is not None:
+        stored = data.features.arrow_schema
+    if stored is None:
+        raise InvalidInputError(
+            f"the columns of this {type(data).__name__} are not known: pass schema=..."
+        )
+    return _from_batches(data.with_format("arrow").iter(_HUGGING_FACE_ROWS), stored)
+
+
+_HUGGING_FACE_ROWS = 8192  # of a batch; pylance takes 1,000
+
+
 def _from_batches(batches: Iterator[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
     first = next(batches, None)
     if first is None and schema is None:
@@ -175,6 +212,10 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         return pa.binary()
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        parts = [kind.key_field, kind.item_field]
+        parts = [field.with_type(_without_views(field.type)) for field in parts]
+        return pa.map_(*parts, keys_sorted=kind.keys_sorted)
     for is_kind, made in _LISTS:
         if is_kind(kind):
             item = kind.value_field
