@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_nb.arrow_casts import cast_array
 from lance_nb.dataset.opening import Destination, destination
 from lance_nb.dataset.session import Session
 from lance_nb.dataset.verbs import writing
@@ -278,7 +279,25 @@ def _new_values(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.Ch
     """Return values in the form of those that stay: blobs, names of items, dictionaries."""
     if new.type == type_ and not holds_blobs(field):
         return new
-    return pa.chunked_array([fit(new.combine_chunks(), field, type_)])
+    if isinstance(type_, pa.BaseExtensionType):
+        fitted = _cast(new, field, type_)
+    else:
+        fitted = pa.chunked_array([fit(new.combine_chunks(), field, type_)])
+    if fitted.type != type_:
+        raise SchemaMismatchError(
+            f"the new values of {field.name!r} have type {new.type}, but the column has {type_}"
+        )
+    return fitted
+
+
+def _cast(new: pa.ChunkedArray, field: Field, type_: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return cast_array(new, type_)
+    except pa.ArrowException as exc:
+        raise SchemaMismatchError(
+            f"the new values of {field.name!r} have type {new.type}, but the column has {type_}: "
+            f"{exc}"
+        ) from exc
 
 
 def _either(old: pa.ChunkedArray, new: pa.ChunkedArray, place: np.ndarray) -> pa.ChunkedArray:

@@ -220,6 +220,9 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         if is_kind(kind):
             item = kind.value_field
             return made(item.with_type(_without_views(item.type)))
+    if pa.types.is_fixed_size_list(kind):
+        item = kind.value_field
+        return pa.list_(item.with_type(_without_views(item.type)), kind.list_size)
     return kind
 
 
