@@ -55,6 +55,21 @@ class RowIdSegments:
         """Number of row ids, without expanding them (``len`` cannot return 2**63 and more)."""
         return sum(len(segment) for segment in self.segments)
 
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Bounds [low, high) of all row ids, without expanding them; None without any."""
+        lows, highs = [], []
+        for segment in self.segments:
+            if not len(segment):
+                continue
+            if isinstance(segment, Values):
+                lows.append(int(segment.values.min()))
+                highs.append(int(segment.values.max()) + 1)
+            else:
+                lows.append(segment.start)
+                highs.append(segment.end)
+        return (min(lows), max(highs)) if lows else None
+
     def to_numpy(self) -> U64s:
         """Return all row ids; compare ``num_rows`` with the fragment's rows first."""
         if not self.segments:

@@ -84,6 +84,7 @@ from lance_nb.transactions.new_version import (
 )
 from lance_nb.transactions.operation import ApplyContext, Built, operation_name
 from lance_nb.transactions.operations.append import Append
+from lance_nb.transactions.schema_checks import check_schema
 from lance_nb.transactions.side_effects import dropped_parts, warn_of_dropped, with_dropped
 from lance_nb.transactions.transaction import Transaction
 from lance_nb.transactions.version_slots import claim_under_lock, sync_version, transaction_uuid
@@ -290,8 +291,9 @@ class _Commit:
         if self._options.checks_files:
             check_new_files(self._place.home, built, context.current, context.indices)
         if is_by_hand:
-            snapshot = self._place.snapshot(built.manifest)
-            check_contents(snapshot, self._transaction.operation, built.fresh, context.current)
+            snapshot, operation = self._place.snapshot(built.manifest), self._transaction.operation
+            check_schema(snapshot, operation, context.current)
+            check_contents(snapshot, operation, built.fresh, context.current)
         if context.current is not None and self._options.apply is None:
             self._record_dropped(built, context.current, context.indices)
         return built
@@ -403,6 +405,7 @@ def commit_detached(
             check_new_files(place.home, built, current.manifest, current.indices)
         if options.is_by_hand:
             snapshot = place.snapshot(built.manifest)
+            check_schema(snapshot, transaction.operation, current.manifest)
             check_contents(snapshot, transaction.operation, built.fresh, current.manifest)
         parts = dropped_parts(transaction, current.manifest, current.indices, built)
         transaction = with_dropped(transaction, parts)

@@ -99,6 +99,7 @@ class Draft:
         self.manifest = current
         self.indices: list[IndexMetadata] = follow(ctx.indices)
         self.version = ctx.options.detached_version or current.version + 1
+        self.begins_row_ids = False
         self._only_appended = True
         self._fresh: dict[int, Fragment] = {}
         self._max_fragment_id = current.max_fragment_id
@@ -116,7 +117,9 @@ class Draft:
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether rows have stable ids in this dataset."""
+        """Whether rows have stable ids in this dataset, or from this version on."""
+        if self.begins_row_ids:
+            return True
         if self.current.version == 0:
             return self.ctx.options.stable_row_ids
         return bool(self.current.reader_feature_flags & STABLE_ROW_IDS)

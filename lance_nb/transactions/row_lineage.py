@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +31,17 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
     """Give ids to rows without one. Returns the fragments and the next free id.
 
     A fragment that brings ids for its first rows only (the updated ones of an upsert) gets new ones
-    for the rest. Raises InvalidInputError for more ids than rows.
+    for the rest. New ids are above all that fragments bring. Raises InvalidInputError for more ids
+    than rows.
     """
+    fragments = list(fragments)
+    brought = {id(one): row_ids_of(one) for one in fragments if _is_inline(one)}
+    highest = [bounds[1] for ids in brought.values() if (bounds := ids.bounds) is not None]
+    next_row_id = max(next_row_id, *highest, 0)
     assigned = []
     for one in fragments:
-        if one.row_ids is None or isinstance(one.row_ids, InlineSequence):
-            known = RowIdSegments(()) if one.row_ids is None else row_ids_of(one)
+        if one.row_ids is None or _is_inline(one):
+            known = brought.get(id(one), RowIdSegments(()))
             missing = one.physical_rows - known.num_rows
             if missing < 0:
                 raise InvalidInputError(
@@ -46,6 +52,35 @@ def assign_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> tuple[lis
         else:
             assigned.append(one)
     return assigned, next_row_id
+
+
+def check_new_row_ids(fragments: Iterable[Fragment], next_row_id: int) -> None:
+    """Check the ids that fragments of new rows bring. Raises InvalidInputError.
+
+    pylance commits such ids, and its next append gives them to other rows.
+    """
+    ends: list[tuple[int, int]] = []
+    for fragment in fragments:
+        bounds = row_ids_of(fragment).bounds if _is_inline(fragment) else None
+        if bounds is None:
+            continue
+        if bounds[0] < next_row_id:
+            raise InvalidInputError(
+                f"new rows bring the row id {bounds[0]}, and ids below {next_row_id} belong to "
+                "rows that the dataset has or had: leave row_id_meta of new fragments out"
+            )
+        ends.append(bounds)
+    ends.sort()
+    for (_, stop), (start, _) in pairwise(ends):
+        if start < stop:
+            raise InvalidInputError(
+                f"two new fragments bring row ids around {start}: leave row_id_meta of new "
+                "fragments out"
+            )
+
+
+def _is_inline(fragment: Fragment) -> bool:
+    return isinstance(fragment.row_ids, InlineSequence)
 
 
 def _with_more_ids(fragment: Fragment, known: RowIdSegments, first: int, missing: int) -> Fragment:

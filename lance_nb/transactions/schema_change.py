@@ -207,7 +207,7 @@ def altered(schema: Schema, alterations: Iterable[Alteration], next_id: int) -> 
             )
         changed = field
         if one.name is not None:
-            changed = replace(changed, name=_checked_name(one.name, field))
+            changed = replace(changed, name=check_name(one.name, field))
         if one.nullable is not None:
             changed = replace(changed, nullable=one.nullable)
         retyped = one.data_type is not None and one.data_type != _arrow_type(field)
@@ -282,7 +282,8 @@ def check_not_reserved(names: Iterable[str]) -> None:
             )
 
 
-def _checked_name(name: str, field: Field) -> str:
+def check_name(name: str, field: Field) -> str:
+    """Return a name that a field can have. Raises InvalidInputError, SchemaMismatchError."""
     if not isinstance(name, str) or not name:
         raise InvalidInputError(f"a column name is a text, not {name!r}")
     if field.parent_id < 0:

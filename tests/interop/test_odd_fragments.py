@@ -13,9 +13,9 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import lance
@@ -24,7 +24,7 @@ import pytest
 from pyarrow import ipc
 
 import lance_nb
-from lance_nb.errors import LanceError
+from tests.interop.hand_commits import judge, outcome
 from tests.interop.matrix import SCALE
 
 pytestmark = pytest.mark.interop
@@ -100,6 +100,11 @@ def value(**values: Any) -> Callable[[Json], None]:
     return lambda fragment: fragment.update(values)
 
 
+def row_ids(*ids: int) -> Callable[[Json], None]:
+    data = lance_nb.RowIdSequence(ids).to_inline_metadata().sequence.data
+    return value(row_id_meta={"Inline": list(data)})
+
+
 ODDITIES: dict[str, Callable[[Json], None]] = {
     "as written": lambda _: None,
     "all -1": fields(lambda ids: [-1 for _ in ids]),
@@ -136,6 +141,11 @@ ODDITIES: dict[str, Callable[[Json], None]] = {
     "fewer rows": value(physical_rows=2),
     "other size": file_value(file_size_bytes=17),
     "no size": file_value(file_size_bytes=0),
+    "new row ids": row_ids(100, 101, 102),
+    "row ids of others": row_ids(0, 1, 2),
+    "fewer row ids": row_ids(100, 101),
+    "more row ids": row_ids(100, 101, 102, 103),
+    "no row ids in bytes": value(row_id_meta={"Inline": [255, 1, 2]}),
     "unknown base": file_value(base_id=7),
     "file twice": second_file(lambda ids: ids),
     "second file of -2": second_file(lambda ids: [-2 for _ in ids]),
@@ -176,6 +186,10 @@ WRONG_THERE = {
     "column -7": NULLS,
     **{f"recorded 2.{minor}": NULLS for minor in range(4)},
     "recorded 0.3": NULLS,
+    "row ids of others": "two rows have one id",
+    "fewer row ids": "a row has no id",
+    "more row ids": "the row ids cannot be read",
+    "no row ids in bytes": "the row ids cannot be read",
     "fewer rows": "the last row of the file is missing",
     "field twice": TWICE,
     "file twice": TWICE,
@@ -293,50 +307,7 @@ def commit(module: Any, name: str, uri: str, content: Json) -> None:
         module.LanceDataset.commit(uri, change, read_version=1)
 
 
-# --- the judge ------------------------------------------------------------------------------------
-
-ERRORS = (OSError, ValueError, LanceError)  # pylance raises OSError, ValueError, ArrowInvalid
-
-
-def outcome(module: ModuleType, name: str, uri: str, content: Json) -> str | list[list[Json]]:
-    """Return why a commit was refused, or the rows that pylance and we read then."""
-    try:
-        commit(module, name, uri, content)
-    except ERRORS as error:
-        return f"{type(error).__name__}: {error}"
-    return [read(lance, uri), read(lance_nb, uri)]
-
-
-def read(module: Any, uri: str) -> list[Json]:
-    """Return the rows, or one that names the error."""
-    try:
-        dataset = module.dataset(uri)
-        rows: list[Json] = dataset.to_table().to_pylist()
-        assert dataset.count_rows() == len(rows)
-    except (*ERRORS, AssertionError) as error:
-        return [{"error": f"{type(error).__name__}: {error}"}]
-    return rows
-
-
-def is_read(rows: list[Json]) -> bool:
-    return not any("error" in row for row in rows)
-
-
-def judge(name: str, oddity: str, ours: Any, theirs: Any) -> str | None:
-    """Return what is wrong with a cell, None if nothing is."""
-    theirs_read = not isinstance(theirs, str) and is_read(theirs[0])
-    if isinstance(ours, str):
-        if "InternalError" in ours:
-            return f"a caller's mistake counts as ours: {ours}"
-        is_right = theirs_read and oddity not in WRONG_THERE
-        return f"refused, and pylance commits and reads it: {ours}" if is_right else None
-    if not all(map(is_read, ours)):
-        return f"a version that cannot be read: {ours}"
-    if ours[0] != ours[1]:
-        return f"the readers differ: {ours}"
-    if theirs_read and ours[0] != theirs[0] and oddity not in OTHER_ROWS:
-        return f"other rows than by pylance: {ours[0]} != {theirs[0]}"
-    return None
+# --- cells ----------------------------------------------------------------------------------------
 
 
 def cells() -> list[tuple[str, str, str]]:
@@ -374,8 +345,15 @@ def test_odd_fragments_are_committed_as_by_pylance_or_refused(bases: Path, tmp_p
             uri = f"{tmp_path}/{number}_{module.__name__}"
             shutil.copytree(bases / base, uri)
             content = odd_fragment(oddity, uri, base, 1 if name in CHANGES_1 else 2)
-            outcomes.append(outcome(module, name, uri, content))
-        problem = judge(name, oddity, *outcomes)
+            change = partial(commit, module, name, uri, content)
+            outcomes.append(outcome(change, uri))
+        ours, theirs = outcomes
+        problem = judge(
+            ours,
+            theirs,
+            is_wrong_there=oddity in WRONG_THERE,
+            has_other_rows=oddity in OTHER_ROWS,
+        )
         if problem is not None:
             failures.append(f"{base} | {name} | {oddity}: {problem}")
         for path in tmp_path.iterdir():

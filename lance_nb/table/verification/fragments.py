@@ -61,6 +61,7 @@ from lance_nb.table.snapshot import Snapshot
 from lance_nb.value_classes import dataclass
 
 PAIRS_MAX = 1_000_000
+READ_AS = {"string": ("binary",), "large_string": ("large_binary",)}  # also the bytes of texts
 NO_COLUMN = -1  # of a field that has none of its own, where it is listed all the same
 ALIKE_IN_2_0 = (  # both have 64-bit offsets
     {"string", "large_string"},
@@ -218,20 +219,39 @@ def check_columns(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> int
         elif not 0 <= column < reader.num_columns:
             expected = f"a column number below {reader.num_columns} for field {field_id}"
             raise CorruptFileError(reader.path, None, expected, str(column), place)
-        elif column < len(stored) and not is_described_as(
-            field, stored[column], reader.file_version
-        ):
-            found = f"{stored[column].logical_type} in column {column}"
-            expected = f"{field.logical_type}, the type in the schema"
-            raise CorruptFileError(reader.path, None, expected, found, place)
+        elif column < len(stored):
+            described, depth = stored[column]
+            if not is_described_as(field, described, reader.file_version):
+                expected = f"{field.logical_type}, the type in the schema"
+                found = f"{described.logical_type} in column {column}"
+                raise CorruptFileError(reader.path, None, expected, found, place)
+            if depth != _depth(snapshot.manifest.schema, field):
+                expected = f"a field inside of {_depth(snapshot.manifest.schema, field)} others"
+                raise CorruptFileError(reader.path, None, expected, str(depth), place)
     return 0
 
 
 @lru_cache(maxsize=4)
-def _described_columns(descriptor: bytes, file_version: tuple[int, int]) -> Sequence[Field]:
-    """Return the fields of a file that own a column; files written together describe the same."""
+def _described_columns(
+    descriptor: bytes, file_version: tuple[int, int]
+) -> Sequence[tuple[Field, int]]:
+    """Return the fields of a file that own a column, and how many fields are around each.
+
+    Files that were written together describe the same.
+    """
     described, _ = parse_descriptor(memoryview(descriptor))
-    return column_fields(Schema.from_pb(described.fields, described.metadata), file_version)
+    schema = Schema.from_pb(described.fields, described.metadata)
+    return [(field, _depth(schema, field)) for field in column_fields(schema, file_version)]
+
+
+def _depth(schema: Schema, field: Field) -> int:
+    """Return how many fields are around a field."""
+    depth = 0
+    parent = schema.field_by_id(field.parent_id)
+    while parent is not None:
+        depth += 1
+        parent = schema.field_by_id(parent.parent_id)
+    return depth
 
 
 def is_described_as(field: Field, stored: Field, file_version: tuple[int, int]) -> bool:
@@ -247,10 +267,11 @@ def is_described_as(field: Field, stored: Field, file_version: tuple[int, int]) 
         leaf_to_arrow(field.logical_type)
     except NotSupportedError:
         return True  # a type of a newer writer
-    types = {field.logical_type, stored.logical_type}
-    if file_version < (2, 1) and types in ALIKE_IN_2_0:
-        return True
-    return len(types) == 1
+    return (
+        field.logical_type == stored.logical_type
+        or field.logical_type in READ_AS.get(stored.logical_type, ())
+        or (file_version < (2, 1) and {field.logical_type, stored.logical_type} in ALIKE_IN_2_0)
+    )
 
 
 def _check_deletions(snapshot: Snapshot, fragment: Fragment) -> int:

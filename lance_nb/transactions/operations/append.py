@@ -16,6 +16,7 @@ from lance_nb.format.fragment import Fragment
 from lance_nb.format.wire import unknown_bytes
 from lance_nb.transactions import manifest_building as building
 from lance_nb.transactions.operation import ApplyContext, BaseOperation, Built, Footprint, listed
+from lance_nb.transactions.row_lineage import check_new_row_ids
 from lance_nb.value_classes import dataclass
 
 
@@ -44,8 +45,13 @@ class Append(BaseOperation):
         return message
 
     def apply(self, ctx: ApplyContext) -> Built:
-        """Return the version with the fragments added."""
+        """Return the version with the fragments added.
+
+        Raises InvalidInputError for row ids that other rows have.
+        """
         draft = building.Draft.of(ctx, self)
+        if draft.has_row_ids:
+            check_new_row_ids(self.fragments, draft.manifest.next_row_id)
         draft.add(self.fragments)
         return draft.finish()
 

@@ -109,6 +109,9 @@ class Overwrite(BaseOperation):
         Raises InvalidInputError for data files of different or unwanted format versions.
         """
         draft = self._start(ctx)
+        # As in pylance: rows that bring ids keep them.
+        brings_ids = all(one.row_ids is not None for one in self.fragments)
+        draft.begins_row_ids = bool(self.fragments) and brings_ids
         draft.set_fragments(FragmentList())
         draft.indices = []
         draft.set_schema(self.new_schema.tree)

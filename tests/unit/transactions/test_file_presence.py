@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -15,7 +16,12 @@ import pytest
 import lance_nb
 from lance_nb import LanceOperation, spark
 from lance_nb.dataset import LanceDataset
-from lance_nb.errors import CorruptFileError, LanceError, ObjectNotFoundError
+from lance_nb.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    LanceError,
+    ObjectNotFoundError,
+)
 from lance_nb.format.fragment import DataFile, Fragment
 from lance_nb.spark.engine import LocalEngine
 from lance_nb.spark.plan import Plan
@@ -140,6 +146,22 @@ def test_a_clean_up_before_the_commit_leaves_a_dataset_that_can_be_read(
     with pytest.raises(LanceError):
         commit()
     assert lance_nb.dataset(dataset.uri).to_table() == rows(0, 100)
+
+
+@pytest.mark.parametrize("first", [7, 2])
+def test_rows_of_a_caller_bring_row_ids_that_no_other_row_gets(tmp_path: Path, first: int) -> None:
+    dataset = lance_nb.write_dataset(rows(0, 5), tmp_path / "t", enable_stable_row_ids=True)
+    (fragment,) = lance_nb.write_fragments(rows(5, 8), dataset.uri)
+    sequence = lance_nb.RowIdSequence(range(first, first + 3)).to_inline_metadata()
+    append = LanceOperation.Append([replace(fragment, row_id_meta=sequence)])
+    if first < 5:
+        with pytest.raises(InvalidInputError, match="row id 2"):
+            lance_nb.LanceDataset.commit(dataset.uri, append, read_version=1)
+        return
+    lance_nb.LanceDataset.commit(dataset.uri, append, read_version=1).insert(rows(8, 11))
+    row_ids = lance_nb.dataset(dataset.uri).to_table(with_row_id=True)["_rowid"].to_pylist()
+    assert row_ids == [0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12]
+    assert lance_nb.dataset(dataset.uri).verify().findings == ()
 
 
 class FarStore(MemoryStore):

@@ -141,7 +141,7 @@ def test_deletions_that_cannot_be_merged_are_a_retry(reason: str) -> None:
         ours = Update((), (fragment,), (), (1,), (), UpdateMode.REWRITE_COLUMNS)
     else:
         other = replace(fragment, files=(replace(fragment.files[0], path="other.lance"),))
-        theirs = Delete((other,))
+        theirs = Update((), (other,), ())
     with pytest.raises(RetryableCommitConflictError, match="fragment 0"):
         follow(versions, ours, theirs, rows=rows, now={0: (5,)})
 

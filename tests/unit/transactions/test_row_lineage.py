@@ -12,6 +12,7 @@ from lance_nb.format.row_sequences import Range, RowIdSegments, RowVersionSequen
 from lance_nb.transactions.row_lineage import (
     CREATED_UNKNOWN,
     assign_row_ids,
+    check_new_row_ids,
     row_ids_of,
     stamp_moved_rows,
     stamp_new_rows,
@@ -38,6 +39,25 @@ def test_rows_without_an_id_get_the_next_ones() -> None:
     assigned, next_id = assign_row_ids(fragments, 20)
     assert [ids(one) for one in assigned] == [[20, 21, 22], [7, 8, 23], [24, 25]]
     assert next_id == 26
+
+
+def test_new_ids_are_above_all_that_are_brought() -> None:
+    fragments = [new_fragment(rows=2), with_ids(new_fragment(rows=2), 30, 32)]
+    assigned, next_id = assign_row_ids(fragments, 20)
+    assert [ids(one) for one in assigned] == [[32, 33], [30, 31]]
+    assert next_id == 34
+
+
+def test_new_rows_bring_ids_that_no_row_has_or_had() -> None:
+    def bring(*ranges: tuple[int, int]) -> None:
+        fragments = [with_ids(new_fragment(rows=3), *pair) for pair in ranges]
+        check_new_row_ids([*fragments, new_fragment(rows=3)], 6)
+
+    bring((6, 9), (20, 23), (9, 12))
+    with pytest.raises(InvalidInputError, match="row id 5"):
+        bring((6, 9), (5, 8))
+    with pytest.raises(InvalidInputError, match="two new fragments"):
+        bring((6, 9), (20, 23), (8, 11))
 
 
 def test_a_fragment_with_all_ids_and_one_without_rows_are_left_alone() -> None:
