@@ -37,6 +37,7 @@ _KEYS = {
     "aws_secret_access_key": "secret_access_key",
     "aws_session_token": "session_token",
 }
+_ENCRYPTION = frozenset({"aws_sse_customer_key_base64", "aws_sse_kms_key_id"})
 _FETCHED = ("sso_session", "sso_start_url", "role_arn", "credential_process")
 
 
@@ -85,6 +86,14 @@ def find_profile(name: str = "", config: Mapping[str, Any] | None = None) -> Pro
     if endpoint:
         found["endpoint"] = endpoint
     return Profile({key: value for key, value in found.items() if key not in given}, fetch)
+
+
+def encryption_variables() -> list[str]:
+    """Return the variables of the environment with a key that objects are encrypted with.
+
+    obstore sends it with each request, and has no option that keeps it back.
+    """
+    return sorted(name for name in os.environ if name.lower() in _ENCRYPTION)
 
 
 def _read(profile: str) -> dict[str, str] | None:

@@ -471,9 +471,15 @@ def _made(bucket: str, settings: Settings) -> tuple[Any, str]:
     retry = {"max_retries": _RETRIES_MAX, "retry_timeout": _RETRY_TIMEOUT, **settings.retry}
     more: dict[str, Any] = {}
     if settings.service == "s3":
-        from lance_nb.storage.aws_profile import find_profile
+        from lance_nb.storage.aws_profile import encryption_variables, find_profile
 
         if settings.only_given:
+            names = ", ".join(encryption_variables())
+            if names:
+                raise NotSupportedError(
+                    f"the environment has {names}, which would be sent to an endpoint that a "
+                    "server named: remove it here, or open the table by its own URI"
+                )
             more |= _only_given(config)
         else:
             profile = find_profile(settings.profile, config)

@@ -185,3 +185,19 @@ def test_a_pickled_place_takes_no_credentials_from_the_environment(
     assert b"CANARY" not in data
     with pytest.raises(InvalidInputError, match="open the table by its database"):
         pickle.loads(data)  # noqa: S301
+
+
+@pytest.mark.parametrize("name", ["AWS_SSE_CUSTOMER_KEY_BASE64", "aws_sse_kms_key_id"])
+def test_no_encryption_key_of_the_environment_goes_to_an_endpoint_of_a_server(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """obstore would send it with each request, also to where the endpoint redirects to."""
+    pytest.importorskip("obstore")
+    named = {"endpoint": "https://93.184.216.34", "access_key_id": "A", "secret_access_key": "B"}
+    uri, options = checked_location("s3://b/t", named, None, FAR)
+    monkeypatch.setenv(name, "TOPSECRET")
+    with pytest.raises(NotSupportedError, match=f"environment has {name}") as caught:
+        open_store(uri, options)
+    assert "TOPSECRET" not in str(caught.value)
+    monkeypatch.delenv(name)
+    assert open_store(uri, options).uri == "s3://b/t"
