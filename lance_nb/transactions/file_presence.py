@@ -6,7 +6,9 @@ clean-up may remove files between the work and the commit. A version that names 
 read, and neither can any version that is made of it, so it is not committed.
 
 Checked are the files that the version before does not have: data files and index files with their
-sizes, if recorded, and deletion files. Verbs whose files this process has just written do not ask.
+sizes, if recorded, and deletion files. Verbs whose files this process has written do not ask on a
+far store: it would cost a round trip, and only a clean-up with ``delete_unverified=True``, whose
+caller promised that nobody writes, can have removed one.
 
 Of an operation that a caller put together, the contents count, too: a data file gives field ids in
 its manifest entry, names and types in itself. ``check_contents`` opens every new data file and
@@ -25,7 +27,7 @@ test_odd_fragments.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from lance_nb.errors import (
@@ -95,7 +97,20 @@ def check_new_files(
     files += [
         file for index in built.indices if index.uuid not in uuids for file in _index_files(index)
     ]
-    num_stored = len(files) + (0 if current is None else len(current.fragments))
+    _check(home, files, len(files) + (0 if current is None else len(current.fragments)))
+
+
+def check_data_files(home: Store, files: Iterable[DataFile]) -> None:
+    """Check data files in ``home`` before anything that belongs to them is written.
+
+    Raises as ``check_new_files``.
+    """
+    named = [_named(file, "the new rows") for file in files if file.base_id is None]
+    _check(home, named, len(named))
+
+
+def _check(home: Store, files: Sequence[NamedFile], num_stored: int) -> None:
+    """Ask for the sizes of files, of ``num_stored`` in the data folder, and compare them."""
     sizes = _listed_sizes(home, files, num_stored)
     unlisted = [file.path for file in files if file.path not in sizes]
     step = max(-(-len(unlisted) // (4 * THREADS_MAX)), 1)
@@ -111,12 +126,15 @@ def _fragment_files(fragment: Fragment, before: Fragment | None) -> Iterator[Nam
     stored = set() if before is None else {file.path for file in before.files}
     for file in fragment.files:
         if file.base_id is None and file.path not in stored:
-            # The sizes that some releases recorded of 0.1 files are wrong, and no reader uses them.
-            size_bytes = 0 if file.is_legacy else file.size_bytes
-            yield NamedFile(file.location(), size_bytes, owner)
+            yield _named(file, owner)
     deletion = fragment.deletion_file
     if deletion is not None and _has_new_deletions(fragment, before):
         yield NamedFile(deletion.location(fragment.id), 0, owner)
+
+
+def _named(file: DataFile, owner: str) -> NamedFile:
+    # The sizes that some releases recorded of 0.1 files are wrong, and no reader uses them.
+    return NamedFile(file.location(), 0 if file.is_legacy else file.size_bytes, owner)
 
 
 def _has_new_deletions(fragment: Fragment, before: Fragment | None) -> bool:

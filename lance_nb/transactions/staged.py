@@ -88,12 +88,12 @@ class StagedWrite:
     @property
     def data_files(self) -> list[str]:
         """Paths of the data files that were written for it, below the branch's folder."""
-        return [file.location() for file in self._files]
+        return [file.location() for file in self.files]
 
     @property
     def size_bytes(self) -> int:
         """Bytes of those files."""
-        return sum(file.size_bytes for file in self._files)
+        return sum(file.size_bytes for file in self.files)
 
     @property
     def num_deletion_files(self) -> int:
@@ -106,7 +106,8 @@ class StagedWrite:
         return self.pending.size_bytes
 
     @property
-    def _files(self) -> list[DataFile]:
+    def files(self) -> list[DataFile]:
+        """The data files that were written for it."""
         return [file for one in self.new_fragments for file in one.files] + list(self.column_files)
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,8 +43,10 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
-    """Start a master and two workers; yield its URL."""
+def cluster(
+    folder: Path, prefix: Sequence[str] = (), *, num_workers: int = 2, cores: int = 1
+) -> Iterator[str]:
+    """Start a master and workers; yield its URL. ``prefix``: a command that starts a worker."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -52,22 +54,35 @@ def cluster(folder: Path) -> Iterator[str]:
     master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
     with ExitStack() as stack:
         stack.enter_context(daemon(folder, "master", master))
-        time.sleep(5)  # a worker that finds no master waits longer before it tries again
-        for name in ("worker-1", "worker-2"):
+        _wait_for(port)  # a worker that finds no master waits longer before it tries again
+        for name in (f"worker-{number}" for number in range(1, num_workers + 1)):
             pinned = ["-d", str(folder / name), "--host", "127.0.0.1", "--webui-port", "0"]
-            command = ["worker.Worker", "-c", "1", "-m", "1g", *pinned, url]
-            stack.enter_context(daemon(folder, name, command))
+            command = ["worker.Worker", "-c", str(cores), "-m", "1g", *pinned, url]
+            stack.enter_context(daemon(folder, name, command, prefix))
         yield url
 
 
+def _wait_for(port: int) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        with socket.socket() as attempt:
+            if attempt.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert time.monotonic() < deadline, f"nobody listens on port {port}"
+        time.sleep(0.2)
+
+
 @contextmanager
-def daemon(folder: Path, name: str, command: list[str]) -> Iterator[None]:
+def daemon(
+    folder: Path, name: str, command: list[str], prefix: Sequence[str] = ()
+) -> Iterator[None]:
     """Run a part of the cluster until the end; what it says goes to a file."""
     home = Path(pyspark.__file__).parent
     python = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_HOME": str(home)}
+    started = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{command[0]}", *command[1:]]
     with (folder / f"{name}.log").open("w") as log:
         process = subprocess.Popen(
-            [home / "bin" / "spark-class", f"org.apache.spark.deploy.{command[0]}", *command[1:]],
+            [*prefix, *started],
             stdout=log, stderr=log, env={**os.environ, **python},
         )  # fmt: skip
         try:
@@ -77,12 +92,12 @@ def daemon(folder: Path, name: str, command: list[str]) -> Iterator[None]:
             process.wait(30)
 
 
-def started(url: str) -> Any:
-    """Return a session on the cluster."""
+def started(url: str, cores: int = 1) -> Any:
+    """Return a session on the cluster, with executors of some cores."""
     return spark.start_session(
         spark__master=url, spark__executor__memory="900m", spark__driver__memory="1g",
         spark__sql__shuffle__partitions="8", spark__sql__session__timeZone="UTC",
-        spark__executorEnv__PYTHONPATH=str(ROOT), spark__executor__cores="1",
+        spark__executorEnv__PYTHONPATH=str(ROOT), spark__executor__cores=str(cores),
     )  # fmt: skip
 
 

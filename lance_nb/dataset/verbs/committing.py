@@ -28,6 +28,7 @@ from lance_nb.errors import (
     VersionNotFoundError,
 )
 from lance_nb.format.schema import Schema
+from lance_nb.storage.base import is_far
 from lance_nb.storage.sync_later import synced_together
 from lance_nb.table.refs import Target
 from lance_nb.table.retention import INTERVAL
@@ -36,6 +37,7 @@ from lance_nb.transactions.commit import commit as _commit
 from lance_nb.transactions.commit import commit_batch as _commit_batch
 from lance_nb.transactions.commit_options import CommitOptions, CommitPlace
 from lance_nb.transactions.environment import Environment, retrying
+from lance_nb.transactions.file_presence import check_data_files
 from lance_nb.transactions.operation import BaseOperation, BuildOptions, Operation
 from lance_nb.transactions.operations.overwrite import Overwrite
 from lance_nb.transactions.operations.restore import Restore
@@ -120,9 +122,15 @@ def commit_staged(
     transaction = Transaction(
         staged.read_version, staged.operation, uuid, transaction_properties=dict(properties)
     )
-    options = replace(options, affected_rows=staged.affected_rows)
+    home = session.home(branch)
+    checks_files = options.checks_files or (
+        not is_far(home) and not isinstance(staged.operation, Restore)
+    )
+    options = replace(options, affected_rows=staged.affected_rows, checks_files=checks_files)
     with synced_together():
-        staged.pending.write(session.home(branch))
+        if checks_files and staged.pending.vectors:  # a refusal leaves no deletion files
+            check_data_files(home, staged.files)
+        staged.pending.write(home)
         return commit_transaction(session, branch, transaction, options)
 
 

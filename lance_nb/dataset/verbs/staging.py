@@ -19,7 +19,8 @@ Source: lance_nb.transactions.staged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
@@ -49,7 +50,12 @@ from lance_nb.dataset.verbs.stage_preview import (
     preview_of,
     source_of,
 )
-from lance_nb.errors import CommitStateUnknownError, InvalidInputError, NotSupportedError
+from lance_nb.errors import (
+    CommitStateUnknownError,
+    InvalidInputError,
+    NotSupportedError,
+    VersionNotFoundError,
+)
 from lance_nb.format.lance_schema import LanceSchema
 from lance_nb.format.schema import Schema
 from lance_nb.format.transaction_summary import count_of
@@ -335,7 +341,8 @@ class Stage(StageEdits):
 
         ``num_rows``: how many rows of each kind to show.
         """
-        return preview_of(self._session, self._snapshot, self.staged, num_rows)
+        with self._explaining_clean_up():
+            return preview_of(self._session, self._snapshot, self.staged, num_rows)
 
     def meetings(self, *, progress: Progress | None = None) -> tuple[Meeting, ...]:
         """Forecast a commit: what others have committed since, and whether it is in the way.
@@ -372,7 +379,8 @@ class Stage(StageEdits):
             checking.refuse_broken(self.broken_expectations())
         self.settle(_OFFERED)
         try:
-            made = self._committed(staged, message, transaction_properties)
+            with self._explaining_clean_up():
+                made = self._committed(staged, message, transaction_properties)
         except CommitStateUnknownError as error:
             self._uuid = error.transaction_uuid or self._uuid
             self.settle(_UNKNOWN)
@@ -380,6 +388,19 @@ class Stage(StageEdits):
         self.settle(_COMMITTED)
         self._follow(made)
         return made.version
+
+    @contextmanager
+    def _explaining_clean_up(self) -> Iterator[None]:
+        """Say why the version of the stage is not there."""
+        try:
+            yield
+        except VersionNotFoundError as error:
+            if error.version == self.read_version:
+                error.add_note(
+                    f"a clean-up removed version {error.version}, which this stage was made for: "
+                    "stage the edits again on the newest version"
+                )
+            raise
 
     def broken_expectations(self) -> list[CheckOutcome]:
         """Return the expectations that a commit would break; none where the gate is open.

@@ -129,6 +129,7 @@ def test_files_that_are_not_as_written_are_refused(
         expected = ObjectNotFoundError if fault == "missing" else CorruptFileError
         with pytest.raises(expected, match=re.escape(path.name)):
             commit()
+        assert stored_files(dataset) <= before | new  # no deletion file of the driver either
         path.write_bytes(content)
         newest = lance_nb.dataset(dataset.uri)
         assert newest.to_table() == rows(0, 100)

@@ -12,6 +12,7 @@ from lance_nb.errors import (
     InvalidInputError,
     PredicateError,
     SchemaMismatchError,
+    VersionNotFoundError,
 )
 
 
@@ -238,3 +239,17 @@ def test_after_an_unknown_outcome_one_looks_again(make, rows, uri, monkeypatch, 
     if not landed:
         assert stage.commit() == 2
     assert lance_nb.dataset(uri).count_rows() == 20
+
+
+def test_a_clean_up_of_the_version_of_a_stage_is_explained(rows, tmp_path):
+    uri = str(tmp_path / "cleaned.lance")
+    stage = lance_nb.write_dataset(rows, uri).stage().append(rows).delete("id < 1")
+    other = lance_nb.dataset(uri)
+    other.insert(rows)
+    assert other.cleanup_old_versions(retain_versions=1).old_versions == 1
+    with pytest.raises(VersionNotFoundError) as caught:
+        stage.preview()
+    (note,) = caught.value.__notes__
+    assert "stage the edits again on the newest version" in note
+    assert stage.commit() == 3  # what others did does not concern it
+    assert lance_nb.dataset(uri).count_rows() == 3 * rows.num_rows - 1
