@@ -570,6 +570,7 @@ def test_texts_with_the_name_of_json_are_stored_as_json(tmp_path: Path) -> None:
         "a": (texts, pa.field("a", pa.string(), metadata=named)),
         "s": (pa.StructArray.from_arrays([texts], fields=[inner]), None),
         "l": (pa.ListArray.from_arrays([0, 1, 2], texts).cast(pa.list_(inner)), None),
+        "k": (pa.array([1, 2]), None),
     }
     fields = [field or pa.field(name, array.type) for name, (array, field) in columns.items()]
     table = pa.Table.from_arrays([array for array, _ in columns.values()], schema=pa.schema(fields))
@@ -577,6 +578,10 @@ def test_texts_with_the_name_of_json_are_stored_as_json(tmp_path: Path) -> None:
         uri = f"{tmp_path}/{engine.__name__}"
         engine.write_dataset(table, uri)
         engine.dataset(uri).insert(table)
+        (fragment, _) = engine.dataset(uri).get_fragments()
+        pieces = [*table[:1].to_batches(), *table[1:].to_batches()]
+        pieces.insert(1, pieces[1][1:])  # an empty slice
+        fragment.update_columns(iter(pieces), "k", "k", table.schema)
     ours, theirs = (lance.dataset(f"{tmp_path}/{name}") for name in ("lance_nb", "lance"))
     assert ours.schema == theirs.schema
     assert ours.to_table() == theirs.to_table()
