@@ -581,7 +581,7 @@ def test_texts_with_the_name_of_json_are_stored_as_json(tmp_path: Path) -> None:
         (fragment, _) = engine.dataset(uri).get_fragments()
         pieces = [*table[:1].to_batches(), *table[1:].to_batches()]
         pieces.insert(1, pieces[1][1:])  # an empty slice
-        fragment.update_columns(iter(pieces), "k", "k", table.schema)
+        fragment.update_columns(pa.Table.from_batches(pieces), "k", "k")
     ours, theirs = (lance.dataset(f"{tmp_path}/{name}") for name in ("lance_nb", "lance"))
     assert ours.schema == theirs.schema
     assert ours.to_table() == theirs.to_table()
